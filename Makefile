@@ -1,0 +1,41 @@
+# Every target sets up .venv first when it is missing or older than pyproject.toml.
+
+# The first Python that is new enough; `make PYTHON=/path/to/python TARGET` takes another.
+PYTHON ?= $(firstword $(foreach python,python3 python3.14 python3.13 python3.12 python3.11,$(shell \
+	$(python) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(python))))
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint conformance
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: .venv/installed ## join seven days of flights with their planes and compare with PostgreSQL
+	$(BIN)/lakejoin demo
+
+test: .venv/installed ## all tests, and the branch coverage of the transforms
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage report
+
+check: lint ## what takes less than a minute: lint, and the tests without Spark
+	$(BIN)/pytest -m "not spark and not slow and not ui"
+
+lint: .venv/installed ## style, formatting, types, import contracts
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+conformance: .venv/installed ## what Kafka Streams answered, case by case: event by event, in one batch, in random batches
+	$(BIN)/python tests/conformance/run.py tests/conformance/cases
+	$(BIN)/python tests/conformance/run.py tests/conformance/cases --batches one
+	$(BIN)/python tests/conformance/run.py tests/conformance/cases --batches random:1
+
+.venv/installed: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Lakejoin needs Python 3.11 or newer, and none is on PATH." \
+		"Install one, or name it: make PYTHON=/path/to/python3 TARGET" >&2; exit 1; }
+	@echo "Setting up .venv with $(PYTHON); the first time this takes some minutes."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@

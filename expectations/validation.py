@@ -1,0 +1,94 @@
+"""Validates assets: holds their frames against the rules, through Great Expectations, and writes Data Docs.
+
+This is the slow, visible way to run the rules: for asset checks, `lakejoin check` and people who look at
+Data Docs. What must hold before a commit goes through `expectations.gate` alone.
+"""
+
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+
+from expectations.data_docs import DataDocs, open_context, publish
+from expectations.gate import gate
+from expectations.results import RuleResult, rule_results
+from expectations.rules import Kind
+from transforms.schemas import How
+
+if TYPE_CHECKING:  # importing Great Expectations takes seconds
+    from great_expectations.checkpoint.checkpoint import CheckpointResult
+    from great_expectations.core import RunIdentifier
+    from great_expectations.data_context.data_context.abstract_data_context import AbstractDataContext
+
+_ONE_AT_A_TIME = threading.Lock()
+"""Great Expectations has one current context in a process and one temporary view in a session."""
+
+
+@dataclass(frozen=True)
+class Asset:
+    """A joined table with its state, or a declared table: what is validated as one suite."""
+
+    name: str
+    kind: Kind
+    frames: Mapping[str, DataFrame]
+    """Those of `rules.frames_for(kind)`, full or restricted to touched keys."""
+    small: bool = False
+    """The frames fit in one task: fewer Spark jobs."""
+
+
+def validate_join(
+    name: str, how: How, frames: Mapping[str, DataFrame], *, docs: DataDocs | None = None, run: str = "check"
+) -> list[RuleResult]:
+    """Validate one joined table; see `validate_assets`."""
+    return validate_assets([Asset(name, how, frames)], docs=docs, run=run)[name]
+
+
+def validate_assets(
+    assets: Sequence[Asset], *, docs: DataDocs | None = None, run: str = "check"
+) -> dict[str, list[RuleResult]]:
+    """Hold each asset's frames against its rules: one Spark query and one checkpoint for each asset.
+
+    `docs`: the site to write, none where not given. `run`: how the index calls this validation. Returns the
+    results of each asset in the order of its rules, which is not that of Great Expectations. Threads wait
+    for one another. Raises what Spark raises where frames cannot be read.
+    """
+    from great_expectations.core import RunIdentifier
+
+    with _ONE_AT_A_TIME:
+        context = open_context(docs)
+        identifier = RunIdentifier(run_name=re.sub(r"[^\w .:+=-]", "_", run))  # it names a folder
+        checked = {asset.name: _check(context, asset, identifier) for asset in assets}
+        if docs is not None:
+            publish(context, docs, [page for result in checked.values() for page in result.run_results])
+    return {
+        name: rule_results(validated)
+        for name, result in checked.items()
+        for validated in result.run_results.values()  # one: a checkpoint validates one asset
+    }
+
+
+def _check(context: "AbstractDataContext", asset: Asset, run: "RunIdentifier") -> "CheckpointResult":
+    from great_expectations import Checkpoint, ValidationDefinition
+    from great_expectations.core.result_format import ResultFormat
+
+    from expectations.suites import suite_for
+
+    source = context.data_sources.add_spark(asset.name, persist=False)
+    batch = source.add_dataframe_asset(asset.name).add_batch_definition_whole_dataframe(asset.kind)
+    suite = context.suites.add_or_update(suite_for(asset.name, asset.kind))
+    definition = ValidationDefinition(name=asset.name, data=batch, suite=suite)
+    checkpoint = Checkpoint(
+        name=asset.name,
+        validation_definitions=[context.validation_definitions.add(definition)],
+        result_format=ResultFormat.COMPLETE,  # keeps the offending rows
+    )
+    verdicts = _collected(gate(asset.frames, asset.kind, small=asset.small))
+    return context.checkpoints.add(checkpoint).run({"dataframe": verdicts}, run_id=run)
+
+
+def _collected(verdicts: DataFrame) -> DataFrame:
+    """Return the rows as they are now; a query of them then starts no Spark job."""
+    return verdicts.sparkSession.createDataFrame(verdicts.toArrow(), verdicts.schema)

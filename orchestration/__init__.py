@@ -1,0 +1,1 @@
+"""Configuration, batches, Dagster definitions and the command line: what a user starts."""

@@ -1,0 +1,152 @@
+"""The rules of `expectations` as asset checks: run once after a run's batches, over the rows they touched.
+
+They block: a rule that does not hold fails the run, and shows the offending rows. Executed by themselves they
+look at all rows.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+
+from dagster import (
+    AssetCheckExecutionContext,
+    AssetCheckKey,
+    AssetCheckResult,
+    AssetChecksDefinition,
+    AssetCheckSpec,
+    AssetKey,
+    DagsterEventType,
+    Failure,
+    IntMetadataValue,
+    MetadataValue,
+    multi_asset_check,
+)
+
+from expectations.results import RuleResult
+from expectations.rules import Kind, rules_for
+from orchestration.asset_specs import step_key, table_key
+from orchestration.checks import Checked, check_lake
+from orchestration.config import Pipeline
+from orchestration.spark_resource import RunSpark
+from storage.errors import LakejoinError
+from storage.lake import Lake
+from storage.plan import Journal
+
+
+def pipeline_checks(pipeline: Pipeline) -> AssetChecksDefinition:
+    """Every rule of every table and joined table of a pipeline, in one op that can run any of them."""
+    subjects = _subjects(pipeline)
+
+    @multi_asset_check(
+        name=f"{pipeline.name}_checks",
+        specs=[
+            AssetCheckSpec(rule.name, asset=key, description=rule.statement, blocking=True)
+            for key, (_, kind) in subjects.items()
+            for rule in rules_for(kind)
+        ],
+        can_subset=True,
+        required_resource_keys={"spark"},
+        pool=pipeline.name,
+    )
+    def checks(context: AssetCheckExecutionContext) -> Iterator[AssetCheckResult]:
+        selected = sorted(context.selected_asset_check_keys)
+        published = len(Journal(Lake(pipeline.lake)).published)
+        if not published:
+            for check in selected:
+                yield _result(check, passed=True, description="No batch is finished yet: nothing to check.")
+            return
+        spark: RunSpark = context.op_execution_context.resources.spark
+        first = _first_batch(context, published)
+        names = {subjects[check.asset_key][0] for check in selected}
+        try:
+            checked = check_lake(
+                pipeline,
+                spark.session(),
+                batches=None if first is None else published - first + 1,
+                names=names,
+                run=f"Dagster run {context.run.run_id[:8]}",
+            )
+        except LakejoinError as error:
+            raise Failure(f"{type(error).__name__}: {error}") from error
+        for check in selected:
+            yield _rule_result(check, subjects[check.asset_key][0], checked)
+
+    return checks
+
+
+def _subjects(pipeline: Pipeline) -> dict[AssetKey, tuple[str, Kind]]:
+    """What is checked by the key of its asset: its name, and the kind that its rules go by."""
+    found: dict[AssetKey, tuple[str, Kind]] = {
+        table_key(pipeline, name): (name, "table") for name in pipeline.tables
+    }
+    return found | {
+        step_key(pipeline, name, "joined"): (name, join.how) for name, join in pipeline.joins.items()
+    }
+
+
+def _first_batch(context: AssetCheckExecutionContext, published: int) -> int | None:
+    """The first batch that this run reported; None for a run of checks only, which look at all rows."""
+    logs = context.instance.all_logs(context.run.run_id, of_type=DagsterEventType.ASSET_MATERIALIZATION)
+    events = [event.asset_materialization for event in logs if event.asset_materialization]
+    if not events:
+        return None
+    batches = [event.metadata["batch"] for event in events if "batch" in event.metadata]
+    numbers = [batch.value for batch in batches if isinstance(batch, IntMetadataValue) and batch.value]
+    return min(numbers, default=published)
+
+
+def _rule_result(check: AssetCheckKey, name: str, checked: Checked) -> AssetCheckResult:
+    result = next(result for result in checked.results[name] if result.rule == check.name)
+    scope = (
+        "all rows" if checked.since is None else f"rows of batches {checked.since + 1} to {checked.through}"
+    )
+    metadata: dict[str, MetadataValue] = {
+        "offending_rows": MetadataValue.int(result.unexpected_count),
+        "looked_at": MetadataValue.text(scope),
+        "data_docs": MetadataValue.path(str(checked.docs.index.absolute())),
+    }
+    if result.sample:
+        metadata["sample"] = MetadataValue.md(markdown_table(result.sample))
+    return AssetCheckResult(
+        asset_key=check.asset_key,
+        check_name=check.name,
+        passed=result.success,
+        metadata=metadata,
+        description=_verdict(result),
+    )
+
+
+def _result(check: AssetCheckKey, *, passed: bool, description: str) -> AssetCheckResult:
+    return AssetCheckResult(
+        asset_key=check.asset_key, check_name=check.name, passed=passed, description=description
+    )
+
+
+def _verdict(result: RuleResult) -> str:
+    if result.error:
+        return f"Could not be checked: {result.error}"
+    if result.success:
+        return "Holds."
+    example = f", such as {result.sample[0]}" if result.sample else ""
+    return f"{result.unexpected_count} rows offend it{example}"
+
+
+def markdown_table(rows: Sequence[str]) -> str:
+    r"""Rows given as JSON objects of the same fields, as a table in Markdown.
+
+    >>> print(markdown_table(['{"key": {"id": 1}, "text": "a|b"}']))
+    | key | text |
+    | --- | --- |
+    | {"id": 1} | a\|b |
+    """
+    objects = [json.loads(row) for row in rows]
+    lines = [
+        list(objects[0]),
+        ["---"] * len(objects[0]),
+        *([_cell(v) for v in row.values()] for row in objects),
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.replace("|", "\\|").replace("\n", " ")

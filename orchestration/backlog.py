@@ -1,0 +1,98 @@
+"""What waits to be worked off, told from file names, sizes, times and the plan: quick, and without a JVM."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+
+from orchestration.config import Pipeline, Table
+from orchestration.pending import Dates
+from storage.files import FoundFile, find_files
+from storage.lake import Lake
+from storage.plan import Journal, Plan, PlannedFile
+
+SETTLE = timedelta(seconds=30)
+"""A file that changed less than this ago may still be being written; tables may declare another time."""
+
+
+@dataclass(frozen=True)
+class WaitingFile:
+    """A file of a table that no batch has read as it is now, or not to its end."""
+
+    table: str
+    file: FoundFile
+
+    @property
+    def identity(self) -> str:
+        """The same for the same file in the same state."""
+        return f"{self.table}:{self.file.name}:{self.file.size}:{self.file.modified}"
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """Unread files, a batch that was cut off, joins that were added to the configuration."""
+
+    files: tuple[WaitingFile, ...]
+    unfinished: Plan | None
+    new_joins: tuple[str, ...]
+    found: Mapping[str, int] = field(default_factory=dict)
+    """How many files each table's source has, read or not."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether a run would find nothing to do."""
+        return not self.files and self.unfinished is None and not self.new_joins
+
+    @property
+    def dates(self) -> tuple[date, ...]:
+        """Every `{date}` there is something to do for."""
+        days = {waiting.file.date for waiting in self.files if waiting.file.date is not None}
+        return tuple(sorted(days.union(self.unfinished.dates if self.unfinished else ())))
+
+    @property
+    def batches(self) -> int:
+        """How many batches a run by dates makes: undated files go with the first date."""
+        days = {waiting.file.date for waiting in self.files if waiting.file.date is not None}
+        of_files = max(len(days), 1) if self.files else 0
+        return of_files + (self.unfinished is not None) + bool(self.new_joins)
+
+
+def settle_of(pipeline: Pipeline) -> timedelta:
+    """How long files rest before a run that nobody asked for reads them: as the slowest table wants."""
+    declared = [table.source.settle for table in pipeline.tables.values()]
+    return max(SETTLE if settle is None else settle for settle in declared)
+
+
+def backlog(
+    pipeline: Pipeline, now: datetime, *, settle: timedelta | None = None, dates: Dates | None = None
+) -> Backlog:
+    """List the sources and hold them against the plan; no file is opened.
+
+    `settle`: leave out files that changed less than this ago, by default `settle_of`. `dates` (inclusive):
+    leave out dated files beyond them; files from before a source's `start` never wait. A file that was only
+    touched does: reading it will tell. Raises `SourceError` for a source that cannot be listed.
+    """
+    journal, files, found = Journal(Lake(pipeline.lake)), [], {}
+    for name, table in pipeline.tables.items():
+        listed = find_files(
+            table.source.path, settle=settle_of(pipeline) if settle is None else settle, now=now
+        )
+        known, found[name] = journal.known_files(name), len(listed)
+        wanted = [file for file in listed if _wanted(file, table, dates)]
+        files += [WaitingFile(name, file) for file in wanted if not _is_read(file, known.get(file.name))]
+    kept = journal.plans[-1].joins if journal.plans else tuple(pipeline.joins)
+    new_joins = tuple(name for name in pipeline.joins if name not in kept)
+    return Backlog(tuple(files), journal.unfinished, new_joins, found)
+
+
+def _wanted(file: FoundFile, table: Table, dates: Dates | None) -> bool:
+    if file.date is None:
+        return True
+    start = table.source.start
+    return (start is None or start <= file.date) and (dates is None or dates[0] <= file.date <= dates[1])
+
+
+def _is_read(file: FoundFile, planned: PlannedFile | None) -> bool:
+    if planned is None:
+        return file.size == 0  # an empty file is never planned, and there is nothing in it to wait for
+    unchanged = (file.size, file.modified) == (planned.size, planned.modified)
+    return unchanged and planned.to_line >= planned.lines

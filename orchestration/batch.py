@@ -1,0 +1,262 @@
+"""One batch from its plan to its publication: `plan → changes → subscriptions → responses → joined`.
+
+Everything here is a function of the plan, so a batch that was cut off anywhere is simply run again: what is
+committed already is skipped by Delta, what is missing comes out the same.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from orchestration.config import Pipeline
+from orchestration.config.expressions import referenced_columns
+from orchestration.gate import JOIN_COUNTS, judge
+from orchestration.join_batch import JoinBatch, Left, changelog_rows, join_batch
+from orchestration.sides import left_bootstrap, left_join, left_table, right_table
+from orchestration.table_batch import TableBatch, table_batch, untouched
+from storage.commits import append
+from storage.frames import SMALL, sized
+from storage.joined import apply_emissions, joined_schema
+from storage.lake import (
+    QUARANTINE,
+    Lake,
+    changelog_of,
+    changes_of,
+    joined_of,
+    response_log_of,
+    rows_of,
+    subscription_log_of,
+    subscription_store_of,
+)
+from storage.plan import Journal, Plan, Published
+from storage.sources import FileRange, read_records
+from storage.state import State
+from transforms.schemas import DELETED, POSITION, POSITION_TYPE, JoinSpec, TableSpec, key_struct, named
+
+Progress = Callable[[str], None]
+
+
+@dataclass
+class _Batch:
+    """What the stages of one batch share."""
+
+    pipeline: Pipeline
+    spark: SparkSession
+    lake: Lake
+    journal: Journal
+    plan: Plan
+    accept: Sequence[str]
+    progress: Progress
+    seconds: dict[str, float] = field(default_factory=dict)
+    committed: list[str] = field(default_factory=list)
+
+    @property
+    def state(self) -> State:
+        return State(self.spark, self.lake, self.plan)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time a stage and say that it runs."""
+        self.progress(name)
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(time.monotonic() - started, 3)
+
+    def append(self, stage: str, table: str, rows: DataFrame, count: int) -> None:
+        """Commit a stage's rows to its log; nothing where there are none."""
+        if count == 0:
+            return
+        with self.stage(stage):
+            files = max(1, -(-count // _ROWS_PER_FILE))
+            append(
+                rows.coalesce(files), self.lake.path(table), self.journal.transaction(stage, self.plan.batch)
+            )
+        self.committed.append(stage)
+
+
+_ROWS_PER_FILE = 2_000_000
+
+
+def run_batch(
+    pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, plan: Plan,
+    *, accept: Sequence[str] = (), progress: Progress = lambda stage: None,
+) -> Published:  # fmt: skip
+    """Work off a planned batch and publish it.
+
+    `accept` names rules of the gate that may be violated. Raises `GateFailed` before any joined table is touched.
+    """
+    batch = _Batch(pipeline, spark, lake, journal, plan, accept, progress)
+    tables: dict[str, TableBatch] = {}
+    joins: dict[str, JoinBatch] = {}
+    counts: dict[str, dict[str, int]] = {}
+    try:
+        with sized(spark, plan.records):
+            with ThreadPoolExecutor(max_workers=8, thread_name_prefix="stage") as pool:
+                logs: list[Future[None]] = []
+                started = {name: pool.submit(_read_table, batch, name) for name in pipeline.tables}
+                for name, future in started.items():
+                    tables[name] = future.result()
+                    logs += _commit_table(batch, pool, tables[name])
+                for name in plan.joins:
+                    joins[name], counts[name] = _run_join(
+                        batch, pipeline.join_spec(name), tables, joins, counts
+                    )
+                    logs += _commit_logs(batch, pool, joins[name], counts[name])
+                for log in logs:
+                    log.result()
+            for name in plan.joins:
+                _commit_joined(batch, joins[name], counts[name])
+            return _publish(batch, tables, counts)
+    finally:
+        for released in (*tables.values(), *joins.values()):
+            released.release()
+
+
+def _read_table(batch: _Batch, name: str) -> TableBatch:
+    table = batch.pipeline.tables[name]
+    files = batch.plan.files_of(name)
+    if not files:
+        return untouched(table.spec, batch.state)
+    ranges = [FileRange(f.path, f.name, f.date, f.from_line, f.to_line, f.lines) for f in files]
+    with batch.stage(f"read/{name}"):
+        return table_batch(
+            table.spec,
+            read_records(batch.spark, table.spec, table.source.parse_options, ranges),
+            batch.state,
+            size=sum(f.to_line - f.from_line for f in files),
+            truncate_stops=table.on_truncate == "stop",
+            needed=lambda: _left_columns(batch, table.spec),
+        )
+
+
+def _left_columns(batch: _Batch, table: TableSpec) -> list[str]:
+    """Columns of a table that the foreign keys of its joins read."""
+    specs = [batch.pipeline.join_spec(name) for name in batch.plan.joins]
+    return [c for spec in specs if spec.left == table.name for c in referenced_columns(spec.foreign_key)]
+
+
+def _commit_table(batch: _Batch, pool: ThreadPoolExecutor, table: TableBatch) -> list[Future[None]]:
+    name, counts = table.table.name, table.counts
+    bad = counts["quarantined"]
+    kept = counts["records"] + counts["changed"] - bad
+    return [
+        pool.submit(batch.append, f"changes/{name}", changes_of(name), table.changes, kept),
+        pool.submit(batch.append, f"quarantine/{name}", QUARANTINE, table.quarantined, bad),
+    ]
+
+
+def _run_join(
+    batch: _Batch, join: JoinSpec, tables: dict[str, TableBatch], joins: dict[str, JoinBatch],
+    counts: dict[str, dict[str, int]],
+) -> tuple[JoinBatch, dict[str, int]]:  # fmt: skip
+    left = _left(batch, join, tables, joins, counts)
+    right = right_table(tables[join.right], batch.state)
+    small = all(side.changed <= SMALL for side in (left, right))
+    result = join_batch(join, left, right, batch.state, small=small)
+    if not left.changed and not right.changed:
+        return result, dict.fromkeys(JOIN_COUNTS, 0)
+    with batch.stage(f"join/{join.name}"):
+        return result, judge(result, batch.accept, small=small)
+
+
+def _left(
+    batch: _Batch, join: JoinSpec, tables: dict[str, TableBatch], joins: dict[str, JoinBatch],
+    counts: dict[str, dict[str, int]],
+) -> Left:  # fmt: skip
+    if join.left in joins:
+        bootstrapped = join.name in batch.plan.bootstrap and join.left not in batch.plan.bootstrap
+        if not bootstrapped:
+            return left_join(join, joins[join.left], counts[join.left]["emissions"], batch.state)
+        source = batch.pipeline.join_spec(join.left)
+        rows = batch.state.joined(join.left, joined_schema(source))
+        rows = rows.withColumns({DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)})
+        return left_bootstrap(join, rows, rows.count())
+    if join.name in batch.plan.bootstrap:
+        rows = batch.state.all_rows(batch.pipeline.tables[join.left].spec)
+        return left_bootstrap(join, rows, rows.count())
+    return left_table(join, tables[join.left], batch.state)
+
+
+def _commit_logs(
+    batch: _Batch, pool: ThreadPoolExecutor, join: JoinBatch, counts: dict[str, int]
+) -> list[Future[None]]:
+    name = join.join.name
+    logs = [
+        pool.submit(
+            batch.append,
+            f"subscription_log/{name}",
+            subscription_log_of(name),
+            join.log,
+            counts["subscriptions"],
+        ),
+        pool.submit(
+            batch.append, f"response_log/{name}", response_log_of(name), join.responses, counts["answers"]
+        ),
+    ]
+    if join.join.changelog:
+        before = batch.state.joined(name, joined_schema(join.join))
+        known = before.select(
+            key_struct(join.join.left_key).alias("primary_key"), named("_lj_hash").alias("hash")
+        )
+        rows = changelog_rows(join, known)
+        logs.append(
+            pool.submit(batch.append, f"changelog/{name}", changelog_of(name), rows, counts["emissions"])
+        )
+    return logs
+
+
+def _commit_joined(batch: _Batch, join: JoinBatch, counts: dict[str, int]) -> None:
+    name = join.join.name
+    exists = joined_of(name) in batch.plan.versions
+    if counts["emissions"] == 0 and exists:
+        return
+    stage = f"joined/{name}"
+    with batch.stage(stage):
+        transaction = batch.journal.transaction(
+            stage, batch.plan.batch, accepted=list(batch.accept), counts=counts
+        )
+        path = batch.lake.path(joined_of(name))
+        apply_emissions(batch.spark, join.emissions, path, join.join, transaction, exists=exists)
+    batch.committed.append(stage)
+
+
+def _publish(batch: _Batch, tables: dict[str, TableBatch], counts: dict[str, dict[str, int]]) -> Published:
+    previous = batch.journal.last
+    commits = dict(previous.commits) if previous else {}
+    commits |= dict.fromkeys(batch.committed, batch.plan.batch)
+    rows = dict(previous.rows) if previous else {}
+    for name, table in tables.items():
+        rows[name] = rows.get(name, 0) + table.counts["inserted"] - table.counts["removed"]
+    published = Published(
+        batch=batch.plan.batch,
+        kind=batch.plan.kind,
+        planned_at=batch.plan.planned_at,
+        dates=batch.plan.dates,
+        versions=batch.lake.versions(state_tables(batch.pipeline)),
+        commits=commits,
+        tables={name: table.counts for name, table in tables.items()},
+        joins=counts,
+        rows=rows,
+        seconds=dict(batch.seconds),
+        accepted=tuple(batch.accept),
+    )
+    batch.journal.write_published(batch.spark, published)
+    return published
+
+
+def state_tables(pipeline: Pipeline) -> list[str]:
+    """Every table of a lake that a batch reads or writes, by its name below the lake."""
+    of_tables = [table for name in pipeline.tables for table in (changes_of(name), rows_of(name))]
+    of_joins = [
+        kind(name)
+        for name in pipeline.joins
+        for kind in (subscription_log_of, subscription_store_of, response_log_of, joined_of, changelog_of)
+    ]
+    return [QUARANTINE, *of_tables, *of_joins]

@@ -1,0 +1,86 @@
+"""Runs the rules of `expectations` over a lake: all of it, or the rows that its last batches touched."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from expectations.data_docs import DataDocs
+from expectations.results import RuleResult
+from expectations.validation import Asset, validate_assets
+from orchestration.check_frames import Scope, join_asset, table_asset
+from orchestration.config import Pipeline
+from orchestration.cut import published_cut
+from storage.lake import Lake
+from storage.plan import Journal
+from storage.state import State
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The results of a check."""
+
+    results: Mapping[str, list[RuleResult]]
+    """Of each table and join, in the order of its rules."""
+    docs: DataDocs
+    since: int | None
+    """Only rows that batches after this one touched were looked at; None for all rows."""
+    through: int
+    """The batch that left the state that was looked at."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every rule holds."""
+        return all(result.success for results in self.results.values() for result in results)
+
+
+def check_lake(
+    pipeline: Pipeline,
+    spark: SparkSession,
+    *,
+    batches: int | None,
+    names: Collection[str] | None = None,
+    run: str = "check",
+) -> Checked:
+    """Check a lake as its last finished batch left it, and write Data Docs.
+
+    `batches`: look at the rows that so many last batches touched, None for all rows. `names`: tables and
+    joins to look at, by default every one. `run`: how Data Docs call this check. Raises `WrongUsage` where no
+    batch is finished.
+    """
+    lake = Lake(pipeline.lake)
+    journal = Journal(lake)
+    state = State(spark, lake, published_cut(journal))
+    finished = len(journal.published)
+    since = None if batches is None else max(finished - batches, 0)
+    scope = Scope(state, since, _touched(journal, since or 0))
+    assets = [asset for asset in _assets(pipeline, scope) if names is None or asset.name in names]
+    docs = DataDocs(docs_folder(lake))
+    frames = [frame.persist() for asset in assets for frame in asset.frames.values()]
+    try:
+        # Each rule reads its frames anew; what is kept is read from the lake once.
+        return Checked(validate_assets(assets, docs=docs, run=run), docs, since, finished)
+    finally:
+        for frame in frames:
+            frame.unpersist()
+
+
+def docs_folder(lake: Lake) -> Path:
+    """Return where Data Docs go: below the lake, or beside the caller for a lake at a URI."""
+    return lake.local / "_data_docs" if lake.local is not None else Path("data_docs")
+
+
+def _assets(pipeline: Pipeline, scope: Scope) -> list[Asset]:
+    tables = [table_asset(table.spec, scope) for table in pipeline.tables.values()]
+    return [*tables, *[join_asset(pipeline, name, scope) for name in pipeline.joins]]
+
+
+def _touched(journal: Journal, since: int) -> int:
+    """The most rows that batches after `since` can have touched in a table or join."""
+    most = 0
+    for batch in journal.published[since:]:
+        changed = [counts.get("changed", 0) for counts in batch.tables.values()]
+        sent = [counts.get("subscriptions", 0) + counts.get("answers", 0) for counts in batch.joins.values()]
+        most += max([*changed, *sent], default=0)
+    return most

@@ -1,0 +1,64 @@
+"""The command line: `lakejoin demo | validate | run | status | show | check | dev`.
+
+Each command imports Spark, Dagster or Great Expectations only when it is started, so that help, `validate`
+and `status` answer at once and start no JVM.
+"""
+
+from typing import Annotated
+
+import typer
+
+from orchestration.cli.check import check
+from orchestration.cli.demo import demo
+from orchestration.cli.dev import dev
+from orchestration.cli.failures import Commands
+from orchestration.cli.run import run
+from orchestration.cli.show import show
+from orchestration.cli.status import status
+from orchestration.cli.validate import validate
+
+app = typer.Typer(
+    name="lakejoin",
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (demo, validate, run, status, show, check, dev):
+    app.command()(command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            number = version("lakejoin")
+        except PackageNotFoundError:
+            number = "from a source tree that is not installed"
+        typer.echo(f"lakejoin {number}")
+        raise typer.Exit
+
+
+@app.callback()
+def lakejoin(
+    *,
+    _: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version and end."),
+    ] = False,
+) -> None:
+    """Keep foreign-key joins of change data up to date, batch by batch, in Delta tables.
+
+    Exit codes: 0 done, 1 a check or a batch failed, 2 wrong usage or configuration.
+    """
+
+
+def main() -> None:
+    """Run the command that the process was started with, and end the process with its exit code."""
+    app(prog_name="lakejoin")
+
+
+__all__ = ["app", "main"]

@@ -1,0 +1,84 @@
+"""`lakejoin check`: do the joined tables keep their rules? Prints the answer and writes Data Docs."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestration.cli import options
+from orchestration.cli.failures import FAILED
+from orchestration.cli.options import Config
+from orchestration.cli.terminal import Row, print_table, say
+
+if TYPE_CHECKING:
+    from expectations.results import RuleResult
+    from orchestration.checks import Checked
+
+
+def check(
+    config: Config,
+    *,
+    full: Annotated[
+        bool, typer.Option("--full", help="Check all rows, not only those that the last batches touched.")
+    ] = False,
+    batches: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Check the rows that the last N batches touched.")
+    ] = 1,
+) -> None:
+    """Run the rules over every table and join as Great Expectations suites, and write Data Docs.
+
+    Exit code 1 where a rule is violated; the offending rows are shown.
+    """
+    pipeline = options.load_pipeline(config)
+    _check_published(pipeline.lake)
+    spark = options.open_session(pipeline)
+    from orchestration.checks import check_lake
+
+    run = "check --full" if full else "check"
+    checked = check_lake(pipeline, spark, batches=None if full else batches, run=run)
+    print_checked(checked)
+    if not checked.passed:
+        raise typer.Exit(FAILED)
+
+
+def _check_published(lake: str) -> None:
+    """Say that there is nothing to check before Spark is started for it."""
+    from orchestration.cut import published_cut
+    from storage.lake import Lake
+    from storage.plan import Journal
+
+    published_cut(Journal(Lake(lake)))
+
+
+def print_checked(checked: "Checked") -> None:
+    """Print each rule with its result, then the rows that offend some."""
+    rows = [_row(name, result) for name, results in checked.results.items() for result in results]
+    print_table(f"Rules over {_scope(checked)}", ["table or join", "rule", "result", "offending"], rows)
+    for name, results in checked.results.items():
+        for result in results:
+            _print_offending(name, result)
+    say(f"Data Docs: {checked.docs.index}")
+
+
+def _scope(checked: "Checked") -> str:
+    if checked.since is None:
+        return f"all rows as of batch {checked.through}"
+    if checked.through - checked.since == 1:
+        return f"the rows that batch {checked.through} touched"
+    return f"the rows that batches {checked.since + 1} to {checked.through} touched"
+
+
+def _row(name: str, result: "RuleResult") -> Row:
+    outcome = "holds" if result.success else "not checked" if result.error else "VIOLATED"
+    return name, result.rule, outcome, result.unexpected_count
+
+
+def _print_offending(name: str, result: "RuleResult") -> None:
+    if result.success:
+        return
+    say(f"{name}: {result.rule}: {result.statement}")
+    if result.error:
+        say(f"  could not be checked: {result.error}")
+    for row in result.sample:
+        say(f"  {row}")
+    if result.unexpected_count > len(result.sample):
+        say(f"  and {result.unexpected_count - len(result.sample):,} more")

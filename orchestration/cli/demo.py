@@ -1,0 +1,128 @@
+"""`lakejoin demo`: the whole product on a week of real flights, held against PostgreSQL."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestration.cli import options
+from orchestration.cli.check import print_checked
+from orchestration.cli.failures import FAILED
+from orchestration.cli.summary import batch_line, print_summary
+from orchestration.cli.terminal import console, print_rows, progress_bar, say
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from orchestration.comparison import Comparison
+    from orchestration.demo import Day
+    from orchestration.example import Example
+
+SHOWN = (
+    *("flight_id", "carrier", "tailnum", "origin", "dest", "status", "fare_total"),
+    *("plane_tailnum", "plane_manufacturer", "plane_model", "plane_seats"),
+)
+"""Columns of the joined rows that are shown: those that fit beside each other."""
+
+
+def demo(
+    *,
+    lake: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            file_okay=False,
+            help="Lake of the demo, emptied first; by default lake in the example.",
+        ),
+    ] = None,
+    example: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            file_okay=False,
+            help="Folder with lakejoin.yaml and data; by default examples/flights.",
+        ),
+    ] = None,
+) -> None:
+    """Join a week of flights with their planes, and compare each day with what PostgreSQL answered.
+
+    Starts from an empty lake. Exit code 1 unless every comparison is equal and every check passes.
+    """
+    from orchestration.demo import empty_lake
+    from orchestration.example import EXAMPLE, open_example
+
+    opened = open_example(example or EXAMPLE, lake)
+    empty_lake(opened.pipeline)
+    days, spark = _run(opened)
+    print_summary([day.batch for day in days])
+    _print_cost(days)
+    _print_rows(opened, spark)
+    passed = _check(opened, spark)
+    say(f"The web interface: lakejoin dev {opened.pipeline.path}")
+    equal = sum(comparison.equal for day in days for comparison in day.comparisons)
+    say(f"equal to PostgreSQL: {equal} of {opened.comparisons}")
+    if equal != opened.comparisons or not passed:
+        raise typer.Exit(FAILED)
+
+
+def _run(example: "Example") -> tuple[list["Day"], "SparkSession"]:
+    from orchestration.demo import run_days
+
+    days = []
+    with progress_bar("starting Spark", len(example.days)) as bar:
+        spark = options.open_session(example.pipeline)
+        for day in run_days(example, spark, bar.describe):
+            days.append(day)
+            say(f"{batch_line(day.batch)}, {day.seconds:.1f} s ({_slowest(day)})")
+            for comparison in day.comparisons:
+                _print_comparison(comparison)
+            bar.advance()
+    return days, spark
+
+
+def _print_cost(days: Sequence["Day"]) -> None:
+    from storage.memory import peak_megabytes
+
+    peak = peak_megabytes()
+    memory = "" if peak is None else f"; peak memory {peak:,} MB, Java and Python together"
+    say(f"{len(days)} days in {sum(day.seconds for day in days):.1f} s, without the comparisons{memory}")
+
+
+def _slowest(day: "Day") -> str:
+    stages = sorted(day.batch.seconds.items(), key=lambda stage: -stage[1])[:3]
+    return ", ".join(f"{name} {seconds:.1f}" for name, seconds in stages)
+
+
+def _print_comparison(found: "Comparison") -> None:
+    size = f"{found.rows:,} rows" if found.rows == found.found else f"{found.found:,} rows for {found.rows:,}"
+    say(f"  {found.name}: {size}, {found.columns} columns, {found.differences:,} differences")
+    for example in found.examples:
+        say(f"    {example}")
+    if found.differences > len(found.examples):
+        say(f"    and {found.differences - len(found.examples):,} more")
+
+
+def _check(example: "Example", spark: "SparkSession") -> bool:
+    from orchestration.checks import check_lake
+
+    checked = check_lake(example.pipeline, spark, batches=None, run="demo")
+    print_checked(checked)
+    return checked.passed
+
+
+def _print_rows(example: "Example", spark: "SparkSession") -> None:
+    from orchestration.cut import published_cut
+    from orchestration.formats import texts
+    from orchestration.show import find_view
+    from storage.lake import Lake
+    from storage.plan import Journal
+    from storage.state import State
+
+    lake, name = Lake(example.pipeline.lake), next(iter(example.pipeline.joins))
+    cut = published_cut(Journal(lake))
+    rows = find_view(example.pipeline, name)(State(spark, lake, cut)).shown(internal=False)
+    columns = [column for column in SHOWN if column in rows.columns]
+    found = texts(rows.select(*columns).limit(5)).collect()
+    say(f"The first rows of {name} (`lakejoin show {example.pipeline.path} {name}`)")
+    print_rows(console(), columns, [tuple(row) for row in found])

@@ -1,0 +1,87 @@
+"""`lakejoin dev`: Dagster's web interface over a pipeline, on this machine only."""
+
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestration.cli import options
+from orchestration.cli.terminal import say
+
+if TYPE_CHECKING:
+    from orchestration.config import Pipeline
+
+HOST = "127.0.0.1"
+"""The loopback address: the interface has no password."""
+
+
+def dev(
+    config: Annotated[
+        Path | None,
+        typer.Argument(
+            help="The pipeline: a YAML file; by default the demo's.",
+            metavar="CONFIG",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    *,
+    home: Annotated[
+        Path | None,
+        typer.Option(
+            help="Directory for Dagster's own records; by default _dagster below the lake.",
+            metavar="DIR",
+            file_okay=False,
+        ),
+    ] = None,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, metavar="N", help="Port of the web interface.")
+    ] = 3000,
+) -> None:
+    """Start Dagster's web interface on the loopback address, with the pipeline in it; Ctrl-C ends it.
+
+    Nothing is sent anywhere: Dagster's telemetry is off.
+    """
+    from orchestration.example import DEMO
+    from orchestration.instance import prepare_home
+
+    pipeline = options.load_pipeline(config or DEMO)
+    _check_port(port)
+    directory = prepare_home(home or default_home(pipeline))
+    say(f"{pipeline.name}: http://{HOST}:{port} (Dagster's records are in {directory}; Ctrl-C ends it)")
+    sys.stdout.flush()
+    environment = {**os.environ, "LAKEJOIN_CONFIG": str(pipeline.path), "DAGSTER_HOME": str(directory)}
+    # This process becomes Dagster's, which so gets every signal itself and leaves nothing running behind.
+    os.execve(sys.executable, command(port), environment)  # noqa: S606 - no shell is wanted
+
+
+def command(port: int) -> list[str]:
+    """Return the command line that serves the project's workspace, or the installed package's definitions."""
+    workspace = Path(__file__).parents[2] / "workspace.yaml"
+    target = ["-w", str(workspace)] if workspace.exists() else ["-m", "orchestration.definitions"]
+    return [sys.executable, "-m", "dagster", "dev", "--host", HOST, "--port", str(port), *target]
+
+
+def default_home(pipeline: "Pipeline") -> Path:
+    """Return where Dagster keeps its records: below the lake, or here for a lake at a URI."""
+    from storage.lake import Lake
+
+    directory = Lake(pipeline.lake).local
+    return directory / "_dagster" if directory is not None else Path(f".dagster_{pipeline.name}")
+
+
+def _check_port(port: int) -> None:
+    from orchestration.errors import WrongUsage
+
+    with socket.socket() as probe:
+        # As the server itself will: a port that was closed a moment ago counts as free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise WrongUsage(
+                f"port {port} of {HOST} cannot be used ({error.strerror}); name another by --port"
+            ) from None

@@ -1,0 +1,34 @@
+"""What a failed command says and which exit code it ends with: 1 for the work, 2 for what was asked of it."""
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from storage.errors import ConfigurationChanged, LakejoinError
+
+FAILED = 1
+"""A check or a batch failed."""
+WRONG = 2
+"""Wrong usage or configuration."""
+
+
+class Commands(TyperGroup):
+    """Commands whose `LakejoinError`s become a message; any other error keeps its traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; a `LakejoinError` is printed and becomes the exit code."""
+        try:
+            return super().invoke(ctx)
+        except LakejoinError as error:
+            for line in str(error).splitlines():
+                typer.echo(line, err=True)
+            raise typer.Exit(exit_code(error)) from None
+
+
+def exit_code(error: LakejoinError) -> int:
+    """Return 2 for what the user can correct in what was typed or configured, 1 for anything else."""
+    from orchestration.config.problems import ConfigurationError
+    from orchestration.errors import WrongUsage
+
+    return WRONG if isinstance(error, ConfigurationError | ConfigurationChanged | WrongUsage) else FAILED

@@ -1,0 +1,100 @@
+"""`lakejoin run`: works off what is pending, and says what became of it."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from orchestration.cli import options
+from orchestration.cli.options import Config
+from orchestration.cli.summary import batch_line, print_summary
+from orchestration.cli.terminal import progress_bar, say
+
+if TYPE_CHECKING:
+    from orchestration.backlog import Backlog
+    from orchestration.config import Pipeline
+    from orchestration.pending import Dates
+    from storage.plan import Published
+
+
+def run(  # noqa: PLR0913 - one parameter for each option
+    config: Config,
+    *,
+    start: Annotated[
+        datetime | None,
+        typer.Option("--from", formats=["%Y-%m-%d"], metavar="DATE", help="First {date} to read, inclusive."),
+    ] = None,
+    end: Annotated[
+        datetime | None,
+        typer.Option("--to", formats=["%Y-%m-%d"], metavar="DATE", help="Last {date} to read, inclusive."),
+    ] = None,
+    batch_by: Annotated[
+        Literal["date", "all"], typer.Option(help="One batch for each {date}, or one for everything.")
+    ] = "date",
+    batch_rows: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Cut batches to about N records.")
+    ] = None,
+    batches: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N batches.")] = None,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RULE", help="Publish although this rule is violated; it is recorded."),
+    ] = None,
+) -> None:
+    """Work off what is pending: an unfinished batch, new joins, new input.
+
+    One batch for each date, dates in order; tables without {date} are read whole in the first batch.
+    What was read once is not read again, so a run can be repeated without effect.
+    """
+    pipeline = options.load_pipeline(config)
+    dates = _range(start, end)
+    waiting = _waiting(pipeline, dates)
+    if waiting.is_empty:
+        say(f"Nothing pending: {_files_read(waiting)}.")
+        return
+    expected = waiting.batches if batch_by == "date" and batch_rows is None else None
+    published: list[Published] = []
+    try:
+        with progress_bar("starting Spark", expected if batches is None else batches) as bar:
+            spark = options.open_session(pipeline)
+            from orchestration.run import run_batches
+
+            for batch in run_batches(
+                pipeline, spark, dates=dates, batch_by=batch_by, batch_rows=batch_rows, batches=batches,
+                accept=accept or (), progress=bar.describe,
+            ):  # fmt: skip
+                published.append(batch)
+                say(batch_line(batch))
+                bar.advance()
+    finally:
+        print_summary(published)
+    if not published:
+        say(f"Nothing pending: {_files_read(waiting)}.")
+
+
+def _range(start: datetime | None, end: datetime | None) -> "Dates | None":
+    from orchestration.errors import WrongUsage
+
+    if start is None and end is None:
+        return None
+    first, last = start.date() if start else date.min, end.date() if end else date.max
+    if first > last:
+        raise WrongUsage(f"--from {first} is after --to {last}; expected a range in the order of time")
+    return first, last
+
+
+def _waiting(pipeline: "Pipeline", dates: "Dates | None") -> "Backlog":
+    """List what is pending; warn about a source without any file: more often than not a mistyped path."""
+    from orchestration.backlog import backlog
+    from orchestration.recovery import check_shapes
+    from storage.lake import Lake
+    from storage.plan import Journal
+
+    check_shapes(pipeline, Journal(Lake(pipeline.lake)))
+    waiting = backlog(pipeline, datetime.now(UTC), settle=timedelta(0), dates=dates)
+    for name in (name for name, count in waiting.found.items() if count == 0):
+        typer.echo(f"warning: {name}: no file matches {pipeline.tables[name].source.path}", err=True)
+    return waiting
+
+
+def _files_read(waiting: "Backlog") -> str:
+    return ", ".join(f"{name} has {count} files" for name, count in waiting.found.items()) + ", all read"

@@ -1,0 +1,59 @@
+"""`lakejoin status`: how far a pipeline is and what waits. Starts no Spark."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from orchestration.cli import options
+from orchestration.cli.options import Config
+from orchestration.cli.summary import batch_line, print_joins, print_tables
+from orchestration.cli.terminal import Row, print_table, say
+
+if TYPE_CHECKING:
+    from orchestration.config import Pipeline
+    from orchestration.status import Status
+
+
+def status(config: Config) -> None:
+    """Show batches, counts by reason, quarantine and pending files; read from the logs, without Spark."""
+    from orchestration.status import lake_status
+
+    pipeline = options.load_pipeline(config)
+    found = lake_status(pipeline, datetime.now(UTC))
+    say(f"{pipeline.name}: {found.batches} finished batches in {pipeline.lake}")
+    _print_batches(found)
+    print_tables(found.tables)
+    print_joins(found.joins)
+    rows: list[Row] = [(t, *reason) for t, reasons in found.quarantine.items() for reason in reasons.items()]
+    if rows:
+        print_table("Quarantine (`lakejoin show CONFIG quarantine`)", ["table", "reason", "records"], rows)
+    _print_waiting(pipeline, found)
+    for name, columns in found.undeclared.items():
+        say(f"table {name}: source columns that are not declared, and so ignored: {', '.join(columns)}")
+    for name in found.forgotten:
+        say(
+            f"join {name} is in the lake and no longer declared: its tables stay as they are, in joins/{name}"
+        )
+
+
+def _print_batches(found: "Status") -> None:
+    if found.last is not None:
+        say(f"last cut: {batch_line(found.last)}; planned {found.last.planned_at:%Y-%m-%d %H:%M:%S} UTC")
+    if found.unfinished is not None:
+        say(f"batch {found.unfinished.batch} is planned and not finished: `lakejoin run` begins with it")
+
+
+def _print_waiting(pipeline: "Pipeline", found: "Status") -> None:
+    waiting = found.backlog
+    if waiting is None:
+        say(f"what is pending cannot be told: {found.unlisted}")
+        return
+    for name, count in waiting.found.items():
+        files = [w.file.name for w in waiting.files if w.table == name]
+        if count == 0:
+            say(f"table {name}: no file matches {pipeline.tables[name].source.path}")
+        elif files:
+            say(f"table {name}: {len(files)} of {count} files wait, from {files[0]} on")
+    for name in waiting.new_joins:
+        say(f"join {name} is new: the next run starts it from the rows there are")
+    if waiting.is_empty and found.batches:
+        say("nothing is pending")

@@ -1,0 +1,146 @@
+"""Tables and lines for a person at a terminal, plain text without colours or boxes for everything else."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+_NUMBER = re.compile(r"-?[0-9,]*\.?[0-9]+")
+
+Cell = str | int | float
+Row = Sequence[Cell]
+
+
+def console(file: TextIO | None = None) -> Console:
+    """Return a console on a file, or on standard output as it is now; it never guesses colours for words."""
+    return Console(file=file, highlight=False, markup=False, emoji=False)
+
+
+def say(text: str) -> None:
+    """Print a line as it stands; a terminal wraps it, nothing else does."""
+    console().print(text, soft_wrap=True)
+
+
+def print_table(title: str, header: Sequence[str], rows: Iterable[Row]) -> None:
+    """Print rows under a title: a table within the terminal's width, or aligned columns of any width."""
+    texts, out = [[_text(cell) for cell in row] for row in rows], console()
+    if out.is_terminal:
+        out.print(_table(title, header, texts))
+        return
+    say(title)
+    for line in _aligned([list(header), *texts]):
+        say(f"  {line}")
+
+
+def print_rows(out: Console, header: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
+    """Print rows of a Delta table, null as `null`; where they are wider than a terminal, a line a column."""
+    texts = [["null" if cell is None else _one_line(cell) for cell in row] for row in rows]
+    lines = _aligned([list(header), *texts])
+    if not out.is_terminal:
+        for line in lines:
+            out.print(line, soft_wrap=True)
+    elif max(map(len, lines), default=0) + 3 * len(header) < out.width:
+        out.print(_table("", header, texts))
+    else:
+        width = max(map(len, header))
+        for row in texts:
+            out.rule()
+            for name, text in zip(header, row, strict=True):
+                out.print(f"{name:>{width}}  {text}", soft_wrap=True)
+
+
+Counts = Mapping[str, Mapping[str, int]]
+"""Numbers by name and reason."""
+
+
+def print_counts(title: str, what: str, counts: Counts, always: Sequence[str]) -> None:
+    """Print counts, a line a name; a reason that never occurred is left out unless it is one of `always`."""
+    reasons = list(dict.fromkeys(reason for found in counts.values() for reason in found))
+    shown = [name for name in reasons if name in always or any(found.get(name) for found in counts.values())]
+    rows: list[Row] = [(name, *[found.get(reason, 0) for reason in shown]) for name, found in counts.items()]
+    if rows:
+        print_table(title, [what, *shown], rows)
+
+
+class Bar:
+    """A bar of batches with the stage under way."""
+
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self._progress, self._task = progress, task
+
+    def describe(self, stage: str) -> None:
+        """Show what is being done; stages that run beside each other may call it at once."""
+        self._progress.update(self._task, description=stage)
+
+    def advance(self) -> None:
+        """Count a batch as done."""
+        self._progress.advance(self._task)
+
+
+@contextmanager
+def progress_bar(description: str, total: int | None) -> Iterator[Bar]:
+    """Show a bar of `total` batches (None: unknown) while the block runs; nothing where no terminal is."""
+    out = console()
+    numbers, stage = (
+        (MofNCompleteColumn(), BarColumn(24), TimeElapsedColumn()),
+        TextColumn("{task.description}"),
+    )
+    with Progress(
+        SpinnerColumn(), *numbers, stage, console=out, transient=True, disable=not out.is_terminal
+    ) as progress:
+        yield Bar(progress, progress.add_task(description, total=total))
+
+
+def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(title=title or None, title_justify="left", title_style="bold")
+    for name, right in zip(header, _numeric(header, rows), strict=True):
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for cells in rows:
+        table.add_row(*[Text(cell) for cell in cells])
+    return table
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of columns as wide as their widest cell; the first row is the header."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    numeric = _numeric(rows[0], rows[1:])
+    return [
+        "  ".join(
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(row, widths, numeric, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _numeric(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[bool]:
+    """Which columns hold nothing but numbers, and are read from the right."""
+    return [bool(rows) and all(_NUMBER.fullmatch(row[index]) for row in rows) for index in range(len(header))]
+
+
+def _text(cell: Cell) -> str:
+    match cell:
+        case float():
+            return f"{cell:,.1f}"
+        case int():
+            return f"{cell:,}"
+        case _:
+            return cell
+
+
+def _one_line(text: str) -> str:
+    """Text whose control characters would break a table, with these escaped."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)

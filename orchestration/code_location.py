@@ -1,0 +1,36 @@
+"""A pipeline as Dagster's definitions: assets, their checks, a job, a schedule, a sensor, Spark's session."""
+
+from datetime import datetime
+
+from dagster import AssetSelection, Definitions, define_asset_job, in_process_executor
+
+from orchestration.asset_checks import pipeline_checks
+from orchestration.asset_specs import lake_assets
+from orchestration.assets import pipeline_assets
+from orchestration.automation import hourly_schedule, new_files_sensor
+from orchestration.config import Pipeline
+from orchestration.partitions import daily_partitions
+from orchestration.spark_resource import spark_resource
+
+
+def pipeline_definitions(pipeline: Pipeline, now: datetime) -> Definitions:
+    """Everything that Dagster knows of a pipeline; no JVM is started and the lake is not touched.
+
+    All steps of a run share its process, hence its Spark session: by default each has a process of its own.
+    """
+    partitions = daily_partitions(pipeline, now)
+    job = f"{pipeline.name}_job"
+    everything = AssetSelection.assets(*[asset.key for asset in lake_assets(pipeline)])
+    return Definitions(
+        assets=[pipeline_assets(pipeline, partitions)],
+        asset_checks=[pipeline_checks(pipeline)],
+        jobs=[
+            define_asset_job(
+                job, everything, description=f"Works off what is pending in `{pipeline.name}` and checks it."
+            )
+        ],
+        schedules=[hourly_schedule(pipeline, job, partitions)],
+        sensors=[new_files_sensor(pipeline, job, partitions)],
+        resources={"spark": spark_resource(pipeline)},
+        executor=in_process_executor,
+    )

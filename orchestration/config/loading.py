@@ -1,0 +1,68 @@
+"""From a file to a checked pipeline, or to everything that is wrong with it."""
+
+import os
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from orchestration.config.document import MAX_BYTES, Document, read_document
+from orchestration.config.join_checks import check_joins
+from orchestration.config.mistakes import report_mistakes
+from orchestration.config.pipeline import Pipeline
+from orchestration.config.problems import ConfigurationError, Problem
+from orchestration.config.reading import Reading
+from orchestration.config.table_checks import check_tables
+
+
+def load(path: str | os.PathLike[str]) -> Pipeline:
+    """Read and check a configuration file; relative paths in it start from its directory.
+
+    Neither sources nor the lake need exist, and Spark is not started. Raises `ConfigurationError` with every
+    mistake found; messages name the file as `path` does.
+    """
+    return load_text(_read(Path(path)), path)
+
+
+def load_text(text: str, path: str | os.PathLike[str]) -> Pipeline:
+    """Check the text of a configuration file as if it stood at `path`. Raises `ConfigurationError`."""
+    document = read_document(text, os.fspath(path))
+    reading = Reading(document)
+    pipeline = _validate(document, reading, Path(path).absolute()) if document.data is not None else None
+    if pipeline is None or reading.problems:
+        raise ConfigurationError(reading.problems)
+    return pipeline
+
+
+def _validate(document: Document, reading: Reading, path: Path) -> Pipeline | None:
+    pipeline = None
+    try:
+        pipeline = Pipeline.model_validate(document.data, context={"directory": path.parent, "path": path})
+    except ValidationError as error:
+        report_mistakes(error, reading)
+    check_tables(reading)
+    check_joins(reading)
+    return pipeline
+
+
+def _read(path: Path) -> str:
+    """The text of the file. Raises `ConfigurationError` if there is none to read."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise _unreadable(path, f"larger than {MAX_BYTES} bytes; a configuration file is not")
+        return content.decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise _unreadable(
+            path, "no such file; give the path of a configuration file (lakejoin.yaml)"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise _unreadable(
+            path, f"not UTF-8 text (byte {error.start} is 0x{error.object[error.start]:02x})"
+        ) from error
+    except OSError as error:
+        raise _unreadable(path, f"cannot be read: {error.strerror}") from error
+
+
+def _unreadable(path: Path, message: str) -> ConfigurationError:
+    return ConfigurationError([Problem(str(path), 0, (), message)])

@@ -1,0 +1,127 @@
+"""What Pydantic found wrong with single values, as messages about a configuration file."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from orchestration.config.model import Join, Source, Spark, Table
+from orchestration.config.pipeline import Pipeline
+from orchestration.config.problems import KeyPath, did_you_mean, found, listed, nearest
+from orchestration.config.reading import Reading
+
+_LATER = "is not supported in this version"
+_LATER_KEYS: Mapping[type[BaseModel], frozenset[str]] = {
+    Pipeline: frozenset({"streams"}),
+    Table: frozenset({"versioned", "max_future"}),
+    Join: frozenset({"stream", "table", "grace", "late", "max_future"}),
+}
+_LATER_VALUES = {"format": "delta", "resolution": "highwater", "result_key": "combined"}
+_KEY_OF_MAPPING = "[key]"
+_EXPECTED = {
+    "string_type": "text",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "float_type": "a number",
+    "greater_than_equal": "a number from 0 to 1",
+    "less_than_equal": "a number from 0 to 1",
+    "finite_number": "a number from 0 to 1",
+}
+
+
+def report_mistakes(error: ValidationError, reading: Reading) -> None:
+    """Note each of Pydantic's complaints as a problem of the file."""
+    refused_keys: set[KeyPath] = set()
+    for detail in error.errors():
+        path: KeyPath = detail["loc"]
+        at_key = bool(path) and path[-1] == _KEY_OF_MAPPING and reading.raw(*path) is None
+        if at_key:
+            path = path[:-1]
+            refused_keys.add(path)
+        elif path in refused_keys:
+            continue  # what is wrong with the key says enough of its value
+        message = _message(detail, path, reading)
+        if message:
+            reading.refuse(path, message, at_key=at_key or detail["type"] == "extra_forbidden")
+
+
+def _message(detail: ErrorDetails, path: KeyPath, reading: Reading) -> str | None:
+    """What is wrong, in a sentence; None where another problem says it already."""
+    value, kind = detail["input"], detail["type"]
+    # Settings of Spark may be passwords: what they are is never repeated.
+    shown = "" if path[:2] == ("spark", "conf") else f"; found {found(value)}"
+    match kind:
+        case "extra_forbidden":
+            return _unknown_key(path)
+        case "missing":
+            return _missing_key(path, reading)
+        case "literal_error":
+            return _no_such_choice(path, value, detail)
+        case "too_short":
+            # With a mistake in an item too few are left; that mistake has its own message.
+            return None if value else "expected at least one entry, found none"
+    expected = _EXPECTED.get(kind)
+    said = f"expected {expected}" if expected else str(detail.get("ctx", {}).get("error", detail["msg"]))
+    return said + (shown if found(value) not in said else "") + _remedy(kind, value)
+
+
+def _remedy(kind: str, value: Any) -> str:
+    """How to write what was probably meant."""
+    if kind == "string_type" and isinstance(value, bool | int | float):
+        return "; put it in quotes"
+    if kind == "tuple_type" and isinstance(value, str):
+        return f"; write [{value}]"
+    return ""
+
+
+def _unknown_key(path: KeyPath) -> str:
+    model, key = model_at(path[:-1]), str(path[-1])
+    if key in _LATER_KEYS.get(model, ()):
+        return f"'{key}' {_LATER}; remove it"
+    known = list(model.model_fields)
+    return f"unknown key '{key}'{did_you_mean(key, known)} (allowed: {listed(known)})"
+
+
+def _missing_key(path: KeyPath, reading: Reading) -> str | None:
+    model, key = model_at(path[:-1]), str(path[-1])
+    if model is Join and {"stream", "table"} & set(reading.names(*path[:-1])):
+        return None  # a stream-table join is refused as a whole; its other keys would only mislead
+    misspelled = [name for name in reading.names(*path[:-1]) if name not in model.model_fields]
+    if any(nearest(name, model.model_fields) == key for name in misspelled):
+        return None  # the unknown key says which one was meant
+    return f"required, but not given: {first_sentence(model, key)}"
+
+
+def _no_such_choice(path: KeyPath, value: Any, detail: ErrorDetails) -> str:
+    if value == _LATER_VALUES.get(str(path[-1])):
+        return f"{found(value)} {_LATER} (allowed: {_choices(detail)})"
+    hint = did_you_mean(value, _choices(detail).split(", ")) if isinstance(value, str) else ""
+    return f"expected one of {_choices(detail)}; found {found(value)}{hint}"
+
+
+def _choices(detail: ErrorDetails) -> str:
+    return str(detail["ctx"]["expected"]).replace("'", "").replace(" or ", ", ")
+
+
+def model_at(path: KeyPath) -> type[BaseModel]:
+    """The model that reads the mapping at a path."""
+    match path:
+        case ("tables", _):
+            return Table
+        case ("tables", _, "source"):
+            return Source
+        case ("joins", _):
+            return Join
+        case ("spark",):
+            return Spark
+        case _:
+            return Pipeline
+
+
+def first_sentence(model: type[BaseModel], key: str) -> str:
+    """What a key means, in few words."""
+    text = " ".join((model.model_fields[key].description or "").split())
+    return text.split(". ")[0].split("; see")[0].rstrip(".")

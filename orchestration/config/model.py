@@ -1,0 +1,154 @@
+"""What a file may say of the session, sources, tables and joins: frozen models, with their defaults.
+
+The texts below the fields make the reference in `docs/configuration.md` and
+the JSON Schema.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pyspark.sql.types import DataType, LongType, StructField, StructType
+
+from orchestration.config.column_types import parse_type
+from orchestration.config.values import (
+    ColumnName,
+    ColumnType,
+    Day,
+    Duration,
+    Master,
+    Name,
+    Setting,
+    SettingText,
+    SourcePath,
+    Zone,
+)
+from transforms.parsing import ParseOptions
+from transforms.schemas import POSITION_TYPE, How, TableSpec
+
+ENVELOPE = ("lsn", "tx_id", "ts_ms", "offset")
+"""What a Debezium record carries beside its row that can order changes."""
+
+
+class Frozen(BaseModel):
+    """Values are taken as they stand: nothing is converted, nothing unknown is passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+class Spark(Frozen):
+    """The Spark session."""
+
+    master: Master = "local[*]"
+    """Where Spark runs: `local[*]`, `local[4]`, `yarn`, `spark://…`, `k8s://…`."""
+    conf: dict[Setting, SettingText] = Field(default={})
+    """Settings of Spark by their names. Those that results depend on (time zone, ANSI mode, …) are fixed."""
+
+
+class Source(Frozen):
+    """Where the change data of a table lies."""
+
+    format: Literal["debezium", "jsonl", "csv", "parquet"]
+    """`debezium`: JSON lines as Debezium writes them; the others: flat rows with a column `op` (c, r, u,
+    d)."""
+    path: SourcePath
+    """Files, relative to the configuration file or a URI. `{date}` (YYYY-MM-DD) makes daily partitions;
+    `*`, `?`, `[…]` and `**` (any number of directories) are wildcards. Environment variables are not
+    filled in."""
+    time: Literal["micros", "millis", "nanos"] = "micros"
+    """Unit of whole numbers in `timestamp` columns. A whole number in a `date` column counts days."""
+    timezone: Zone | None = None
+    """Zone of timestamps written as text without one, such as `Europe/Berlin` or `+02:00`; without it, such a
+    record is quarantined."""
+    settle: Duration | None = None
+    """Files changed less than this ago are left for later; by default 0 for `run`, 30 seconds for the
+    sensor."""
+    start: Day | None = None
+    """First daily partition; by default the date of the first file found. Only with `{date}`."""
+
+    @property
+    def parse_options(self) -> ParseOptions:
+        """What the parsers want to know beside the columns."""
+        return ParseOptions(format=self.format, time=self.time, timezone=self.timezone)
+
+
+class Table(Frozen):
+    """A table of change data."""
+
+    source: Source
+    """Where the change data lies; see below."""
+    columns: Annotated[dict[ColumnName, ColumnType], Field(min_length=1)]
+    """Columns by name, with their Spark SQL type. A source column that is not declared is ignored and listed
+    by `status`; a declared one that the source lacks is null."""
+    key: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Columns that identify a row. Not float, double, array, map or struct."""
+    sequence: tuple[str, ...] = ()
+    """Columns that order the changes of one key, or a Debezium envelope's `lsn`, `tx_id`, `ts_ms`, `offset`;
+    by default the position: date, file name, line. The position also decides between equal ones."""
+    event_time: str | None = None
+    """Column of type `timestamp` that says when a change happened: the clock of `tombstone_retention`."""
+    tombstone_retention: Duration = Field(
+        default=timedelta(days=30), json_schema_extra={"default": "30 days"}
+    )
+    """How long a deleted key is remembered, in event time where declared, else by the clock of the
+    batches."""
+    on_truncate: Literal["stop", "delete"] = "stop"
+    """What Debezium's truncate event does: stop the batch, or delete every row."""
+    max_bad_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """A larger share of bad records than this fails the batch before it begins; 1.0 lets all pass into
+    quarantine."""
+    _name: str = PrivateAttr("")
+
+    @property
+    def name(self) -> str:
+        """The key that the table stands under."""
+        return self._name
+
+    @property
+    def spec(self) -> TableSpec:
+        """The table as the stages take it; without a declared sequence, the position is one."""
+        sequence = _struct({name: self._sequence_type(name) for name in self.sequence})
+        return TableSpec(
+            name=self._name,
+            columns=_struct({name: parse_type(text) for name, text in self.columns.items()}),
+            key=self.key,
+            sequence=sequence if self.sequence else POSITION_TYPE,
+            event_time=self.event_time,
+        )
+
+    def _sequence_type(self, name: str) -> DataType:
+        """A declared column hides the envelope's value of the same name."""
+        return parse_type(self.columns[name]) if name in self.columns else LongType()
+
+
+class Join(Frozen):
+    """A foreign-key join of a table, or of another join, with a table."""
+
+    left: Name
+    """Table or join whose rows hold the foreign key. The key of the joined table is its key."""
+    right: Name
+    """Table that the foreign key refers to: by its key."""
+    foreign_key: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Columns of the left row, or deterministic SQL expressions over it: one for each column of the right
+    key, of the same type. A row with a null in any of them refers to nothing."""
+    how: How
+    """`inner`: rows with a match; `left`: all left rows, the right columns null where nothing matches."""
+    prefix: str = "right_"
+    """Put before the names of the right columns in the joined table."""
+    changelog: bool = False
+    """Also keep every emission, in order, in `joins/NAME/changelog`."""
+    resolution: Literal["hash"] = "hash"
+    """How an answer that arrives too late is recognised: by the hash of the left row it answers."""
+    result_key: Literal["left"] = "left"
+    """What identifies a joined row: the left key."""
+    _name: str = PrivateAttr("")
+
+    @property
+    def name(self) -> str:
+        """The key that the join stands under."""
+        return self._name
+
+
+def _struct(types: Mapping[str, DataType]) -> StructType:
+    return StructType([StructField(name, dtype) for name, dtype in types.items()])

@@ -1,0 +1,55 @@
+"""A document under examination: its values, and the problems found so far."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from orchestration.config.document import Document
+from orchestration.config.problems import KeyPath, Problem
+
+
+class Reading:
+    """Collects problems, and hands out only values that none was found in.
+
+    So each check works with what is sound and leaves the rest alone: one mistake, one message.
+    """
+
+    def __init__(self, document: Document) -> None:
+        """Start with what the YAML itself had wrong."""
+        self._document = document
+        self.problems: list[Problem] = list(document.problems)
+        self._broken: set[KeyPath] = set(document.unread)
+
+    def refuse(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
+        """Note a mistake, on the line of the value or, `at_key`, of its key.
+
+        What is absent stands on the line of what it is absent from.
+        """
+        lines = self._document.lines
+        line = self._document.key_lines.get(path) if at_key else None
+        known = next((path[:end] for end in range(len(path), -1, -1) if path[:end] in lines), ())
+        problem = Problem(self._document.name, line or lines.get(known, 1), path, message)
+        if not any(path[: len(unread)] == unread for unread in self._document.unread):
+            self._broken.add(path)
+            self.problems.append(problem)
+
+    def value(self, *path: str | int) -> Any:
+        """The value at a path; None where it is absent, or a problem lies in it."""
+        broken = any(place[: len(path)] == path for place in self._broken)
+        return None if broken else self.raw(*path)
+
+    def raw(self, *path: str | int) -> Any:
+        """The value at a path, problems or not; None where it is absent."""
+        value = self._document.data
+        for step in path:
+            if isinstance(value, dict):
+                value = value.get(step)
+            elif isinstance(value, tuple) and isinstance(step, int) and step < len(value):
+                value = value[step]
+            else:
+                return None
+        return value
+
+    def names(self, *path: str | int) -> Iterator[str]:
+        """The keys of a mapping, none where there is no mapping."""
+        value = self.raw(*path)
+        yield from value if isinstance(value, dict) else ()

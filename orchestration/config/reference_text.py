@@ -1,0 +1,148 @@
+"""The words of `docs/configuration.md` around the tables that `reference` makes from the model."""
+
+from string import Template
+
+EXAMPLE = """\
+name: flights
+lake: ./lake
+tables:
+  flights:
+    source:
+      format: debezium
+      path: data/flights/{date}.jsonl.gz
+    columns:
+      flight_id: bigint
+      tailnum: string
+      fare_total: decimal(12,2)
+      sched_dep: timestamp
+      event_time: timestamp
+    key: [flight_id]
+    sequence: [lsn]
+    event_time: event_time
+  planes:
+    source: {format: debezium, path: "data/planes/{date}.jsonl.gz", settle: 30 seconds}
+    columns: {tailnum: string, model: string, event_time: timestamp}
+    key: [tailnum]
+    sequence: [lsn]
+    event_time: event_time
+    tombstone_retention: 90 days
+joins:
+  flights_with_planes:
+    left: flights
+    right: planes
+    foreign_key: [tailnum]
+    how: left
+    prefix: plane_
+  flights_with_sister_planes:
+    left: flights_with_planes
+    right: planes
+    foreign_key: ["upper(trim(plane_tailnum))"]
+    how: inner
+    prefix: sister_
+"""
+
+MISTAKES = """\
+name: flights
+lake: ./lake
+tables:
+  planes:
+    source: {format: debezium, path: data/planes.jsonl}
+    colums: {tailnum: string}
+    key: tailnum
+joins:
+  pairs: {left: planes, right: plane, foreign_key: [tailnum], how: outer}
+"""
+
+PAGE = Template("""\
+<!-- Made from the model by `python -m orchestration.config.reference`; change the model, not this page. -->
+
+# The configuration file
+
+One YAML file declares one pipeline: the tables of change data it reads and the joins it keeps up to
+date. `lakejoin validate lakejoin.yaml` reads it as every other command does, and reports all
+mistakes at once.
+
+```yaml
+$example```
+
+Editors that know JSON Schema complete and check the file as you type, with this as its first line
+(the schema lies in the package `orchestration`):
+
+```yaml
+# yaml-language-server: $$schema=orchestration/lakejoin.schema.json
+```
+
+## The pipeline
+
+$pipeline
+
+### spark
+
+$spark
+
+## A table
+
+$table
+
+### source
+
+$source
+
+## A join
+
+$join
+
+A join may be the left side of another, never a right side, and joins may not make a cycle. A table
+may be both sides of a join, and take part in several. The joined table has the columns of the left
+side, then those of the right side with the prefix; if a name would stand there twice, the file is
+refused. What sits on a join finds the first join's right columns under their prefixed names.
+
+## Names
+
+Pipelines, tables and joins: a letter a to z, then at most 62 of a to z, 0 to 9 and `_`. Tables and
+joins share one set of names; `quarantine` is taken. Columns: any text without spaces, tabs, line
+breaks and ` , ; { } ( ) = `, which Delta Lake does not store in names; not what begins with `_lj_`,
+nor Delta Lake's `_change_type`, `_commit_version`, `_commit_timestamp`. Two columns may not differ in
+capitals only.
+
+## Values
+
+- **Types of columns** are Spark's: $types. A key, and so a foreign key, is never float, double,
+  array, map or struct.
+- **Durations** are a number and a unit (milliseconds, seconds, minutes, hours, days): `30 days`,
+  `1.5 hours`.
+- **Paths** that are relative start from the directory of the file. Environment variables are not
+  filled in.
+- **YAML**: scalars are read by the rules of YAML 1.2, so `on` and `no` are text. Duplicate keys,
+  tags and merge keys (`<<`) are refused; aliases are fine. In `{…}` put text that holds a comma or
+  a brace in quotes: `{fare: "decimal(12,2)"}`. A file has at most 1 MiB.
+
+## Foreign keys
+
+Each entry is a column of the left row or an SQL expression over it, of exactly the type of the
+right key's column; there are as many as the right key has columns. Expressions are checked without
+Spark; where their type cannot be told, it is compared when Spark starts. An expression must give
+the same value for the same row at any time: no subqueries, aggregates, window functions, no clock,
+chance or session. Prefer `try_cast` to `cast` and `try_element_at` to `[…]`: an expression that
+fails on one row fails the batch. These functions may be called:
+
+$functions.
+
+## Mistakes
+
+This file
+
+```yaml
+$mistakes```
+
+is refused with
+
+```text
+$messages
+```
+
+## Not in this version
+
+Refused by name: `streams`, `versioned`, `max_future`, joins of a `stream` with a `table`, `grace`,
+`late`, `resolution: highwater`, `result_key: combined`, and sources of format `delta`.
+""")

@@ -1,0 +1,23 @@
+"""The cut that readers see: which versions of all tables belong together after a finished batch."""
+
+from dataclasses import replace
+
+from orchestration.errors import WrongUsage
+from storage.plan import Journal, Plan
+
+
+def published_cut(journal: Journal, batch: int | None = None) -> Plan:
+    """Return a plan, never committed, that pins the state after a batch; by default the last finished one.
+
+    Raises `WrongUsage` for a batch that is not published.
+    """
+    finished = len(journal.published)
+    if finished == 0:
+        raise WrongUsage("the lake has no finished batch yet; `lakejoin run` makes one")
+    number = finished if batch is None else batch
+    if not 1 <= number <= finished:
+        raise WrongUsage(f"batch {number} is not published; finished batches: 1 to {finished}")
+    plan, published = journal.plans[number - 1], journal.published[number - 1]
+    # A fold replaces a base between two batches: only the plan knows how far the base it pins was folded.
+    bases = {table: version for table, version in plan.versions.items() if table in plan.folded}
+    return replace(plan, batch=number + 1, versions={**published.versions, **bases})

@@ -1,0 +1,19 @@
+"""What Dagster loads: the pipeline of the file that LAKEJOIN_CONFIG names, by default the demo's."""
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from orchestration.code_location import pipeline_definitions
+from orchestration.config import load
+
+DEMO = Path(__file__).parents[1] / "examples" / "flights" / "lakejoin.yaml"
+
+
+def configuration_file(environment: Mapping[str, str]) -> Path:
+    """The configuration file that Dagster is to load."""
+    return Path(environment.get("LAKEJOIN_CONFIG") or DEMO)
+
+
+defs = pipeline_definitions(load(configuration_file(os.environ)), datetime.now(UTC))

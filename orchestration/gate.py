@@ -1,0 +1,66 @@
+"""The gate before a joined table: counts and rules over the rows at hand, in one Spark job for each join."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from expectations.gate import gate
+from orchestration.join_batch import JoinBatch, rule_frames
+from storage.errors import LakejoinError
+from transforms.resolution import TOMBSTONE
+
+JOIN_COUNTS = ("subscriptions", "answers", "applied", "superseded", "stale", "emissions", "tombstones")
+
+
+class GateFailed(LakejoinError):
+    """A batch would leave a joined table in a state that its rules forbid; nothing was published."""
+
+
+def judge(batch: JoinBatch, accept: Sequence[str], *, small: bool) -> dict[str, int]:
+    """Count what a batch does to a join, and hold it against the join's rules.
+
+    `small`: the batch fits one task. Returns the counts. Raises `GateFailed` where a rule is violated that `accept` does not name.
+    """
+    verdicts = gate(rule_frames(batch), batch.join.how, small=small).select("rule", "offending", "sample")
+    rows = _counts(batch).unionByName(verdicts).collect()  # one row a count and a rule
+    found = {row["rule"]: row for row in rows}
+    counts = {name: int(found.pop(name)["offending"]) for name in JOIN_COUNTS}
+    violated = [row for row in found.values() if row["offending"] and row["rule"] not in accept]
+    if violated:
+        raise GateFailed(_message(batch.join.name, violated))
+    return counts
+
+
+def _counts(batch: JoinBatch) -> DataFrame:
+    resolution = F.col("resolution")
+    parts = [
+        _named(batch.log, {"subscriptions": F.count(F.lit(1))}),
+        _named(
+            batch.responses,
+            {
+                "answers": F.count(F.lit(1)),
+                **{name: F.count_if(resolution == name) for name in ("applied", "superseded", "stale")},
+            },
+        ),
+        _named(batch.emissions, {"emissions": F.count(F.lit(1)), "tombstones": F.count_if(F.col(TOMBSTONE))}),
+    ]
+    return parts[0].unionByName(parts[1]).unionByName(parts[2])
+
+
+def _named(rows: DataFrame, counts: dict[str, Column]) -> DataFrame:
+    counted = rows.agg(*[value.alias(name) for name, value in counts.items()])
+    pairs = F.array(*[F.struct(F.lit(name).alias("rule"), F.col(name).alias("offending")) for name in counts])
+    return counted.select(F.inline(pairs)).withColumn("sample", F.lit(None).cast("array<string>"))
+
+
+def _message(join: str, violated: Sequence[object]) -> str:
+    lines = [f"{join}: the batch would break {len(violated)} rule(s); its joined table was not touched."]
+    for row in violated:
+        lines.append(f"  {row['rule']}: {row['offending']} rows")  # type: ignore[index]
+        lines += [f"    {sample}" for sample in row["sample"] or ()]  # type: ignore[index]
+    names = " ".join(f"--accept {row['rule']}" for row in violated)  # type: ignore[index]
+    lines.append(
+        f"The plan stands. Run `lakejoin run {names}` to publish the batch all the same (it is recorded)."
+    )
+    return "\n".join(lines)

@@ -1,0 +1,136 @@
+"""Works off what is pending: an unfinished batch first, then new joins, then new input, batch after batch."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import PackageNotFoundError, version
+
+from pyspark.sql import SparkSession
+
+from orchestration.batch import Progress, run_batch, state_tables
+from orchestration.config import Pipeline
+from orchestration.folding import fold_due
+from orchestration.pending import BatchBy, Dates, Group, check_unchanged, cut, pending_groups
+from orchestration.recovery import check_progress, check_shapes, shapes_of
+from storage.lake import Lake, rows_of, subscription_store_of
+from storage.lock import writing
+from storage.maintenance import Folds
+from storage.plan import Journal, Plan, Published
+from storage.sources import csv_counter
+
+
+def run_batches(
+    pipeline: Pipeline,
+    spark: SparkSession,
+    *,
+    dates: Dates | None = None,
+    batch_by: BatchBy = "date",
+    batch_rows: int | None = None,
+    batches: int | None = None,
+    accept: Sequence[str] = (),
+    settle: timedelta | None = None,
+    progress: Progress = lambda stage: None,
+) -> Iterator[Published]:
+    """Work off what is pending, one finished batch after the other.
+
+    `dates`: inclusive range of `{date}` values. `batch_by`: one batch per date, or one for everything. `batch_rows`:
+    cut batches to about so many records. `batches`: stop after so many. `accept`: rules that may be violated.
+    Raises `LakejoinError`s; whatever was yielded before stays published.
+    """
+    lake = Lake(pipeline.lake)
+    with writing(lake):
+        journal = Journal(lake)
+        check_shapes(pipeline, journal)
+        check_progress(lake, journal)
+        plans = _plans(pipeline, spark, lake, journal, dates, batch_by, batch_rows, settle)
+        for done, plan in enumerate(plans, start=1):
+            yield run_batch(pipeline, spark, lake, journal, plan, accept=accept, progress=progress)
+            fold_due(pipeline, spark, lake, journal, _Drafts(pipeline, lake, journal).batch(Group((), ())))
+            if done == batches:
+                return
+
+
+def _plans(
+    pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, dates: Dates | None, batch_by: BatchBy,
+    batch_rows: int | None, settle: timedelta | None,
+) -> Iterator[Plan]:  # fmt: skip
+    """Plans in their order; each is committed when it is asked for, after the one before it was published."""
+    if journal.unfinished is not None:
+        check_unchanged(pipeline, journal.unfinished)
+        yield journal.unfinished
+    draft = _Drafts(pipeline, lake, journal)
+    new = [name for name in pipeline.joins if journal.plans and name not in journal.plans[-1].joins]
+    if new:
+        yield _commit(journal, spark, draft.bootstrap(new))
+    groups = pending_groups(
+        pipeline, journal, now=datetime.now(UTC), counter=csv_counter(spark), dates=dates, batch_by=batch_by,
+        settle=settle,
+    )  # fmt: skip
+    for group in groups:
+        for piece in cut(group, batch_rows):
+            yield _commit(journal, spark, draft.batch(piece))
+
+
+def _commit(journal: Journal, spark: SparkSession, plan: Plan) -> Plan:
+    journal.write_plan(spark, plan)
+    return plan
+
+
+class _Drafts:
+    """Plans as they would be written now."""
+
+    def __init__(self, pipeline: Pipeline, lake: Lake, journal: Journal) -> None:
+        self._pipeline, self._lake, self._journal = pipeline, lake, journal
+
+    def bootstrap(self, joins: Sequence[str]) -> Plan:
+        """The first batch of joins that were added to a lake with rows."""
+        return replace(self.batch(Group((), ())), kind="bootstrap", bootstrap=tuple(joins))
+
+    def batch(self, group: Group) -> Plan:
+        """The batch that reads a group of files."""
+        previous = self._journal.plans[-1] if self._journal.plans else None
+        now = datetime.now(UTC)
+        bases = [
+            *[rows_of(name) for name in self._pipeline.tables],
+            *[subscription_store_of(name) for name in self._pipeline.joins],
+        ]
+        versions, folded, floors = self._pinned(bases)
+        return Plan(
+            batch=len(self._journal.plans) + 1,
+            kind="batch",
+            # the clock never goes back, whatever the machine's does
+            planned_at=max(now, previous.planned_at) if previous else now,
+            files=group.files,
+            versions=versions,
+            folded=folded,
+            floors=floors,
+            joins=tuple(self._pipeline.joins),
+            bootstrap=(),
+            configuration=self._pipeline.fingerprint,
+            shapes=shapes_of(self._pipeline) | (dict(previous.shapes) if previous else {}),
+            code=code_version(),
+        )
+
+    def _pinned(self, bases: Sequence[str]) -> tuple[dict[str, int], dict[str, int], dict[str, str]]:
+        """Versions of the state, and how far its bases are folded, each from one reading of its log."""
+        versions, folded = {}, {}
+        for table in state_tables(self._pipeline):
+            snapshot = self._lake.snapshot(table)
+            if snapshot is None:
+                continue
+            versions[table] = snapshot.version
+            if table in bases:
+                folded[table] = snapshot.transaction(self._journal.application(f"fold/{table}")) or 0
+        folds = Folds(self._lake)
+        floors = {
+            name: folds.floor(rows_of(name), folded.get(rows_of(name), 0)) for name in self._pipeline.tables
+        }
+        return versions, folded, {name: floor for name, floor in floors.items() if floor is not None}
+
+
+def code_version() -> str:
+    """Version of the code that plans the batch."""
+    try:
+        return version("lakejoin")
+    except PackageNotFoundError:
+        return "unknown"  # run from a source tree that is not installed

@@ -1,0 +1,92 @@
+"""What a join's two sides are in a batch: a declared table, another join, or all the rows there are (bootstrap)."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from orchestration.join_batch import JoinBatch, Left, Right
+from orchestration.table_batch import TableBatch
+from storage.frames import SMALL
+from storage.joined import joined_schema
+from storage.state import State
+from transforms.resolution import TOMBSTONE
+from transforms.responses import last_changes
+from transforms.rows import restrict
+from transforms.schemas import (
+    CURRENT,
+    DELETED,
+    POSITION,
+    POSITION_TYPE,
+    JoinSpec,
+    TableSpec,
+    named,
+    rows_schema,
+)
+from transforms.sides import left_changes, live_keys, spread, valued
+
+
+def left_table(join: JoinSpec, batch: TableBatch, state: State) -> Left:
+    """A declared table as the left side."""
+    return Left(
+        changed=batch.counts["changed"],
+        changes=left_changes(batch.applied, join),
+        before=live_keys(batch.before, join),
+        after=valued(batch.changes.where(CURRENT), join.left_key, join.left_columns),
+        lookup=lambda keys, small: _stored(batch.table, keys, state, small=small),
+    )
+
+
+def left_join(join: JoinSpec, batch: JoinBatch, changed: int, state: State) -> Left:
+    """Another join as the left side: its emissions of the batch, redundant ones included, are the changes."""
+    rows = batch.emissions.withColumns(
+        {
+            DELETED: F.col(TOMBSTONE),
+            POSITION: F.lit(None).cast(POSITION_TYPE),  # one emission for a key in a batch needs no order
+        }
+    )
+
+    def lookup(keys: DataFrame, small: bool) -> DataFrame:
+        stored = state.joined(join.left, joined_schema(batch.join)).withColumn(
+            POSITION, F.lit(None).cast(POSITION_TYPE)
+        )
+        wanted = spread(keys, "primary_key", join.left_key)
+        return valued(restrict(stored, wanted, join.left_key, small=small), join.left_key, join.left_columns)
+
+    keys = batch.emissions.select(*[named(name) for name in join.left_key])
+    stored = state.joined(join.left, joined_schema(batch.join))
+    before = restrict(stored, keys, join.left_key, small=changed <= SMALL)
+    return Left(
+        changed=changed,
+        changes=left_changes(rows, join),
+        before=live_keys(before.withColumn(DELETED, F.lit(False)), join),
+        after=valued(rows, join.left_key, join.left_columns),
+        lookup=lookup,
+    )
+
+
+def left_bootstrap(join: JoinSpec, rows: DataFrame, changed: int) -> Left:
+    """Every live row of the left side as a change: how a join starts on a lake that has rows already."""
+    live = rows.where(~named(DELETED))
+    return Left(
+        changed=changed,
+        changes=left_changes(live, join),
+        before=live_keys(rows.limit(0), join),
+        after=valued(live, join.left_key, join.left_columns),
+        lookup=lambda keys, small: valued(rows.limit(0), join.left_key, join.left_columns),
+    )
+
+
+def right_table(batch: TableBatch, state: State) -> Right:
+    """A declared table as the right side."""
+    table = batch.table
+    return Right(
+        changed=batch.counts["changed"],
+        changes=last_changes(valued(batch.applied, table.key, table.columns)),
+        after=valued(batch.changes.where(CURRENT), table.key, table.columns),
+        lookup=lambda keys, small: _stored(table, keys, state, small=small),
+    )
+
+
+def _stored(table: TableSpec, keys: DataFrame, state: State, *, small: bool) -> DataFrame:
+    names = rows_schema(table.columns, table.sequence).names
+    rows = state.rows(table, spread(keys, "primary_key", table.key), small=small, columns=names)
+    return valued(rows, table.key, table.columns)

@@ -1,0 +1,106 @@
+"""How far a pipeline is: what its lake holds and what waits, read from logs and listings without a JVM."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from orchestration.backlog import Backlog, backlog
+from orchestration.config import Pipeline
+from storage.figures import quarantined, row_count
+from storage.files import find_files
+from storage.lake import Lake, joined_of
+from storage.plan import Journal, Plan, Published
+from storage.source_columns import source_columns
+from storage.source_errors import SourceError
+
+Counts = Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True)
+class Status:
+    """A pipeline at a moment. Counts are of finished batches, all of them together."""
+
+    batches: int
+    last: Published | None
+    """The cut that readers see."""
+    unfinished: Plan | None
+    tables: Counts
+    """Rows there are, and source records by reason."""
+    joins: Counts
+    """Rows there are, and answers by resolution."""
+    quarantine: Counts
+    """Records in quarantine by table and reason."""
+    backlog: Backlog | None
+    """What waits; None where a source cannot be listed."""
+    unlisted: str
+    """Why a source cannot be listed."""
+    undeclared: Mapping[str, tuple[str, ...]]
+    """Columns by table that a newest file has, and the configuration does not name: they are ignored."""
+    forgotten: tuple[str, ...]
+    """Joins that the lake keeps and the configuration no longer declares."""
+
+
+def lake_status(pipeline: Pipeline, now: datetime) -> Status:
+    """Read a pipeline's status. Raises `LakeInconsistent` for a lake that cannot be read."""
+    lake = Lake(pipeline.lake)
+    journal = Journal(lake)
+    last = journal.last
+    shapes = journal.plans[-1].shapes if journal.plans else {}
+    held = [name.removeprefix("joins/") for name in shapes if name.startswith("joins/")]
+    waiting, unlisted = _backlog(pipeline, now)
+    return Status(
+        batches=len(journal.published),
+        last=last,
+        unfinished=journal.unfinished,
+        tables=_tables(pipeline, journal),
+        joins=_joins(pipeline, lake, journal),
+        quarantine=quarantined(lake, last.batch) if last else {},
+        backlog=waiting,
+        unlisted=unlisted,
+        undeclared=_undeclared(pipeline, now) if waiting else {},
+        forgotten=tuple(sorted(set(held) - set(pipeline.joins))),
+    )
+
+
+def _backlog(pipeline: Pipeline, now: datetime) -> tuple[Backlog | None, str]:
+    try:
+        return backlog(pipeline, now, settle=timedelta(0)), ""
+    except SourceError as error:
+        return None, str(error)
+
+
+def _undeclared(pipeline: Pipeline, now: datetime) -> dict[str, tuple[str, ...]]:
+    """Look into the newest file of each table: a source that got a new column has it there."""
+    found = {}
+    for name, table in pipeline.tables.items():
+        files = find_files(table.source.path, settle=timedelta(0), now=now)
+        columns = source_columns(files[-1], table.source.format) if files else []
+        found[name] = tuple(column for column in columns if column not in table.columns)
+    return {name: columns for name, columns in found.items() if columns}
+
+
+def _tables(pipeline: Pipeline, journal: Journal) -> Counts:
+    rows = journal.last.rows if journal.last else {}
+    total = added([batch.tables for batch in journal.published])
+    return {name: {"rows": rows.get(name, 0), **total.get(name, {})} for name in pipeline.tables}
+
+
+def _joins(pipeline: Pipeline, lake: Lake, journal: Journal) -> Counts:
+    versions = journal.last.versions if journal.last else {}
+    total, found = added([batch.joins for batch in journal.published]), {}
+    for name in pipeline.joins:
+        version = versions.get(joined_of(name))
+        rows = row_count(lake, joined_of(name), version) if version is not None else 0
+        found[name] = {"rows": rows, **total.get(name, {})}
+    return found
+
+
+def added(batches: list[Counts]) -> dict[str, dict[str, int]]:
+    """Add up counts by name and reason, reasons in the order of their first occurrence."""
+    total: dict[str, dict[str, int]] = {}
+    for batch in batches:
+        for name, counts in batch.items():
+            sums = total.setdefault(name, {})
+            for reason, count in counts.items():
+                sums[reason] = sums.get(reason, 0) + count
+    return total

@@ -1,0 +1,229 @@
+"""One declared table in one batch: its source records, walked into changes, beside the rows they met."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, StringType, StructType
+
+from storage.errors import LakejoinError
+from storage.frames import SMALL, keep, release
+from storage.state import State
+from transforms.changes import walk
+from transforms.schemas import (
+    BATCH,
+    CONTEXT,
+    CURRENT,
+    DELETED,
+    DERIVED,
+    DETAIL,
+    EXISTED,
+    HASH,
+    OP,
+    POSITION,
+    POSITION_TYPE,
+    RAW,
+    REASON,
+    SEQUENCE,
+    TIE,
+    TIME,
+    UNAVAILABLE,
+    VERDICT,
+    TableSpec,
+    changes_schema,
+    named,
+    rows_schema,
+)
+
+VERDICTS = ("applied", "out_of_order", "duplicate", "tombstone", "expired", "late", "ignored", "quarantined")
+RAW_LIMIT = 1_000_000
+"""Characters of a record's raw text that quarantine keeps."""
+
+
+class TruncateStopped(LakejoinError):
+    """The source emptied a table, and the configuration does not say that Lakejoin may do the same."""
+
+
+@dataclass(frozen=True)
+class TableBatch:
+    """What a batch knows of a table."""
+
+    table: TableSpec
+    records: DataFrame
+    """Every record with its verdict: columns of `changes_schema`, reason, detail, raw."""
+    before: DataFrame
+    """The stored rows of the batch's keys as they were."""
+    counts: dict[str, int]
+    small: bool
+
+    @property
+    def changes(self) -> DataFrame:
+        """Rows of `tables/T/changes`."""
+        columns = changes_schema(self.table.columns, self.table.sequence).names
+        return self.records.where(F.col(VERDICT) != "quarantined").select(*[named(c) for c in columns])
+
+    @property
+    def applied(self) -> DataFrame:
+        """The changes that did something to their key."""
+        return self.changes.where((F.col(VERDICT) == "applied") & (F.col(OP) != "truncate"))
+
+    @property
+    def quarantined(self) -> DataFrame:
+        """Rows of `quarantine`."""
+        return self.records.where(F.col(VERDICT) == "quarantined").select(
+            F.col(BATCH),
+            F.lit(self.table.name).alias("table"),
+            F.col(POSITION)["date"].alias("date"),
+            F.col(POSITION)["file"].alias("file"),
+            F.col(POSITION)["line"].alias("line"),
+            F.col(REASON).alias("reason"),
+            F.col(DETAIL).alias("detail"),
+            F.substring(RAW, 1, RAW_LIMIT).alias("raw"),
+        )
+
+    def release(self) -> None:
+        """Free what was kept for the batch."""
+        release(self.records)
+        release(self.before)
+
+
+def table_batch(
+    table: TableSpec,
+    records: DataFrame,
+    state: State,
+    *,
+    size: int,
+    truncate_stops: bool,
+    needed: Callable[[], list[str]],
+) -> TableBatch:
+    """Walk a table's source records of a batch.
+
+    `records`: what the parsers yield; `size` of them. `needed`: columns of the rows before the batch that the joins
+    read. Raises `TruncateStopped` at a truncate event the configuration does not allow.
+    """
+    small = size <= SMALL
+    records = keep(records.coalesce(1) if small else records)
+    found = _special(records)
+    if found["truncated"] and truncate_stops:
+        raise TruncateStopped(
+            f"{table.name}: {found['first_truncate']} says that the source table was truncated; found "
+            "`on_truncate: stop`. Set `on_truncate: delete` to delete every row it had, then run again."
+        )
+    good = records.where(F.col(REASON).isNull() & (F.coalesce(F.col(OP), F.lit("")) != "truncate"))
+    if found["truncated"]:
+        good = good.unionByName(_truncations(records, good, state, table))
+    columns = [SEQUENCE, POSITION, HASH, DELETED, *needed()]
+    if found["unavailable"]:
+        columns += table.columns.names
+    else:
+        good = good.drop(UNAVAILABLE)
+    keys = good.where(~F.col(CONTEXT)).select(*[named(name) for name in table.key])
+    before = state.rows(table, keys, small=small, columns=columns)
+    before = keep(before)
+    walked = _complete(walk(good, before, table, _floor(state, table)), records, state.plan.batch, table)
+    walked = walked.withColumn(TIME, F.coalesce(F.col(TIME), F.lit(state.plan.planned_at)))
+    walked = keep(walked)
+    counts = count_verdicts(walked)
+    release(records)
+    return TableBatch(table, walked, before, counts, small)
+
+
+def untouched(table: TableSpec, state: State) -> TableBatch:
+    """A table that has no records in the batch."""
+    columns = changes_schema(table.columns, table.sequence)
+    for name in (REASON, DETAIL, RAW):
+        columns = columns.add(name, StringType())
+    records = state.spark.createDataFrame([], columns.add(EXISTED, BooleanType()))
+    before = state.spark.createDataFrame([], rows_schema(table.columns, table.sequence))
+    nothing = dict.fromkeys(("records", *VERDICTS, "tie", "changed", "inserted", "removed"), 0)
+    return TableBatch(table, records, before, nothing, small=True)
+
+
+def _special(records: DataFrame) -> dict[str, object]:
+    truncate = F.col(OP) == "truncate"
+    position = F.concat_ws(":", F.col(POSITION)["file"], F.col(POSITION)["line"])
+    row = (
+        records.where(~F.col(CONTEXT))
+        .agg(
+            F.count_if(truncate).alias("truncated"),
+            F.min_by(F.when(truncate, position), F.when(truncate, F.col(POSITION))).alias("first_truncate"),
+            F.count_if(F.col(UNAVAILABLE).isNotNull()).alias("unavailable"),
+        )
+        .first()
+    )
+    assert row is not None  # an aggregate without groups has one row
+    return row.asDict()
+
+
+def _floor(state: State, table: TableSpec) -> Column:
+    text = state.plan.floors.get(table.name)
+    return F.from_json(F.lit(text), table.sequence) if text else F.lit(None).cast(table.sequence)
+
+
+def _truncations(records: DataFrame, good: DataFrame, state: State, table: TableSpec) -> DataFrame:
+    """A delete at the truncate event's position for every key there was before it."""
+    key = [named(name) for name in table.key]
+    events = records.where(F.col(OP) == "truncate").select(POSITION, SEQUENCE, TIME)
+    stored = (
+        state.all_rows(table).where(~F.col(DELETED)).select(*key, F.lit(None).cast(POSITION_TYPE).alias("at"))
+    )
+    keys = stored.unionByName(good.where(~F.col(CONTEXT)).select(*key, F.col(POSITION).alias("at")))
+    met = keys.join(F.broadcast(events), F.col("at").isNull() | (F.col("at") < F.col(POSITION)))
+    deletes = (
+        met.select(*key, POSITION, SEQUENCE, TIME)
+        .distinct()
+        .withColumns(
+            {
+                OP: F.lit("delete"),
+                DERIVED: F.lit(True),
+                CONTEXT: F.lit(False),
+            }
+        )
+    )
+    rest = {f.name: F.lit(None).cast(f.dataType) for f in good.schema if f.name not in deletes.columns}
+    return deletes.withColumns(rest).select(*[named(name) for name in good.columns])
+
+
+def _complete(walked: DataFrame, records: DataFrame, batch: int, table: TableSpec) -> DataFrame:
+    """Put the records that never reached the walk beside those that did, so that each is accounted for."""
+    schema = StructType([*changes_schema(table.columns, table.sequence)])
+    for name in (REASON, DETAIL, RAW):
+        schema = schema.add(name, StringType())
+    schema = schema.add(EXISTED, BooleanType())
+    verdict = F.when(F.col(REASON).isNotNull(), "quarantined").otherwise("applied")
+    beside = records.where(
+        ~F.col(CONTEXT) & (F.col(REASON).isNotNull() | (F.col(OP) == "truncate"))
+    ).withColumns({VERDICT: verdict, CURRENT: F.lit(False), TIE: F.lit(False), DELETED: F.lit(False)})
+    frames = []
+    for frame in (walked, beside):
+        present = set(frame.columns)
+        frames.append(
+            frame.withColumn(BATCH, F.lit(batch).cast("bigint")).select(
+                *[
+                    named(f.name)
+                    if f.name in present or f.name == BATCH
+                    else F.lit(None).cast(f.dataType).alias(f.name)
+                    for f in schema
+                ]
+            )
+        )
+    return frames[0].unionByName(frames[1])
+
+
+def count_verdicts(records: DataFrame) -> dict[str, int]:
+    """Records of a batch by verdict, each source record once.
+
+    Beside them: ties, `changed` (applied changes, derived ones as well), and the keys `inserted` and `removed`.
+    """
+    own = ~F.col(DERIVED)
+    row = records.agg(
+        F.count_if(own).alias("records"),
+        *[F.count_if(own & (F.col(VERDICT) == verdict)).alias(verdict) for verdict in VERDICTS],
+        F.count_if(F.col(TIE)).alias("tie"),
+        F.count_if((F.col(VERDICT) == "applied") & (F.col(OP) != "truncate")).alias("changed"),
+        F.count_if(F.col(CURRENT) & ~F.col(DELETED) & ~F.col(EXISTED)).alias("inserted"),
+        F.count_if(F.col(CURRENT) & F.col(DELETED) & F.col(EXISTED)).alias("removed"),
+    ).first()
+    assert row is not None  # an aggregate without groups has one row
+    return {name: int(value) for name, value in row.asDict().items()}

@@ -1,0 +1,132 @@
+r"""CSV after RFC 4180: a header, quotes doubled within quotes, fields that may hold line ends.
+
+Null is an empty field without quotes, or `\N` as PostgreSQL writes it; an empty text is `""`. Blank lines
+are no records. Spark reads the bytes as ISO 8859-1, which loses none, so that invalid UTF-8 can be told from
+a replacement character.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StringType, StructField, StructType
+
+from storage.file_content import open_text
+from storage.file_systems import spark_path
+from storage.line_numbers import FileRange, number_lines
+from storage.source_errors import SourceBroken
+from transforms.parsing import ParseOptions, reason_is
+from transforms.parsing_flat import OP_COLUMN, parse_rows
+from transforms.schemas import DETAIL, REASON, TableSpec
+
+_CORRUPT = "_lj_corrupt"
+_NULL = r"\N"
+_OPTIONS = {
+    "header": "true",
+    "multiLine": "true",
+    "quote": '"',
+    "escape": '"',
+    "emptyValue": "",
+    # Spark takes a quoted empty field for null too where null is the empty text: so null is something else
+    "nullValue": "\x01null\x02",
+    "encoding": "ISO-8859-1",
+    "mode": "PERMISSIVE",
+    "columnNameOfCorruptRecord": _CORRUPT,
+    "recursiveFileLookup": "true",
+}
+
+
+@dataclass(frozen=True)
+class _Header:
+    """The first line of a file that is not blank."""
+
+    names: tuple[str, ...]
+    line_end: str
+    """What ends a record. Left to find it out, Spark would also replace it within quotes."""
+
+    @property
+    def columns(self) -> list[str]:
+        """Names that Spark has for the fields: theirs may be equal, or differ in capitals only."""
+        return [f"_lj_field_{index}" for index in range(len(self.names))]
+
+
+def parse_csv(
+    spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Sequence[FileRange]
+) -> list[DataFrame]:
+    """Read CSV files into records, one frame for each header that they have. Raises `SourceBroken`."""
+    headers: dict[_Header, list[FileRange]] = {}
+    for part in ranges:
+        headers.setdefault(_header(part.path), []).append(part)
+    return [_parse(spark, table, options, header, parts) for header, parts in headers.items()]
+
+
+def count_records(spark: SparkSession, path: str) -> int:
+    """Count the records of a CSV file as reading it will number them. Raises `SourceBroken`."""
+    return _scan(spark, [path], _header(path)).count()
+
+
+def _header(path: str) -> _Header:
+    lines: list[str] = []
+    try:
+        # the rows behind the header, of which some are decoded with it, may hold anything
+        with io.TextIOWrapper(open_text(path), "utf-8-sig", "surrogateescape", newline="") as text:
+            reader = csv.reader(_remember(text, lines))
+            names = next((record for record in reader if record), [])
+        "".join(names).encode()
+    except (csv.Error, UnicodeEncodeError, OSError) as error:
+        raise SourceBroken(f"{path}: expected a header in UTF-8, as in RFC 4180; found {error}") from error
+    return _Header(tuple(names), "\r\n" if lines and lines[-1].endswith("\r\n") else "\n")
+
+
+def _remember(lines: Iterable[str], passed: list[str]) -> Iterator[str]:
+    for line in lines:
+        passed.append(line)
+        yield line
+
+
+def _scan(spark: SparkSession, paths: Sequence[str], header: _Header) -> DataFrame:
+    schema = StructType([StructField(name, StringType()) for name in (*header.columns, _CORRUPT)])
+    reader = spark.read.options(**_OPTIONS, lineSep=header.line_end).schema(schema)
+    return reader.csv([spark_path(path) for path in paths])
+
+
+def _parse(
+    spark: SparkSession,
+    table: TableSpec,
+    options: ParseOptions,
+    header: _Header,
+    ranges: Sequence[FileRange],
+) -> DataFrame:
+    wanted = (*table.columns.names, OP_COLUMN)
+    for name in wanted:
+        if header.names.count(name) > 1:
+            raise SourceBroken(f"{ranges[0].path}: the header has {name!r} twice, expected once; rename one")
+    scan = _scan(spark, [part.path for part in ranges], header)
+    rows = number_lines(scan, ranges, one_task=True)
+    malformed = F.col(_CORRUPT).isNotNull()
+    expected = F.lit(f"expected {len(header.names)} fields as in the header")
+    rows = rows.withColumns(
+        {
+            **{column: _decoded(column) for column in (*header.columns, _CORRUPT)},
+            REASON: F.when(malformed, reason_is("parse_error")),
+            DETAIL: F.when(malformed, expected),
+        }
+    )
+    fields = dict(zip(header.names, header.columns, strict=True))
+    named_fields = zip(header.names, header.columns, strict=True)
+    row = F.struct(*[F.col(column).alias(name) for name, column in named_fields])
+    raw = F.coalesce(F.col(_CORRUPT), F.to_json(row, {"ignoreNullFields": "false"}))
+    columns: dict[str, tuple[Column, DataType]] = {
+        name: (F.when(F.col(fields[name]) != _NULL, F.col(fields[name])), StringType())
+        for name in wanted
+        if name in fields
+    }
+    return parse_rows(rows, table, options, columns, raw)
+
+
+def _decoded(column: str) -> Column:
+    """The text whose bytes Spark took for ISO 8859-1, valid or not."""
+    return F.encode(F.col(column), "ISO-8859-1").cast("string")

@@ -1,0 +1,157 @@
+"""One streaming pass over the bytes of a source file: fingerprint, lines, whether its last line is finished.
+
+The fingerprint is 128 bits of XXH3 over the bytes as they are stored. Lines are counted in the text, behind
+the compression of a gzip file (RFC 1952; one that was appended to has several members).
+"""
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import pyarrow.parquet as pq
+import xxhash
+from pyarrow.lib import ArrowException
+
+from storage.file_systems import open_file_system
+from storage.source_errors import SourceBroken, SourceChanged
+
+_CHUNK = 1 << 20
+_GZIP = b"\x1f\x8b"
+_OTHER_COMPRESSION = (".bz2", ".deflate", ".lz4", ".lzo", ".snappy", ".xz", ".zip", ".zst")
+
+
+@dataclass(frozen=True)
+class FileContent:
+    """What a pass over a file found."""
+
+    fingerprint: str
+    beginning: str | None
+    """Fingerprint of the first bytes, as many as were asked for."""
+    lines: int
+    """Line ends, and one more for a last line without."""
+    complete: bool
+    """The last line has its end, and no quoted CSV field is open."""
+    appended: bytes
+    """First character behind the beginning, empty if there is none."""
+
+
+class _Text:
+    """Counts what a text is made of while it passes by."""
+
+    def __init__(self) -> None:
+        self.newlines = self.quotes = 0
+        self.last = self.appended = b""
+        self.at_boundary = False
+
+    def feed(self, text: bytes) -> None:
+        if not text:
+            return
+        if self.at_boundary:
+            self.appended, self.at_boundary = text[:1], False
+        self.newlines += text.count(b"\n")
+        self.quotes += text.count(b'"')
+        self.last = text[-1:]
+
+
+class _Gunzip:
+    """Decompresses chunk by chunk, member after member; a small chunk may hold much text."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._member = zlib.decompressobj(wbits=31)
+        self._begun = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            if self._member.eof:
+                data = data.lstrip(b"\0")  # tapes and some copies pad the end with zeros
+                self._member, self._begun = zlib.decompressobj(wbits=31), False
+                continue
+            self._begun = True
+            try:
+                yield self._member.decompress(data, _CHUNK)
+            except zlib.error as error:
+                raise SourceBroken(
+                    f"{self._path}: is no whole gzip file ({error}); write it again under another name, then "
+                    "rename it"
+                ) from error
+            data = self._member.unconsumed_tail or self._member.unused_data
+
+    def close(self) -> None:
+        if self._begun and not self._member.eof:
+            raise SourceBroken(
+                f"{self._path}: the gzip file ends in the middle; if it is still being written, set "
+                "`settle`, or write to another name and rename it when it is finished"
+            )
+
+
+def scan_text(path: str, size: int, *, boundary: int | None = None, quoted: bool = False) -> FileContent:
+    """Read the first `size` bytes of a text file, plain or gzip.
+
+    `boundary`: also fingerprint as many bytes from the start. `quoted`: an open double quote at the end makes
+    the file incomplete. Raises `SourceBroken` for a compression that is torn or unknown, and `SourceChanged`
+    where there are fewer bytes.
+    """
+    _refuse_other_compression(path)
+    digest, text = xxhash.xxh3_128(), _Text()
+    gunzip = _Gunzip(path) if path.endswith(".gz") else None
+    beginning = digest.hexdigest() if boundary == 0 else None
+    position = 0
+    for chunk in _chunks(path, size, boundary):
+        if position == 0 and gunzip is None and chunk.startswith(_GZIP):
+            raise SourceBroken(f"{path}: is compressed with gzip; give it a name that ends in .gz")
+        digest.update(chunk)
+        position += len(chunk)
+        for part in [chunk] if gunzip is None else gunzip.feed(chunk):
+            text.feed(part)
+        if position == boundary:
+            beginning, text.at_boundary = digest.hexdigest(), True
+    if gunzip is not None:
+        gunzip.close()
+    ended = text.last in {b"", b"\n"}
+    complete = ended and (not quoted or text.quotes % 2 == 0)
+    return FileContent(digest.hexdigest(), beginning, text.newlines + (not ended), complete, text.appended)
+
+
+def scan_parquet(path: str, size: int) -> FileContent:
+    """Fingerprint a Parquet file and count its rows by the footer. Raises `SourceBroken` without one."""
+    digest = xxhash.xxh3_128()
+    for chunk in _chunks(path, size, None):
+        digest.update(chunk)
+    system, inner = open_file_system(path)
+    try:
+        rows: int = pq.read_metadata(inner, filesystem=system).num_rows
+    except (ArrowException, OSError) as error:
+        raise SourceBroken(
+            f"{path}: is no whole Parquet file ({str(error).splitlines()[0]}); write it again under "
+            "another name, then rename it"
+        ) from error
+    return FileContent(digest.hexdigest(), None, rows, complete=True, appended=b"")
+
+
+def open_text(path: str) -> BinaryIO:
+    """Open a text file for reading its bytes, decompressed where it is gzip."""
+    system, inner = open_file_system(path)
+    stream: BinaryIO = system.open_input_stream(inner, compression="gzip" if path.endswith(".gz") else None)
+    return stream
+
+
+def _chunks(path: str, size: int, boundary: int | None) -> Iterator[bytes]:
+    """The first `size` bytes, cut at the boundary as well."""
+    system, inner = open_file_system(path)
+    position = 0
+    with system.open_input_stream(inner, compression=None) as stream:
+        while position < size:
+            stop = boundary if boundary is not None and position < boundary else size
+            chunk = stream.read(min(_CHUNK, stop - position))
+            if not chunk:
+                raise SourceChanged(f"{path}: ends after {position} bytes, had {size} when listed; run again")
+            position += len(chunk)
+            yield chunk
+
+
+def _refuse_other_compression(path: str) -> None:
+    ending = path.lower()
+    if ending.endswith(_OTHER_COMPRESSION) or (ending.endswith(".gz") and not path.endswith(".gz")):
+        raise SourceBroken(f"{path}: expected plain text, or gzip named .gz; unpack the file or use gzip")

@@ -1,0 +1,73 @@
+"""Paths with `{date}` and wildcards, taken apart into a fixed directory and what is matched below it.
+
+`*` and `?` stand for characters of a name, `[…]` for one of a set, `**` for any number of directories, and
+`{date}` for a day as YYYY-MM-DD, the same wherever it stands in the path.
+"""
+
+import fnmatch
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+_PIECE = re.compile(r"\{date\}|\*|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)
+_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+
+
+@dataclass(frozen=True)
+class FilePattern:
+    """A path whose first part is fixed and whose rest may match many files."""
+
+    directory: str
+    """The fixed directory; names of files are relative to it."""
+    parts: tuple[str, ...]
+    """Names below it, one for each level, with wildcards; none if the path is a file or directory itself."""
+
+    @classmethod
+    def parse(cls, path: str) -> "FilePattern":
+        """Split a path before its first part with a wildcard."""
+        parts = path.split("/")
+        wild = next((index for index, part in enumerate(parts) if is_wild(part)), None)
+        if wild is None:
+            return cls(path.rstrip("/"), ())
+        below = [*parts[wild:], "*"] if parts[-1] == "**" else parts[wild:]
+        return cls("/".join(parts[:wild]) or "/", tuple(below))
+
+    def match(self, name: str) -> re.Match[str] | None:
+        """Match a whole name, relative to the directory; the group `date` holds its day, if there is one."""
+        return self._regex.fullmatch(name)
+
+    @cached_property
+    def _regex(self) -> re.Pattern[str]:
+        *directories, file = self.parts
+        pieces = ["(?:[^/]+/)*" if part == "**" else _regex(part) + "/" for part in directories]
+        first, *others = ("".join(pieces) + _regex(file)).split(_DATE)
+        if not others:
+            return re.compile(first)
+        return re.compile(f"{first}(?P<date>{_DATE})" + "(?P=date)".join(others))
+
+
+def is_wild(part: str) -> bool:
+    """Tell whether a part of a path may match more than itself."""
+    return any(token in part for token in ("*", "?", "[", "{date}"))
+
+
+def part_matches(part: str, name: str) -> bool:
+    """Match one level of a pattern, other than `**`, with a name."""
+    return re.fullmatch(_regex(part), name) is not None
+
+
+def _regex(part: str) -> str:
+    return "".join(_piece_regex(piece) for piece in _PIECE.findall(part))
+
+
+def _piece_regex(piece: str) -> str:
+    match piece:
+        case "{date}":
+            return _DATE
+        case "*":
+            return "[^/]*"
+        case "?":
+            return "[^/]"
+    if len(piece) == 1:
+        return re.escape(piece)
+    return fnmatch.translate(piece)[:-2]  # without the end of text that it puts behind

@@ -1,0 +1,45 @@
+"""Local paths and URIs behind one interface, pyarrow's; Spark's names for object stores are translated."""
+
+import re
+from pathlib import Path
+
+from pyarrow import fs
+
+from storage.source_errors import SourceNotFound, SourceRefused
+
+_URI = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_SPARK_SCHEMES = {"s3a": "s3", "s3n": "s3"}
+
+
+def is_local(path: str) -> bool:
+    """Tell whether a path is on this machine and needs no URI."""
+    return _URI.match(path) is None
+
+
+def open_file_system(path: str) -> tuple[fs.FileSystem, str]:
+    """Return the file system of a path or URI, and the path in it. Raises `SourceRefused` without one."""
+    scheme = _URI.match(path)
+    if scheme is None:
+        return fs.LocalFileSystem(), str(Path(path).absolute())
+    name = scheme[1].lower()
+    try:
+        uri = _SPARK_SCHEMES.get(name, name) + path[scheme.end(1) :]
+        found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(uri)
+    except (ValueError, OSError) as error:
+        raise SourceRefused(f"{path}: cannot be opened: {error}") from error
+    return found
+
+
+def file_info(path: str) -> fs.FileInfo:
+    """Return type, size and time of a path. Raises `SourceNotFound` where there is nothing."""
+    system, inner = open_file_system(path)
+    info = system.get_file_info(inner)
+    if info.type == fs.FileType.NotFound:
+        raise SourceNotFound(f"{path}: not found; check the path, or put the file back if it was removed")
+    return info
+
+
+def spark_path(path: str) -> str:
+    """Return a path as Spark takes it: this one file, whatever characters its name has."""
+    uri = f"file://{Path(path).absolute()}" if is_local(path) else path
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", uri)

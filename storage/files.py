@@ -1,0 +1,188 @@
+"""Source files: which there are, what is in them, and whether one that was read is still the same.
+
+A file is known by its name below the fixed directory of its source, so that a lake does not depend on the
+machine. What was read is recognised by size and time, and when these differ by a fingerprint of its bytes:
+lines may be added behind it, nothing before that may change. The errors are in `storage.source_errors`.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+from pyarrow import fs
+
+from storage.file_content import FileContent, scan_parquet, scan_text
+from storage.file_patterns import FilePattern, part_matches
+from storage.file_systems import file_info, is_local, open_file_system
+from storage.source_errors import SourceChanged, SourceNotFound, SourceRefused
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """A file as it was listed."""
+
+    path: str
+    """Absolute, or a URI as Spark takes it."""
+    name: str
+    """Relative to the fixed directory of the source."""
+    date: date | None
+    size: int
+    modified: int
+    """Nanoseconds since 1970."""
+
+
+@dataclass(frozen=True)
+class MeasuredFile(FoundFile):
+    """A file as it was read through."""
+
+    fingerprint: str
+    lines: int
+    """Records that positions count: lines of text, records of CSV without the header, rows of Parquet."""
+    complete: bool
+    """The last line has its end, so that more lines may follow."""
+
+
+FileCounter = Callable[[FoundFile], int]
+"""Counts the records of a CSV file, whose fields may hold line ends: only the reader itself can."""
+
+
+def find_files(path: str, *, settle: timedelta, now: datetime) -> list[FoundFile]:
+    """List the files of a source, sorted by date and name.
+
+    `path` may hold `{date}` and wildcards; a directory stands for all files below it. Files that changed less
+    than `settle` before `now` are left out; so is what is hidden, begins with `_` or ends in `.tmp`. Raises
+    `SourceNotFound` where the fixed part of the path is missing, and `SourceRefused` for a symlink, a day
+    that is none or a name that Hadoop cannot read.
+    """
+    pattern = _pattern(path)
+    system, root = open_file_system(pattern.directory)
+    youngest = now - settle if settle else None
+    found = []
+    for info in {info.path: info for info in _walk(system, root, pattern.parts)}.values():
+        name = info.path[len(root.rstrip("/")) + 1 :]
+        match = pattern.match(name)
+        settled = youngest is None or datetime.fromtimestamp(info.mtime_ns / 1e9, UTC) <= youngest
+        if match is not None and settled:
+            full = f"{pattern.directory.rstrip('/')}/{name}"
+            found.append(_found(full, name, _date(match.groupdict().get("date"), full), info))
+    return sorted(found, key=lambda file: (file.date or date.min, file.name))
+
+
+def stat_file(path: str, name: str, day: date | None) -> FoundFile:
+    """Look at one file that is known already. Raises `SourceNotFound`."""
+    return _found(path, name, day, file_info(path))
+
+
+def measure_file(
+    found: FoundFile, form: str, known: MeasuredFile | None = None, count_records: FileCounter | None = None
+) -> MeasuredFile:
+    """Fingerprint a file and count its lines; hold it against what was planned of it before, if it was.
+
+    `form`: the source's format. A file with the size and time of `known` is not read. `count_records` is for
+    a CSV file that is new or has grown; without it a grown one is only checked and keeps its known lines.
+    Raises `SourceChanged` where anything but lines behind the known ones changed, `SourceBroken` for a torn
+    file.
+    """
+    if known is not None and (found.size, found.modified) == (known.size, known.modified):
+        return _measured(found, known.fingerprint, known.lines, complete=known.complete)
+    if known is not None and found.size < known.size:
+        raise _changed(found, f"has {found.size} bytes now, had {known.size}")
+    if form == "parquet":
+        content = scan_parquet(found.path, found.size)
+        if known is not None and content.fingerprint != known.fingerprint:
+            raise _changed(found, "has other content now")
+    else:
+        boundary = known.size if known is not None else None
+        content = scan_text(found.path, found.size, boundary=boundary, quoted=form == "csv")
+        if known is not None:
+            _check_appended(found, known, content)
+    lines = content.lines
+    if form == "csv" and found.size:
+        lines = _count(found, known, count_records)
+    return _measured(found, content.fingerprint, lines, complete=content.complete)
+
+
+def _count(found: FoundFile, known: MeasuredFile | None, count_records: FileCounter | None) -> int:
+    if known is not None and (count_records is None or found.size == known.size):
+        return known.lines
+    if count_records is None:
+        raise ValueError(f"{found.path}: a CSV file that is read for the first time needs a counter")
+    return count_records(found)
+
+
+def _check_appended(found: FoundFile, known: MeasuredFile, content: FileContent) -> None:
+    if content.beginning != known.fingerprint:
+        raise _changed(found, f"differs within its first {known.size} bytes, which were read")
+    if not known.complete and content.appended not in {b"", b"\n"}:
+        raise _changed(found, f"line {known.lines} had no end when it was read, and has grown")
+
+
+def _changed(found: FoundFile, what: str) -> SourceChanged:
+    return SourceChanged(
+        f"{found.path}: changed after it was read: {what}. Expected the same bytes, at most with whole lines "
+        "added behind them. Put the old file back, and give the new content another name."
+    )
+
+
+def _measured(found: FoundFile, fingerprint: str, lines: int, *, complete: bool) -> MeasuredFile:
+    return MeasuredFile(
+        found.path, found.name, found.date, found.size, found.modified, fingerprint, lines, complete
+    )
+
+
+def _found(path: str, name: str, day: date | None, info: fs.FileInfo) -> FoundFile:
+    return FoundFile(path, name, day, info.size, info.mtime_ns)
+
+
+def _pattern(path: str) -> FilePattern:
+    pattern = FilePattern.parse(path if not is_local(path) else str(Path(path).absolute()))
+    info = file_info(pattern.directory)
+    if info.type == fs.FileType.Directory:
+        return pattern if pattern.parts else replace(pattern, parts=("**", "*"))
+    if pattern.parts:
+        raise SourceNotFound(f"{pattern.directory}: is no directory; {path} looks for files in it")
+    directory, _, name = pattern.directory.rpartition("/")
+    if _is_skipped(name):
+        raise SourceRefused(
+            f"{path}: a name that begins with `.` or `_` or ends in `.tmp` is never read; rename it"
+        )
+    return FilePattern(directory or "/", (name,))
+
+
+def _walk(system: fs.FileSystem, directory: str, parts: tuple[str, ...]) -> Iterator[fs.FileInfo]:
+    """Files below a directory, one level of the pattern after the other."""
+    part, rest = parts[0], parts[1:]
+    deep = part == "**"
+    if deep:
+        yield from _walk(system, directory, rest)
+    for info in system.get_file_info(fs.FileSelector(directory)):
+        if _is_skipped(info.base_name) or not (deep or part_matches(part, info.base_name)):
+            continue
+        _refuse_symlink(system, info)
+        if info.type == fs.FileType.Directory and (deep or rest):
+            yield from _walk(system, info.path, parts if deep else rest)
+        elif info.type == fs.FileType.File and not (deep or rest):
+            yield info
+
+
+def _refuse_symlink(system: fs.FileSystem, info: fs.FileInfo) -> None:
+    if isinstance(system, fs.LocalFileSystem) and Path(info.path).is_symlink():
+        raise SourceRefused(f"{info.path}: is a symlink, which may lead anywhere; put the file itself here")
+
+
+def _is_skipped(name: str) -> bool:
+    return name.startswith((".", "_")) or name.endswith((".tmp", "._COPYING_"))
+
+
+def _date(text: str | None, path: str) -> date | None:
+    if ":" in path.rpartition("/")[2]:
+        raise SourceRefused(f"{path}: Hadoop reads no file with a colon in its name; rename it")
+    if text is None:
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise SourceRefused(
+            f"{path}: {text} is no day, which {{date}} stands for; rename the file"
+        ) from error

@@ -1,0 +1,108 @@
+"""Where the tables of a lake are, and what their Delta logs say: version, transaction identifiers.
+
+Progress is read from the tables' own logs with delta-rs, which needs no JVM; it never writes here.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+PLAN = "_plan"
+PUBLISHED = "_published"
+MAINTENANCE = "_maintenance"
+QUARANTINE = "quarantine"
+
+
+def changes_of(table: str) -> str:
+    """Table of every source record of a declared table, with its verdict."""
+    return f"tables/{table}/changes"
+
+
+def rows_of(table: str) -> str:
+    """Folded base of a declared table's current rows."""
+    return f"tables/{table}/rows"
+
+
+def joined_of(join: str) -> str:
+    """The result of a join."""
+    return f"joins/{join}/joined"
+
+
+def subscription_log_of(join: str) -> str:
+    """Every message of a join's left side to its right side."""
+    return f"joins/{join}/subscription_log"
+
+
+def subscription_store_of(join: str) -> str:
+    """Folded base of a join's subscriptions."""
+    return f"joins/{join}/subscription_store"
+
+
+def response_log_of(join: str) -> str:
+    """Every answer of a join's right side."""
+    return f"joins/{join}/response_log"
+
+
+def changelog_of(join: str) -> str:
+    """Every emission of a join that keeps them."""
+    return f"joins/{join}/changelog"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A Delta table as it is now: one consistent reading of its log."""
+
+    table: str
+    version: int
+    delta: DeltaTable
+
+    @property
+    def identity(self) -> str:
+        """What Delta named the table when it was made; a table made anew at the same place has another."""
+        return str(self.delta.metadata().id)
+
+    def transaction(self, app: str) -> int | None:
+        """Last version that this application committed to the table (Delta protocol: Transaction Identifiers)."""
+        return self.delta.transaction_version(app)
+
+    def read(self, columns: list[str] | None = None) -> list[dict[str, Any]]:
+        """All rows of a small bookkeeping table; never used for data."""
+        table: pa.Table = self.delta.to_pyarrow_table(columns=columns)
+        return table.to_pylist(maps_as_pydicts="strict")
+
+
+@dataclass(frozen=True)
+class Lake:
+    """The directory or URI that holds every table of a pipeline."""
+
+    root: str
+
+    @property
+    def local(self) -> Path | None:
+        """The directory, if the lake is one."""
+        return None if "://" in self.root else Path(self.root)
+
+    def path(self, table: str) -> str:
+        """Where a table is, by its name below the lake."""
+        return f"{self.root.rstrip('/')}/{table}"
+
+    def snapshot(self, table: str) -> Snapshot | None:
+        """The table as it is now, or None where there is none."""
+        path = self.local / table if self.local is not None else None
+        if path is not None and not (path / "_delta_log").is_dir():
+            return None
+        try:
+            delta = DeltaTable(self.path(table))
+        except TableNotFoundError:
+            return None
+        return Snapshot(table, delta.version(), delta)
+
+    def versions(self, tables: Iterable[str]) -> dict[str, int]:
+        """Current version of each of these tables that exists."""
+        snapshots = (self.snapshot(table) for table in tables)
+        return {snapshot.table: snapshot.version for snapshot in snapshots if snapshot is not None}

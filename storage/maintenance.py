@@ -1,0 +1,133 @@
+"""Folding: bring a log into its base, drop what a base need not keep, and remember the floor that this leaves.
+
+A fold works on finished batches only and has transaction identifiers of its own. What it chose (how far, at what
+time, above which floor) is written to `_maintenance` before the base is touched, so a fold that was cut off between
+the two is repeated exactly.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from storage.commits import append, overwrite
+from storage.lake import MAINTENANCE, Lake, rows_of, subscription_store_of
+from storage.plan import Journal, Plan
+from storage.state import State
+from transforms.schemas import BATCH, DELETED, SEQUENCE, TIME, JoinSpec, TableSpec, named
+from transforms.subscriptions import live_subscriptions
+
+SCHEMA = "number BIGINT, base STRING, through BIGINT, cutoff TIMESTAMP, floor STRING"
+ROWS_PER_FILE = 1_000_000
+BATCHES_BEHIND = 64
+"""A base is folded when its log holds so many batches,"""
+SHARE_BEHIND = 0.25
+"""or this share of the base's own rows, and at least"""
+ROWS_BEHIND = 200_000
+"""this many rows: below it, reading the log costs less than rewriting the base."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One row of `_maintenance`: what a fold chose before it began."""
+
+    number: int
+    base: str
+    through: int
+    """Last batch that the base holds afterwards."""
+    cutoff: datetime | None
+    """Tombstones from before it are purged."""
+    floor: str | None
+    """Greatest sequence of all tombstones purged so far, as JSON."""
+
+
+class Folds:
+    """The folds of a lake that were begun, read without a JVM."""
+
+    def __init__(self, lake: Lake) -> None:
+        snapshot = lake.snapshot(MAINTENANCE)
+        rows: list[dict[str, Any]] = snapshot.read() if snapshot else []
+        self.begun = sorted((Fold(**row) for row in rows), key=lambda fold: fold.number)
+
+    def floor(self, base: str, through: int) -> str | None:
+        """The floor that a base has once it is folded up to a batch, as JSON; None while nothing was purged."""
+        floors = [fold.floor for fold in self.begun if fold.base == base and fold.through <= through]
+        return floors[-1] if floors else None
+
+    def unfinished(self, base: str, folded: int) -> Fold | None:
+        """A fold of a base that was begun and not committed."""
+        waiting = [fold for fold in self.begun if fold.base == base and fold.through > folded]
+        return waiting[-1] if waiting else None
+
+
+def is_due(behind: Sequence[int], base_rows: int) -> bool:
+    """Whether a base should be folded; `behind` holds the rows of each batch that its log is ahead."""
+    rows = sum(behind)
+    return len(behind) >= BATCHES_BEHIND or (rows >= ROWS_BEHIND and rows >= SHARE_BEHIND * base_rows)
+
+
+def fold_rows(
+    spark: SparkSession, lake: Lake, journal: Journal, now: Plan, table: TableSpec, retention: timedelta
+) -> None:
+    """Fold a declared table's changes into its rows, and purge tombstones older than their retention.
+
+    `now`: a plan of the next batch, never committed, that pins the state after the last finished one.
+    """
+    state, base, folds = State(spark, lake, now), rows_of(table.name), Folds(lake)
+    rows = state.all_rows(table).persist()
+    fold = folds.unfinished(base, now.folded.get(base, 0))
+    if fold is None:
+        cutoff = _cutoff(rows, table, retention, now)
+        floor = _floor(rows.where(_purged(cutoff)), table, folds.floor(base, now.batch))
+        fold = _begin(spark, lake, journal, folds, Fold(0, base, now.batch - 1, cutoff, floor))
+    # a key that changed after the fold was begun is left out here: its newer row is in the log
+    kept = rows.where((F.col(BATCH) <= fold.through) & ~_purged(fold.cutoff))
+    _replace(kept, lake, journal, fold, [named(name) for name in table.key])
+    rows.unpersist()
+
+
+def fold_subscriptions(spark: SparkSession, lake: Lake, journal: Journal, now: Plan, join: JoinSpec) -> None:
+    """Fold a join's subscription log into its store; only live subscriptions stay."""
+    base, folds = subscription_store_of(join.name), Folds(lake)
+    fold = folds.unfinished(base, now.folded.get(base, 0)) or _begin(
+        spark, lake, journal, folds, Fold(0, base, now.batch - 1, None, None)
+    )
+    messages = State(spark, lake, now).subscriptions(join).where(F.col(BATCH) <= fold.through)
+    order = [F.col("foreign_key"), F.col("primary_key")]
+    _replace(live_subscriptions(messages), lake, journal, fold, order)
+
+
+def _cutoff(rows: DataFrame, table: TableSpec, retention: timedelta, now: Plan) -> datetime | None:
+    """Before it tombstones are past retention: by event time where the table has it, else by the batches' clock."""
+    newest = now.planned_at
+    if table.event_time is not None:
+        row = rows.agg(F.max(TIME).alias("newest")).first()
+        newest = row["newest"] if row is not None else None
+    return newest - retention if newest is not None else None
+
+
+def _purged(cutoff: datetime | None) -> Column:
+    return F.lit(False) if cutoff is None else F.col(DELETED) & (F.col(TIME) < F.lit(cutoff))
+
+
+def _floor(purged: DataFrame, table: TableSpec, former: str | None) -> str | None:
+    before = F.from_json(F.lit(former), table.sequence) if former else F.lit(None).cast(table.sequence)
+    row = purged.agg(F.to_json(F.greatest(F.max(SEQUENCE), before)).alias("floor")).first()
+    return row["floor"] if row is not None else None
+
+
+def _begin(spark: SparkSession, lake: Lake, journal: Journal, folds: Folds, fold: Fold) -> Fold:
+    begun = replace(fold, number=len(folds.begun) + 1)
+    row = spark.createDataFrame([tuple(asdict(begun).values())], SCHEMA)
+    append(row, lake.path(MAINTENANCE), journal.transaction("maintenance", begun.number))
+    return begun
+
+
+def _replace(rows: DataFrame, lake: Lake, journal: Journal, fold: Fold, order: list[Column]) -> None:
+    """Write a base anew, its files in the order of its key: lookups by key then skip most of them."""
+    files = max(1, -(-rows.count() // ROWS_PER_FILE))
+    ordered = rows.repartitionByRange(files, *order).sortWithinPartitions(*order)
+    overwrite(ordered, lake.path(fold.base), journal.transaction(f"fold/{fold.base}", fold.through))

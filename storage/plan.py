@@ -1,0 +1,209 @@
+"""The plan: one row a batch, committed first, the only place where something is chosen.
+
+It names the input, the versions of the state before the batch, and the time. Every stage is a function of it.
+`_published` closes a batch: which versions of which tables belong together, and the batch's counts.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import date, datetime
+from typing import Any, Literal
+
+from pyspark.sql import SparkSession
+
+from storage.commits import Transaction, append
+from storage.errors import LakeInconsistent
+from storage.lake import (
+    PLAN,
+    PUBLISHED,
+    QUARANTINE,
+    Lake,
+    changelog_of,
+    changes_of,
+    joined_of,
+    response_log_of,
+    subscription_log_of,
+)
+
+Kind = Literal["batch", "bootstrap"]
+
+_TABLES: dict[str, Callable[[str], str]] = {
+    "changes": changes_of,
+    "quarantine": lambda table: QUARANTINE,
+    "subscription_log": subscription_log_of,
+    "response_log": response_log_of,
+    "changelog": changelog_of,
+    "joined": joined_of,
+}
+
+_FILE = (
+    "table STRING, path STRING, name STRING, date DATE, size BIGINT, modified BIGINT, fingerprint STRING, "
+    "lines BIGINT, complete BOOLEAN, from_line BIGINT, to_line BIGINT"
+)
+PLAN_SCHEMA = (
+    f"batch BIGINT, kind STRING, planned_at TIMESTAMP, files ARRAY<STRUCT<{_FILE}>>, "
+    "versions MAP<STRING, BIGINT>, folded MAP<STRING, BIGINT>, floors MAP<STRING, STRING>, "
+    "joins ARRAY<STRING>, bootstrap ARRAY<STRING>, configuration STRING, shapes MAP<STRING, STRING>, code STRING"
+)
+PUBLISHED_SCHEMA = (
+    "batch BIGINT, kind STRING, planned_at TIMESTAMP, dates ARRAY<DATE>, versions MAP<STRING, BIGINT>, "
+    "commits MAP<STRING, BIGINT>, tables MAP<STRING, MAP<STRING, BIGINT>>, joins MAP<STRING, MAP<STRING, BIGINT>>, "
+    "rows MAP<STRING, BIGINT>, seconds MAP<STRING, DOUBLE>, accepted ARRAY<STRING>"
+)
+
+
+@dataclass(frozen=True)
+class PlannedFile:
+    """A part of a source file that a batch reads: lines after `from_line` up to `to_line`."""
+
+    table: str
+    path: str
+    name: str
+    date: date | None
+    size: int
+    modified: int
+    fingerprint: str
+    lines: int
+    complete: bool
+    from_line: int
+    to_line: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a batch works on."""
+
+    batch: int
+    kind: Kind
+    planned_at: datetime
+    files: tuple[PlannedFile, ...]
+    versions: Mapping[str, int]
+    """Version of each table before the batch."""
+    folded: Mapping[str, int]
+    """Last batch folded into each base, as of its version."""
+    floors: Mapping[str, str]
+    """Per table with purged tombstones: their greatest sequence, as JSON."""
+    joins: tuple[str, ...]
+    """Joins that the batch keeps."""
+    bootstrap: tuple[str, ...]
+    """Joins that start with this batch from the rows there are."""
+    configuration: str
+    shapes: Mapping[str, str]
+    """Fingerprint of what shapes the state of each table and join."""
+    code: str
+
+    def files_of(self, table: str) -> list[PlannedFile]:
+        """The parts of a table's files that the batch reads, in the order of their positions."""
+        return [file for file in self.files if file.table == table]
+
+    @property
+    def records(self) -> int:
+        """How many source records the batch reads."""
+        return sum(file.to_line - file.from_line for file in self.files)
+
+    @property
+    def dates(self) -> tuple[date, ...]:
+        """The `{date}` values the batch covers."""
+        return tuple(sorted({file.date for file in self.files if file.date is not None}))
+
+
+@dataclass(frozen=True)
+class Published:
+    """A finished batch: the cut that readers see, and what the batch did."""
+
+    batch: int
+    kind: Kind
+    planned_at: datetime
+    dates: tuple[date, ...]
+    versions: Mapping[str, int]
+    commits: Mapping[str, int]
+    """Last batch that each stage committed something for."""
+    tables: Mapping[str, Mapping[str, int]]
+    joins: Mapping[str, Mapping[str, int]]
+    rows: Mapping[str, int]
+    seconds: Mapping[str, float]
+    accepted: tuple[str, ...] = field(default=())
+
+
+class Journal:
+    """The plan and what was published, read without a JVM and written through Spark."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        plan, published = lake.snapshot(PLAN), lake.snapshot(PUBLISHED)
+        self.pipeline = plan.identity if plan else None
+        self.plans = sorted(map(_plan, plan.read() if plan else []), key=lambda p: p.batch)
+        self.published = sorted(map(_published, published.read() if published else []), key=lambda p: p.batch)
+        self._check()
+
+    def _check(self) -> None:
+        for name, batches in ((PLAN, self.plans), (PUBLISHED, self.published)):
+            found = [row.batch for row in batches]
+            if found != list(range(1, len(found) + 1)):
+                raise LakeInconsistent(
+                    f"{self._lake.path(name)}: batches {found[-5:]} at its end are not dense; expected each number "
+                    f"from 1 to {len(found)} once. The table was changed by hand: restore it."
+                )
+        if not 0 <= len(self.plans) - len(self.published) <= 1:
+            raise LakeInconsistent(
+                f"{self._lake.root}: {len(self.plans)} batches are planned and {len(self.published)} published; at "
+                f"most one may be under way. `{PLAN}` or `{PUBLISHED}` was restored to an earlier version."
+            )
+
+    @property
+    def unfinished(self) -> Plan | None:
+        """The batch that was planned and not yet published, if there is one."""
+        return self.plans[-1] if len(self.plans) > len(self.published) else None
+
+    @property
+    def last(self) -> Published | None:
+        """The last finished batch."""
+        return self.published[-1] if self.published else None
+
+    def known_files(self, table: str) -> dict[str, PlannedFile]:
+        """For each file of a table that was ever planned, the last part of it that was."""
+        return {file.name: file for plan in self.plans for file in plan.files_of(table)}
+
+    def write_plan(self, spark: SparkSession, plan: Plan) -> None:
+        """Commit a plan; the first one makes the lake."""
+        row = asdict(plan)
+        frame = spark.createDataFrame([tuple(row.values())], PLAN_SCHEMA)
+        append(frame, self._lake.path(PLAN), Transaction(PLAN, plan.batch, {}))
+        if self.pipeline is None:
+            made = self._lake.snapshot(PLAN)
+            self.pipeline = made.identity if made else None
+        self.plans.append(plan)
+
+    def write_published(self, spark: SparkSession, published: Published) -> None:
+        """Commit the end of a batch."""
+        frame = spark.createDataFrame([tuple(asdict(published).values())], PUBLISHED_SCHEMA)
+        append(frame, self._lake.path(PUBLISHED), self.transaction("published", published.batch))
+        self.published.append(published)
+
+    def application(self, stage: str) -> str:
+        """Application of a stage's transaction identifiers in this lake.
+
+        It begins with the identity that Delta gave the plan: the identifiers of a lake that was here before, and
+        of which a table was left behind, never count for this one.
+        """
+        return f"{self.pipeline}/{stage}"
+
+    def table_of(self, stage: str) -> str:
+        """The table that a stage commits to, by its name below the lake."""
+        kind, _, name = stage.partition("/")
+        return _TABLES[kind](name)
+
+    def transaction(self, stage: str, batch: int, **metadata: object) -> Transaction:
+        """Transaction identifier of a stage's commit for a batch."""
+        return Transaction(self.application(stage), batch, metadata)
+
+
+def _plan(row: dict[str, Any]) -> Plan:
+    row["files"] = tuple(PlannedFile(**file) for file in row["files"])
+    row["joins"], row["bootstrap"] = tuple(row["joins"]), tuple(row["bootstrap"])
+    return Plan(**row)
+
+
+def _published(row: dict[str, Any]) -> Published:
+    row["dates"], row["accepted"] = tuple(row["dates"]), tuple(row["accepted"])
+    return Published(**row)

@@ -1,0 +1,130 @@
+"""Starts the Spark session; every Spark and Delta setting of the project stands here."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from storage.jars import provide_jars, spark_resolver
+from storage.java import find_java, wrap_java
+
+NO_CONF: Mapping[str, str] = MappingProxyType({})
+"""No settings beyond the project's own."""
+
+SETTINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "spark.app.name": "lakejoin",
+        "spark.driver.memory": "4g",
+        # Each broadcast takes at least a page, by default 16 MiB: many small lookups would fill the heap.
+        "spark.buffer.pageSize": "2m",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # By default 50 tasks compute each table's state, however small: 12 times slower for a small read.
+        "spark.databricks.delta.snapshotPartitions": "1",
+        # A commit whose answer was lost is recognised by its transaction identifier, not made twice.
+        "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
+        # The source of our MERGEs is computed once already.
+        "spark.databricks.delta.merge.materializeSource": "none",
+        # A batch makes some 700 pieces of code; by default the last 100 are kept, and each batch compiles all anew.
+        "spark.sql.codegen.cache.maxEntries": "5000",
+        # By default PySpark looks at its own stack at every step of every expression: most of what a plan costs it.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        # What a value is must neither depend on the machine nor go wrong in silence.
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.caseSensitive": "false",
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.files.ignoreMissingFiles": "false",
+        # The default, INT96, is deprecated and has no statistics to skip row groups by.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # Only files above 32 MiB are split: the lines of a smaller one are numbered within one task.
+        "spark.sql.files.openCostInBytes": str(32 * 1024 * 1024),
+        "spark.sql.adaptive.enabled": "true",
+        # Small frames of one partition are joined where they are. The limit would shuffle them whenever a join
+        # of a join is estimated at the product of its sides, and every shuffle is a Spark job.
+        "spark.sql.maxSinglePartitionBytes": str(2**62),
+        # By default VACUUM and listings start up to 10,000 tasks.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+)
+"""Settings for every master."""
+
+_LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
+_SPARK_HOME = Path(pyspark.__file__).parent
+_LISTS = {"spark.jars": ",", "spark.sql.extensions": ",", "spark.driver.extraJavaOptions": " "}
+
+
+def start_session(master: str = "local[*]", conf: Mapping[str, str] = NO_CONF) -> SparkSession:
+    """Return the process's Spark session with Delta Lake, started with `conf` over our own settings.
+
+    Where one runs already it is returned, with those settings applied that can still change. The first start
+    on a machine fetches two JARs over the network. Raises `JavaNotFound` and `JarsNotFound`.
+    """
+    cache = cache_directory(os.environ)
+    java_home = wrap_java(find_java(os.environ), cache)
+    jars = provide_jars(cache / "jars", spark_resolver(_SPARK_HOME, java_home, conf))
+    # Another Spark that SPARK_HOME may name would not fit this pyspark and these JARs.
+    variables = {"JAVA_HOME": str(java_home), "SPARK_HOME": str(_SPARK_HOME)}
+    if _local_cores(master) is not None:
+        variables["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder: SparkSession.Builder = SparkSession.builder
+    for key, value in settings(master, jars, cache, conf).items():
+        builder = builder.config(key, value)
+    with _environment(variables):
+        return builder.getOrCreate()
+
+
+def settings(master: str, jars: Sequence[Path], cache: Path, conf: Mapping[str, str]) -> dict[str, str]:
+    """Return all settings of a session: a key in `conf` wins, or is appended where Spark takes a list."""
+    ours = {
+        **SETTINGS,
+        "spark.master": master,
+        "spark.jars": ",".join(str(jar) for jar in jars),
+        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dlog4j2.configurationFile={_LOGGING}",
+        # Never used, always created; by default in the directory the process was started in.
+        "spark.sql.warehouse.dir": (cache / "warehouse").as_uri(),
+    }
+    if (cores := _local_cores(master)) is not None:
+        # A cluster's executors could not reach a loopback address; its 200 shuffle partitions stay, too.
+        ours |= {
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.sql.shuffle.partitions": str(4 * cores),  # adaptive execution joins the small ones
+        }
+    appended = {key: f"{ours[key]}{sign}{conf[key]}" for key, sign in _LISTS.items() if key in conf}
+    return {**ours, **conf, **appended}
+
+
+def cache_directory(environment: Mapping[str, str]) -> Path:
+    """Return the folder of what is fetched once: `lakejoin` in XDG_CACHE_HOME, by default in `~/.cache`."""
+    return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakejoin"
+
+
+def _local_cores(master: str) -> int | None:
+    """Return how many cores a local master uses, None for a cluster."""
+    local = re.fullmatch(r"local(?:\[(\d+|\*)(?:,.*)?\])?", master)
+    if local is None:
+        return None
+    return (os.cpu_count() or 1) if local[1] == "*" else int(local[1] or 1)
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for the JVM that is started meanwhile, and put the old ones back."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

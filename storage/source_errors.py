@@ -1,0 +1,23 @@
+"""Errors of source files: what a pipeline refuses to read, and what to do about it."""
+
+from storage.errors import LakejoinError
+
+
+class SourceError(LakejoinError):
+    """A source file, or the place where it should be, cannot be used."""
+
+
+class SourceNotFound(SourceError):
+    """The file or its directory is not there; check the path and whether it was removed."""
+
+
+class SourceRefused(SourceError):
+    """What the path found is nothing that Lakejoin reads: a symlink, a date that does not exist."""
+
+
+class SourceChanged(SourceError):
+    """Something before the end of what was read is different now; only lines behind it may be added."""
+
+
+class SourceBroken(SourceError):
+    """The bytes are not what the format says: a torn gzip or Parquet file, another compression."""

@@ -1,0 +1,67 @@
+"""Reads ranges of source files with Spark and has them parsed into records."""
+
+import re
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from storage.csv_files import count_records, parse_csv
+from storage.file_systems import file_info, spark_path
+from storage.files import FileCounter
+from storage.line_numbers import FileRange, number_lines
+from storage.parquet_files import parse_parquet
+from transforms.parsing import ParseOptions, records_schema
+from transforms.parsing_debezium import parse_debezium
+from transforms.parsing_flat import parse_jsonl
+from transforms.schemas import CONTEXT, POSITION, RAW, TableSpec
+
+__all__ = ["FileRange", "csv_counter", "read_records"]
+
+_UNITS = "bkmgtp"
+
+
+def read_records(
+    spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Sequence[FileRange]
+) -> DataFrame:
+    """Read the lines of a table's files that a batch works on, as `transforms.parsing.records_schema` says.
+
+    Every line in the ranges gives one record that is not derived, and the line before each range one more as
+    context. Raises `SourceError` for a file that is gone, shorter than planned or not of the format.
+    """
+    sizes = {part.path: file_info(part.path).size for part in ranges}
+    if not ranges:
+        return spark.createDataFrame([], records_schema(table))
+    match options.format:
+        case "debezium":
+            return parse_debezium(_lines(spark, ranges, sizes), table, options)
+        case "jsonl":
+            return parse_jsonl(_lines(spark, ranges, sizes), table, options)
+        case "csv":
+            return reduce(DataFrame.unionByName, parse_csv(spark, table, options, ranges))
+        case "parquet":
+            return reduce(DataFrame.unionByName, parse_parquet(spark, table, options, ranges))
+
+
+def csv_counter(spark: SparkSession) -> FileCounter:
+    """Return what counts the records of a CSV file for `storage.files.measure_file`."""
+    return lambda found: count_records(spark, found.path)
+
+
+def _lines(spark: SparkSession, ranges: Sequence[FileRange], sizes: dict[str, int]) -> DataFrame:
+    limit = min(_bytes(spark, "maxPartitionBytes"), _bytes(spark, "openCostInBytes"))
+    one_task = all(path.endswith(".gz") or size <= limit for path, size in sizes.items())
+    # Hadoop would end a line at a carriage return as well, and take directories like `day=1` for columns
+    reader = spark.read.options(lineSep="\n", recursiveFileLookup="true")
+    scan = reader.text([spark_path(part.path) for part in ranges])
+    return number_lines(scan, ranges, one_task=one_task).select(POSITION, CONTEXT, F.col("value").alias(RAW))
+
+
+def _bytes(spark: SparkSession, setting: str) -> int:
+    """A size of `spark.sql.files`, written as Spark allows: `134217728b`, `64MB`."""
+    text = spark.conf.get(f"spark.sql.files.{setting}") or ""
+    size = re.fullmatch(r"\s*([0-9]+)([bkmgtp]?)b?\s*", text.lower())
+    if size is None:
+        raise ValueError(f"spark.sql.files.{setting} is {text!r}, expected a size such as 64m")
+    return int(size[1]) << 10 * (_UNITS.index(size[2]) if size[2] else 0)

@@ -1,0 +1,98 @@
+"""State as it was before a batch, read at the versions that the batch's plan pins.
+
+State tables are log-structured: a batch appends to the logs, and a fold brings them into a base now and then. So
+the rows of a table are its base and the changes behind it; a log and its store are the same thing seen twice.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from storage.lake import (
+    Lake,
+    changes_of,
+    joined_of,
+    rows_of,
+    subscription_log_of,
+    subscription_store_of,
+)
+from storage.plan import Plan
+from transforms.rows import latest_rows, restrict, settled
+from transforms.schemas import BATCH, JoinSpec, TableSpec, changes_schema, rows_schema
+from transforms.subscriptions import subscription_schema
+
+
+@dataclass(frozen=True)
+class State:
+    """The tables of a lake as they were before the batch of `plan`."""
+
+    spark: SparkSession
+    lake: Lake
+    plan: Plan
+
+    def rows(self, table: TableSpec, keys: DataFrame, *, small: bool, columns: list[str]) -> DataFrame:
+        """Rows of these keys, tombstones included: the columns named, key and batch always among them."""
+        schema = rows_schema(table.columns, table.sequence)
+        wanted = [name for name in schema.names if name in {*table.key, *columns, BATCH}]
+        base = self._base(rows_of(table.name), schema).select(*wanted)
+        behind = self._behind(
+            changes_of(table.name), rows_of(table.name), changes_schema(table.columns, table.sequence)
+        )
+        parts = [restrict(part, keys, table.key, small=small) for part in (base, settled(behind, wanted))]
+        return latest_rows(parts[0].unionByName(parts[1]), table.key)
+
+    def all_rows(self, table: TableSpec) -> DataFrame:
+        """Every row of a table, tombstones included."""
+        schema = rows_schema(table.columns, table.sequence)
+        behind = self._behind(
+            changes_of(table.name), rows_of(table.name), changes_schema(table.columns, table.sequence)
+        )
+        both = self._base(rows_of(table.name), schema).unionByName(settled(behind, schema.names))
+        return latest_rows(both, table.key)
+
+    def subscriptions(self, join: JoinSpec) -> DataFrame:
+        """Messages of the folded store and of the log behind it."""
+        schema = subscription_schema(join)
+        log, store = subscription_log_of(join.name), subscription_store_of(join.name)
+        return self._base(store, schema).unionByName(self._behind(log, store, schema))
+
+    def joined(self, join: str, schema: StructType) -> DataFrame:
+        """The joined table of a join."""
+        return self._base(joined_of(join), schema)
+
+    def has_rows(self, table: str) -> bool:
+        """Whether a declared table held anything before the batch; a first load has nothing to look up."""
+        return rows_of(table) in self.plan.versions or changes_of(table) in self.plan.versions
+
+    def has_subscriptions(self, join: str) -> bool:
+        """Whether any message was sent before the batch."""
+        return subscription_log_of(join) in self.plan.versions
+
+    def _base(self, table: str, schema: StructType) -> DataFrame:
+        version = self.plan.versions.get(table)
+        if version is None:
+            return self.spark.createDataFrame([], schema)
+        return self._at(table, version).select(*_columns(schema))
+
+    def _behind(self, log: str, base: str, schema: StructType) -> DataFrame:
+        """The part of a log that its base does not hold yet; its files are found by their batch numbers."""
+        version = self.plan.versions.get(log)
+        if version is None:
+            return self.spark.createDataFrame([], schema)
+        batches = F.col(BATCH).between(self.plan.folded.get(base, 0) + 1, self.plan.batch - 1)
+        return self._at(log, version).where(batches).select(*_columns(schema))
+
+    def _at(self, table: str, version: int) -> DataFrame:
+        reader = self.spark.read.format("delta").option("versionAsOf", version)
+        return reader.load(self.lake.path(table))
+
+
+def _columns(schema: StructType) -> list[str]:
+    return [f"`{name.replace('`', '``')}`" for name in schema.names]
+
+
+Lookup = Callable[[DataFrame], DataFrame]
+"""From keys to the rows of these keys."""

@@ -1,0 +1,142 @@
+"""Holds Lakejoin against Kafka Streams: `run.py CASES_DIR [--only GLOB] [--batches …] [--steps N]`.
+
+Prints a line with the first difference for each case that fails, the skipped cases with their reason and,
+last, `N passed, N failed`. Exit code 1 if any failed, 2 for wrong usage.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]  # run as a script, from wherever
+
+from conformance.case import (  # noqa: E402  (the path above makes it importable)
+    Batches,
+    Case,
+    expected_emissions,
+    expected_table,
+    first_difference,
+    load_cases,
+    skip_reason,
+    table_difference,
+)
+from conformance.pipeline import Answers, run_cases  # noqa: E402
+from conformance.replay import run_replays  # noqa: E402
+from storage.session import start_session  # noqa: E402
+
+_CUTS = {"per-event": Batches("per-event"), "one": Batches("one")}
+_SMALL_TABLES = {
+    # Half the CPU of a cold start; it caps the peak speed that small tables never reach.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m",
+    "spark.sql.shuffle.partitions": "2",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the cases that the arguments name; return the exit code."""
+    options = _parser().parse_args(arguments)
+    batches = replace(options.batches, steps=options.steps)
+    try:
+        cases = load_cases(options.cases, options.only)
+    except FileNotFoundError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    skipped = {case.name: reason for case in cases if (reason := skip_reason(case, batches)) is not None}
+    failures = run([case for case in cases if case.name not in skipped], batches)
+    for name, difference in sorted(failures.items()):
+        _say(f"FAIL {name}: {difference}")
+    _say_skipped(skipped)
+    _say(f"{len(cases) - len(skipped) - len(failures)} passed, {len(failures)} failed")
+    return 1 if failures else 0
+
+
+def run(cases: Sequence[Case], batches: Batches) -> dict[str, str]:
+    """Run the cases and return the first difference of each that failed, by its name."""
+    if not cases:
+        return {}
+    spark = start_session("local[2]", _SMALL_TABLES)
+    failures = run_replays([case for case in cases if case.replays], spark)
+    in_pipeline = [case for case in cases if not case.replays]
+    if in_pipeline:
+        with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+            answers = run_cases(in_pipeline, batches, Path(folder), spark, _show_progress)
+        failures |= differences(in_pipeline, answers, batches)
+    return failures
+
+
+def differences(cases: Iterable[Case], answers: Mapping[str, Answers], batches: Batches) -> dict[str, str]:
+    """Return the first difference of each case whose answers are not the expected ones, by its name."""
+    failures = {}
+    for case in cases:
+        end = min(case.end, len(batches.cut(case)))
+        difference = None
+        if batches.kind == "per-event" and not case.is_table:
+            difference = first_difference(expected_emissions(case, end), answers[case.name].emissions[:end])
+        if difference is None and end == len(batches.cut(case)):
+            difference = table_difference(expected_table(case, end), answers[case.name].table)
+        if difference is not None:
+            failures[case.name] = difference
+    return failures
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="run.py", description="Compare Lakejoin with Kafka Streams.")
+    parser.add_argument("cases", type=Path, metavar="CASES_DIR", help="folder of case files")
+    parser.add_argument("--only", default="*", metavar="GLOB", help="names of the cases to run")
+    parser.add_argument(
+        "--batches", type=_batches, default=Batches("per-event"), metavar="per-event|one|random:SEED",
+        help="how each case is cut into batches (default: per-event)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--steps",
+        type=_steps,
+        default=40,
+        metavar="N",
+        help="events after which per-event ends (default: 40)",
+    )
+    return parser
+
+
+def _batches(argument: str) -> Batches:
+    if argument in _CUTS:
+        return _CUTS[argument]
+    kind, _, seed = argument.partition(":")
+    if kind == "random" and seed.isdecimal():
+        return Batches("random", int(seed))
+    raise argparse.ArgumentTypeError(f"{argument!r}: expected per-event, one or random:SEED with a number")
+
+
+def _steps(argument: str) -> int:
+    if argument.isdecimal() and int(argument) > 0:
+        return int(argument)
+    raise argparse.ArgumentTypeError(f"{argument!r}: expected a number of events, at least 1")
+
+
+def _say_skipped(skipped: Mapping[str, str]) -> None:
+    names: defaultdict[str, list[str]] = defaultdict(list)
+    for name, reason in skipped.items():
+        names[reason].append(name)
+    for reason, of_reason in sorted(names.items()):
+        _say(f"SKIP {len(of_reason)} ({reason}): {' '.join(sorted(of_reason))}")
+    if skipped:
+        _say(f"{len(skipped)} skipped")
+
+
+def _show_progress(done: int, of: int) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\rbatch {done} of {of}" + ("\n" if done == of else ""))
+        sys.stderr.flush()
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

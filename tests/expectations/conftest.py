@@ -1,0 +1,136 @@
+"""A small sound state of a join, as rows of the five frames, for tests that then break one thing in it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from expectations.rules import Kind
+
+Row = dict[str, Any]
+State = dict[str, list[Row]]
+
+HASH = pa.struct([("spec", pa.int16()), ("high", pa.int64()), ("low", pa.int64())])
+LEFT = pa.struct([("flight_id", pa.int64())])
+RIGHT = pa.struct([("tailnum", pa.string())])
+SCHEMAS = {
+    "left_rows": {"primary_key": LEFT, "foreign_key": RIGHT, "hash": HASH, "deleted": pa.bool_()},
+    "right_rows": {"primary_key": RIGHT, "hash": HASH, "deleted": pa.bool_()},
+    "subscriptions": {"foreign_key": RIGHT, "primary_key": LEFT, "hash": HASH},
+    "joined": {
+        "primary_key": LEFT,
+        "left_hash": HASH,
+        "right_key": RIGHT,
+        "right_hash": HASH,
+        "batch": pa.int64(),
+    },
+    "responses": {
+        "primary_key": LEFT,
+        "foreign_key": RIGHT,
+        "hash": HASH,
+        "cause": pa.string(),
+        "resolution": pa.string(),
+        "batch": pa.int64(),
+    },
+    "rows": {"primary_key": LEFT, "hash": HASH, "deleted": pa.bool_()},
+}
+
+
+def hashed(value: int | None) -> Row | None:
+    """Return the hash of a value; the value stands for itself."""
+    return None if value is None else {"spec": 1, "high": value, "low": -value}
+
+
+def filled(frame: str, *values: object) -> Row:
+    """Return a row of a frame: plain values become the keys and hashes that its columns hold."""
+    row: Row = {}
+    for (column, dtype), value in zip(SCHEMAS[frame].items(), values, strict=True):
+        if dtype is HASH:
+            row[column] = hashed(value)  # type: ignore[arg-type]
+        elif dtype in (LEFT, RIGHT):
+            row[column] = None if value is None else {dtype.field(0).name: value}
+        else:
+            row[column] = value
+    return row
+
+
+def sound_state(kind: Kind) -> State:
+    """Return a state in which every rule holds.
+
+    Flights: 1 and 2 with their planes, 3 without a tail number, 4 deleted, 5 whose plane never came, 6
+    whose plane was deleted. The answers include what a log remembers: an answer to an older value of flight
+    2, a stale one, the retraction when flight 3 lost its plane, the one when flight 4 was deleted.
+    """
+    if kind == "table":
+        return {"rows": [filled("rows", 1, 11, False), filled("rows", 4, None, True)]}
+    unmatched = [filled("joined", key, key + 10, None, None, 3) for key in (3, 5, 6)]
+    return {
+        "left_rows": [
+            filled("left_rows", 1, "A", 11, False),
+            filled("left_rows", 2, "B", 12, False),
+            filled("left_rows", 3, None, 13, False),
+            filled("left_rows", 4, None, None, True),
+            filled("left_rows", 5, "Z", 15, False),
+            filled("left_rows", 6, "C", 16, False),
+        ],
+        "right_rows": [
+            filled("right_rows", "A", 21, False),
+            filled("right_rows", "B", 22, False),
+            filled("right_rows", "C", None, True),
+        ],
+        "subscriptions": [
+            filled("subscriptions", "A", 1, 11),
+            filled("subscriptions", "B", 2, 12),
+            filled("subscriptions", "Z", 5, 15),
+            filled("subscriptions", "C", 6, 16),
+        ],
+        "joined": [
+            filled("joined", 1, 11, "A", 21, 1),
+            filled("joined", 2, 12, "B", 22, 2),
+            *(unmatched if kind == "left" else []),
+        ],
+        "responses": [
+            filled("responses", 1, "A", 11, "subscription", "applied", 1),
+            filled("responses", 2, "C", 92, "subscription", "applied", 1),
+            filled("responses", 2, "C", 92, "right_change", "stale", 2),
+            filled("responses", 2, "B", 12, "subscription", "applied", 2),
+            filled("responses", 3, "A", 13, "subscription", "applied", 2),
+            filled("responses", 4, "A", None, "subscription", "applied", 2),
+        ],
+    }
+
+
+@pytest.fixture
+def sound() -> Callable[[Kind], State]:
+    """Return the maker of sound states."""
+    return sound_state
+
+
+@pytest.fixture
+def row() -> Callable[..., Row]:
+    """Return the maker of rows."""
+    return filled
+
+
+@pytest.fixture
+def tables() -> Callable[[State], dict[str, pa.Table]]:
+    """Return what turns a state into Arrow tables, which DuckDB reads as they are."""
+
+    def build(state: State) -> dict[str, pa.Table]:
+        return {name: pa.Table.from_pylist(rows, pa.schema(SCHEMAS[name])) for name, rows in state.items()}
+
+    return build
+
+
+@pytest.fixture
+def frames(
+    spark: SparkSession, tables: Callable[[State], dict[str, pa.Table]]
+) -> Callable[[State], dict[str, DataFrame]]:
+    """Return what turns a state into Spark frames."""
+
+    def build(state: State) -> dict[str, DataFrame]:
+        return {name: spark.createDataFrame(table) for name, table in tables(state).items()}
+
+    return build

@@ -1,0 +1,276 @@
+"""Each rule finds exactly its violation, and nothing in a sound state: on DuckDB fast, on Spark for good."""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import combinations
+from string import Formatter
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame
+
+from expectations.gate import gate
+from expectations.rules import RULES, Kind, frames_for, rules_for
+
+State = dict[str, list[dict[str, Any]]]
+Change = tuple[str, str, tuple[object, ...]]  # add to a frame, or drop a row by the beginning of its values
+KINDS: tuple[Kind, ...] = ("inner", "left", "table")
+
+
+def add(frame: str, *values: object) -> Change:
+    """Say that a row is too many."""
+    return ("add", frame, values)
+
+
+def drop(frame: str, key: object) -> Change:
+    """Say that the rows of a primary key are missing."""
+    return ("drop", frame, (key,))
+
+
+CASES: list[tuple[str, tuple[Kind, ...], str, list[Change]]] = [
+    ("one_row_per_key", ("inner", "left"), "the key is joined twice", [add("joined", 1, 11, "A", 21, 3)]),
+    ("one_row_per_key", ("table",), "the table has a key twice", [add("rows", 1, 12, False)]),
+    ("hash_of_live_row", ("table",), "a live row has no hash", [add("rows", 2, None, False)]),
+    ("hash_of_live_row", ("table",), "a tombstone has a hash", [add("rows", 2, 12, True)]),
+    ("left_row_exists", ("inner", "left"), "the left row is deleted", [add("joined", 4, 14, "A", 21, 1)]),
+    ("left_row_exists", ("inner", "left"), "the left row was purged", [add("joined", 9, 19, "A", 21, 1)]),
+    (
+        "left_row_current",
+        ("inner", "left"),
+        "the left row has changed since",
+        [drop("joined", 1), add("joined", 1, 91, "A", 21, 1)],
+    ),
+    (
+        "left_row_current",
+        ("inner", "left"),
+        "the joined row lost its left hash",
+        [drop("joined", 1), add("joined", 1, None, "A", 21, 1)],
+    ),
+    (
+        "left_row_current",
+        ("inner", "left"),
+        "the left row pointed elsewhere",
+        [drop("joined", 1), add("joined", 1, 91, "B", 22, 1)],
+    ),
+    ("right_row_exists", ("inner",), "the right row is deleted", [add("joined", 6, 16, "C", 23, 1)]),
+    ("right_row_exists", ("inner",), "the right row was purged", [add("joined", 5, 15, "Z", 25, 1)]),
+    ("right_row_exists", ("inner",), "an inner row has no match", [add("joined", 3, 13, None, None, 1)]),
+    (
+        "right_columns_null",
+        ("left",),
+        "the right row is deleted",
+        [drop("joined", 6), add("joined", 6, 16, "C", 23, 1)],
+    ),
+    (
+        "right_columns_null",
+        ("left",),
+        "a right hash stayed behind",
+        [drop("joined", 3), add("joined", 3, 13, None, 21, 1)],
+    ),
+    (
+        "right_row_current",
+        ("inner", "left"),
+        "the right row has changed since",
+        [drop("joined", 1), add("joined", 1, 11, "A", 91, 1)],
+    ),
+    (
+        "right_row_matches",
+        ("inner", "left"),
+        "another right row was joined",
+        [drop("joined", 1), add("joined", 1, 11, "B", 22, 1)],
+    ),
+    (
+        "right_row_matches",
+        ("inner",),
+        "a row without foreign key was joined",
+        [add("joined", 3, 13, "A", 21, 1)],
+    ),
+    ("one_subscription", ("inner", "left"), "there is none", [drop("subscriptions", 5)]),
+    ("one_subscription", ("inner", "left"), "there are two", [add("subscriptions", "A", 1, 11)]),
+    (
+        "no_other_subscription",
+        ("inner", "left"),
+        "the left row has no foreign key",
+        [add("subscriptions", "A", 3, 13)],
+    ),
+    ("no_other_subscription", ("inner", "left"), "the left row is gone", [add("subscriptions", "B", 4, 14)]),
+    (
+        "no_other_subscription",
+        ("inner", "left"),
+        "the left row was purged",
+        [add("subscriptions", "B", 9, 19)],
+    ),
+    (
+        "subscription_agrees",
+        ("inner", "left"),
+        "it has an older hash",
+        [drop("subscriptions", 5), add("subscriptions", "Z", 5, 95)],
+    ),
+    (
+        "subscription_agrees",
+        ("inner", "left"),
+        "it is under another foreign key",
+        [drop("subscriptions", 5), add("subscriptions", "A", 5, 15)],
+    ),
+    (
+        "answer_subscribed",
+        ("inner", "left"),
+        "the answer came from another right row",
+        [add("responses", 1, "B", 11, "subscription", "applied", 3)],
+    ),
+    (
+        "answer_subscribed",
+        ("inner", "left"),
+        "a right change reached a row without foreign key",
+        [add("responses", 3, "A", 13, "right_change", "applied", 3)],
+    ),
+    ("nothing_pending", ("inner", "left"), "a matched row was not joined", [drop("joined", 1)]),
+    ("nothing_pending", ("left",), "an unmatched row was not joined", [drop("joined", 3)]),
+    (
+        "nothing_pending",
+        ("left",),
+        "the match was not joined",
+        [drop("joined", 1), add("joined", 1, 11, None, None, 1)],
+    ),
+]
+VIOLATIONS = [
+    pytest.param(kind, rule, changes, id=f"{kind}-{rule}-{what.replace(' ', '_')}")
+    for rule, kinds, what, changes in CASES
+    for kind in kinds
+]
+
+
+def broken(state: State, changes: Iterable[Change], row: Callable[..., dict[str, Any]]) -> State:
+    """Return the state with the changes made."""
+    for action, frame, values in changes:
+        if action == "add":
+            state[frame].append(row(frame, *values))
+        else:
+            kept = [old for old in state[frame] if old["primary_key"]["flight_id"] != values[0]]
+            assert len(kept) < len(state[frame])
+            state[frame] = kept
+    return state
+
+
+def restricted(state: State, keys: Iterable[int]) -> State:
+    """Return the closed frames of some primary keys, as a batch that touched them has them at hand."""
+    wanted = set(keys)
+    rows = {
+        name: [row for row in rows if name == "right_rows" or row["primary_key"]["flight_id"] in wanted]
+        for name, rows in state.items()
+    }
+    named = [row["foreign_key"] for row in rows.get("left_rows", [])]
+    named += [row["right_key"] for row in rows.get("joined", [])]
+    if "right_rows" in rows:
+        rows["right_rows"] = [row for row in rows["right_rows"] if row["primary_key"] in named]
+    return rows
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Return a database in memory."""
+    with duckdb.connect() as connection:
+        yield connection
+
+
+@pytest.fixture
+def offences(
+    database: duckdb.DuckDBPyConnection, tables: Callable[[State], dict[str, pa.Table]]
+) -> Callable[[Kind, State], dict[str, list[Any]]]:
+    """Return what finds the offending rows by DuckDB, by the rules that they offend."""
+
+    def find(kind: Kind, state: State) -> dict[str, list[Any]]:
+        for name, table in tables(state).items():
+            database.register(name, table)
+        quoted = {name: f'"{name}"' for name in state}
+        found = {rule.name: database.sql(rule.sql.format(**quoted)).fetchall() for rule in rules_for(kind)}
+        return {name: rows for name, rows in found.items() if rows}
+
+    return find
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sound_state_offends_no_rule(kind: Kind, sound: Any, offences: Any) -> None:
+    """In a sound state every rule holds."""
+    assert offences(kind, sound(kind)) == {}
+
+
+@pytest.mark.parametrize("kind", ["inner", "left"])
+def test_sound_state_offends_no_rule_on_any_touched_keys(kind: Kind, sound: Any, offences: Any) -> None:
+    """Restricted to whichever keys a batch touches, a sound state stays sound."""
+    state = sound(kind)
+    keys = range(1, 7)
+    for touched in [*combinations(keys, 1), *combinations(keys, 2), tuple(keys)]:
+        assert offences(kind, restricted(state, touched)) == {}, touched
+
+
+@pytest.mark.parametrize(("kind", "rule", "changes"), VIOLATIONS)
+def test_rule_finds_its_violation_alone(
+    kind: Kind, rule: str, changes: list[Change], sound: Any, row: Any, offences: Any
+) -> None:
+    """One thing that is wrong offends one rule, with one row that names the key."""
+    found = offences(kind, broken(sound(kind), changes, row))
+    assert {name: len(rows) for name, rows in found.items()} == {rule: 1}
+
+
+@pytest.mark.parametrize(("kind", "rule", "changes"), VIOLATIONS)
+def test_rule_finds_its_violation_among_the_rows_of_its_key(
+    kind: Kind, rule: str, changes: list[Change], sound: Any, row: Any, offences: Any
+) -> None:
+    """What is wrong with a key shows also where only that key's rows are at hand, and the key comes first."""
+    state = broken(sound(kind), changes, row)
+    everywhere = offences(kind, state)
+    key = everywhere[rule][0][0]["flight_id"]
+    assert offences(kind, restricted(state, [key])) == everywhere
+
+
+def test_every_rule_has_a_violation() -> None:
+    """No rule of any kind is without a case above."""
+    tried = {(rule, kind) for rule, kinds, _, _ in CASES for kind in kinds}
+    assert tried == {(rule.name, kind) for rule in RULES for kind in rule.kinds}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rules_are_told_apart_by_name(kind: Kind) -> None:
+    """The rules of a kind have names of their own, in snake case, and each says something of its own."""
+    rules = rules_for(kind)
+    assert len({rule.name for rule in rules}) == len({rule.statement for rule in rules}) == len(rules)
+    assert all(re.fullmatch("[a-z]+(_[a-z]+)*", rule.name) for rule in rules)
+    assert all(re.fullmatch(r"[A-Z][^.]+\.", rule.statement) for rule in rules)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.name}-{rule.kinds[0]}")
+def test_rule_reads_only_frames_of_its_kinds(rule: Any) -> None:
+    """A rule names the frames of the kinds that it applies to, and no other."""
+    read = {name for _, name, _, _ in Formatter().parse(rule.sql) if name}
+    assert read
+    assert all(read <= frames_for(kind).keys() for kind in rule.kinds)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("small", [True, False], ids=["small", "large"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_spark_finds_what_duckdb_finds(
+    kind: Kind, small: bool, sound: Any, row: Any, frames: Callable[[State], dict[str, DataFrame]]
+) -> None:
+    """The gate finds nothing in a sound state and, all violations made at once, something for every rule."""
+    changes = [
+        change for _, kinds, _, made in CASES if kind in kinds for change in made if change[0] == "add"
+    ]
+    missing = [drop("joined", 2)] if kind != "table" else []
+    state = broken(sound(kind), [*changes, *missing], row)
+
+    clean = gate(frames(sound(kind)), kind, small=small).collect()
+    dirty = gate(frames(state), kind, small=small).collect()
+
+    names = [rule.name for rule in rules_for(kind)]
+    assert [(verdict["rule"], verdict["offending"], verdict["sample"]) for verdict in clean] == [
+        (name, 0, []) for name in names
+    ]
+    assert [verdict["rule"] for verdict in dirty if verdict["offending"]] == names
+    for verdict in dirty:
+        assert len(verdict["sample"]) == min(verdict["offending"], 5)
+        assert all("primary_key" in json.loads(line) for line in verdict["sample"])

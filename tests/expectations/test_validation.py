@@ -1,0 +1,112 @@
+"""Validation runs the rules through Great Expectations and writes Data Docs."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from expectations import validation
+from expectations.data_docs import DataDocs
+from expectations.gate import gate
+from expectations.rules import rules_for
+from expectations.validation import Asset, validate_assets, validate_join
+
+pytestmark = pytest.mark.spark
+
+Frames = dict[str, DataFrame]
+
+
+@pytest.fixture
+def stale(sound: Any, row: Any, frames: Callable[[Any], Frames]) -> Frames:
+    """Return frames of an inner join with one joined row made of an older left row."""
+    state = sound("inner")
+    state["joined"][0] = row("joined", 1, 91, "A", 21, 1)
+    return frames(state)
+
+
+def test_violated_rule_comes_back_with_its_rows(stale: Frames) -> None:
+    """Each rule has a result, in order; the violated one fails with count and rows, the others succeed."""
+    results = validate_join("flights_with_planes", "inner", stale)
+
+    assert [(result.rule, result.statement) for result in results] == [
+        (rule.name, rule.statement) for rule in rules_for("inner")
+    ]
+    (failed,) = [result for result in results if not result.success]
+    assert (failed.rule, failed.unexpected_count, failed.error) == ("left_row_current", 1, None)
+    assert [json.loads(line)["primary_key"] for line in failed.sample] == [{"flight_id": 1}]
+
+
+def test_sound_assets_succeed_in_one_go(sound: Any, frames: Callable[[Any], Frames]) -> None:
+    """Several joins and tables are validated by one call, each by its own rules."""
+    found = validate_assets(
+        [
+            Asset("flights_with_planes", "left", frames(sound("left")), small=True),
+            Asset("planes", "table", frames(sound("table")), small=True),
+        ]
+    )
+    assert {name: [result.rule for result in results] for name, results in found.items()} == {
+        "flights_with_planes": [rule.name for rule in rules_for("left")],
+        "planes": [rule.name for rule in rules_for("table")],
+    }
+    assert all(result.success and not result.error for results in found.values() for result in results)
+
+
+def test_data_docs_show_the_violation(stale: Frames, tmp_path: Path) -> None:
+    """The index names the rule and links a page that shows the rule's SQL and the offending row."""
+    docs = DataDocs(tmp_path / "_data_docs")
+    validate_join("flights_with_planes", "inner", stale, docs=docs, run="batches 1/3 to 2/3")
+
+    index = docs.index.read_text(encoding="utf-8")
+    assert "left_row_current" in index
+    assert "batches 1_3 to 2_3" in index
+    (href,) = re.findall('href="([^"]+)"', index)
+    page = (docs.folder / href.replace("%20", " ")).read_text(encoding="utf-8")
+    assert "A joined row is made of the current left row, not of an older one." in page
+    assert "WHERE NOT l.deleted AND j.left_hash IS DISTINCT FROM l.hash" in page
+    assert "failed: 1 offending" in page
+    assert "flight_id" in page
+
+
+def test_data_docs_keep_the_last_runs(stale: Frames, sound: Any, frames: Any, tmp_path: Path) -> None:
+    """Of each asset only the newest runs stay, on disk as in the index; other assets lose nothing."""
+    docs = DataDocs(tmp_path / "_data_docs", keep=2)
+    validate_assets([Asset("planes", "table", frames(sound("table")))], docs=docs, run="first")
+    for run in ("first", "second", "third"):
+        validate_join("flights_with_planes", "inner", stale, docs=docs, run=run)
+
+    def runs(folder: str, pattern: str) -> set[tuple[str, ...]]:
+        files = (docs.folder / folder).rglob(pattern)
+        return {path.relative_to(docs.folder / folder).parts[:2] for path in files}
+
+    kept = {("planes", "first"), ("flights_with_planes", "second"), ("flights_with_planes", "third")}
+    assert runs("validations", "*.html") == kept
+    assert runs("store/results", "*.json") == kept
+    index = docs.index.read_text(encoding="utf-8")
+    assert index.index("third") < index.index("second") < index.index('id="planes"')
+    assert index.count("first</a>") == 1
+
+
+def test_rule_that_raises_is_a_failure(stale: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a rule has no verdict Great Expectations notes an exception, and the rule fails with that."""
+
+    def forgetful(*arguments: Any, **options: Any) -> DataFrame:
+        return gate(*arguments, **options).where("rule <> 'nothing_pending'")
+
+    monkeypatch.setattr(validation, "gate", forgetful)
+    results = {result.rule: result for result in validate_join("flights_with_planes", "inner", stale)}
+    assert not results["nothing_pending"].success
+    assert results["nothing_pending"].error
+    assert results["left_row_exists"].success
+
+
+def test_validation_costs_one_query(spark: SparkSession, sound: Any, frames: Any) -> None:
+    """Great Expectations reads verdicts that are at hand: its expectations start no job of their own."""
+    asset = Asset("planes", "table", frames(sound("table")), small=True)
+    spark.sparkContext.setJobGroup("validation", "validation")
+    validate_assets([asset])
+    spark.sparkContext.setJobGroup("", "")
+    assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("validation")) == 1

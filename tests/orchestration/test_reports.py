@@ -1,0 +1,109 @@
+"""What a run reports to Dagster: which batch stands for which partition, also when the run fails."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dagster import DagsterInstance, ExecuteInProcessResult
+
+from orchestration.asset_checks import markdown_table
+from orchestration.code_location import pipeline_definitions
+from orchestration.config import load
+from orchestration.materializations import split
+from recordings.tiny import DAYS, write_pipeline
+from storage.errors import LakeBusy
+from storage.plan import Published
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def published(batch: int, days: Sequence[str]) -> Published:
+    """Return a finished batch of these days."""
+    dates = tuple(date.fromisoformat(day) for day in days)
+    return Published(batch, "batch", NOW, dates, {}, {}, {}, {}, {}, {})
+
+
+def test_batches_beyond_the_target_are_reported_beside_the_outputs() -> None:
+    """A day's last batch is the output's; its earlier ones, other days and undated batches come beside it."""
+    batches = [published(1, []), published(2, ["2013-03-01"]), published(3, ["2013-03-02"])]
+    batches.append(published(4, ["2013-03-02"]))
+    outputs, rest = split(batches, ["2013-03-02", "2013-03-03"], partitioned=True)
+    assert {partition: batch.batch for partition, batch in outputs.items()} == {"2013-03-02": 4}
+    assert [(done.partition, done.batch.batch) for done in rest] == [
+        (None, 1),
+        ("2013-03-01", 2),
+        ("2013-03-02", 3),
+    ]
+
+
+def test_batch_of_dates_is_the_one_materialisation_of_an_unpartitioned_pipeline() -> None:
+    """Where assets have no partitions the last batch is the output and the others come beside it."""
+    outputs, rest = split([published(1, []), published(2, [])], [None], partitioned=False)
+    assert {partition: batch.batch for partition, batch in outputs.items()} == {None: 2}
+    assert [(done.partition, done.batch.batch) for done in rest] == [(None, 1)]
+
+
+def test_offending_rows_are_a_table_in_markdown() -> None:
+    """Fields become columns; structs stay JSON, and neither bars nor line breaks tear the table."""
+    table = markdown_table(
+        ['{"primary_key": {"id": 1}, "note": "a|b\\nc"}', '{"primary_key": null, "note": 2}']
+    )
+    assert table.splitlines() == [
+        "| primary_key | note |",
+        "| --- | --- |",
+        '| {"id": 1} | a\\|b c |',
+        "| null | 2 |",
+    ]
+
+
+def materialize(path: Path, tags: dict[str, str]) -> ExecuteInProcessResult:
+    """Run the pipeline's job with these tags."""
+    job = pipeline_definitions(load(path), NOW).resolve_job_def("tiny_job")
+    with DagsterInstance.ephemeral() as instance:
+        return job.execute_in_process(instance=instance, tags=tags, raise_on_error=False)
+
+
+def failure(result: ExecuteInProcessResult) -> str:
+    """Return what the failed step says."""
+    (event,) = result.filter_events(lambda event: event.is_step_failure)
+    data = event.step_failure_data
+    return str(data.user_failure_data.description if data.user_failure_data else data.error)
+
+
+@pytest.fixture
+def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runs believe in a Spark session, which what replaces `run_batches` does not need."""
+    monkeypatch.setattr("orchestration.spark_resource.start_session", lambda *_: None)
+
+
+def test_finished_batches_are_reported_although_a_later_one_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_spark: None
+) -> None:
+    """The first day is published, the second meets another run: the first shows, and the failure says why."""
+
+    def run_batches(*_: Any, **__: Any) -> Iterator[Published]:
+        yield published(1, DAYS[:1])
+        raise LakeBusy("the lake is being written by process 1")
+
+    monkeypatch.setattr("orchestration.assets.run_batches", run_batches)
+    result = materialize(write_pipeline(tmp_path), range_tags(DAYS[0], DAYS[1]))
+    assert not result.success
+    assert failure(result) == "LakeBusy: the lake is being written by process 1"
+    events = result.get_asset_materialization_events()
+    assert len(events) == 5
+    assert {event.partition for event in events} == {DAYS[0]}
+
+
+def test_run_without_partitions_says_to_choose_some(tmp_path: Path, no_spark: None) -> None:
+    """A partitioned pipeline that is launched without a partition fails at once with a plain sentence."""
+    result = materialize(write_pipeline(tmp_path), {})
+    assert not result.success
+    assert failure(result).startswith("The pipeline has daily partitions, and the run names none")
+
+
+def range_tags(first: str, last: str) -> dict[str, str]:
+    """Return the tags of a run over a range of partitions."""
+    prefix = "dagster/asset_partition_range"
+    return {f"{prefix}_start": first, f"{prefix}_end": last}

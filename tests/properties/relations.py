@@ -1,0 +1,102 @@
+"""The joins that every scenario runs, and what they must hold: by the model, and by Spark's own join.
+
+Inner and left over one pair of tables, a join over a join, and a table joined with itself.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from properties.scenarios import Side
+from reference.foreign_key_join import How
+from reference.tables import relational_join
+
+Row = Mapping[str, Any]
+CaseKey = tuple[int, str]
+"""Sequence and key: no two sequences ever meet."""
+
+COLUMNS: Mapping[Side, Mapping[str, str]] = {
+    "left": {
+        "case_id": "int", "key": "string", "fk": "string", "fk2": "string", "v": "string", "seq": "bigint",
+    },
+    "right": {"case_id": "int", "key": "string", "v": "string", "seq": "bigint"},
+}  # fmt: skip
+TABLES: Mapping[Side, str] = {"left": "left_rows", "right": "right_rows"}
+
+
+def _join(left: str, right: str, member: str, how: How, prefix: str) -> dict[str, Any]:
+    return {"left": left, "right": right, "foreign_key": ["case_id", member], "how": how, "prefix": prefix}
+
+
+JOINS: Mapping[str, dict[str, Any]] = {
+    "matched": _join("left_rows", "right_rows", "fk", "inner", "right_"),
+    "enriched": _join("left_rows", "right_rows", "fk", "left", "right_"),
+    "enriched_twice": _join("enriched", "right_rows", "fk2", "inner", "second_"),
+    "with_parent": _join("left_rows", "left_rows", "fk2", "left", "parent_"),
+}
+"""As the configuration file has them."""
+
+
+def joined_by_model(tables: Mapping[str, Mapping[Any, Row]]) -> dict[str, dict[CaseKey, Row]]:
+    """Return the rows of every join, by key, given the current rows of the tables by `CaseKey`."""
+    known: dict[str, Mapping[CaseKey, Row]] = {
+        table: {key: {"case_id": key[0], "key": key[1], **row} for key, row in rows.items()}
+        for table, rows in tables.items()
+    }
+    joined: dict[str, dict[CaseKey, Row]] = {}
+    for name, join in JOINS.items():
+        right_names = COLUMNS["left" if join["right"] == TABLES["left"] else "right"]
+        pairs = relational_join(
+            known[join["left"]], known[join["right"]], _foreign_key(join["foreign_key"][1]), join["how"]
+        )
+        known[name] = joined[name] = {
+            key: {**left, **{join["prefix"] + c: right[c] if right else None for c in right_names}}
+            for key, (left, right) in pairs.items()
+        }
+    return joined
+
+
+def _foreign_key(member: str) -> Callable[[Row], CaseKey | None]:
+    return lambda row: None if row[member] is None else (row["case_id"], row[member])
+
+
+def joined_by_spark(
+    spark: SparkSession, records: Mapping[Side, Sequence[tuple[Any, ...]]]
+) -> dict[str, list[Row]]:
+    """Return the rows of every join as Spark computes them from all records so far.
+
+    A record holds the columns of its side, whether it is a delete, and its day and line: of a key's records
+    the one with the greatest sequence counts, of equal ones the last by position.
+    """
+    known: dict[str, DataFrame] = {TABLES[side]: _latest(spark, side, rows) for side, rows in records.items()}
+    joined = {}
+    for name, join in JOINS.items():
+        left, prefix = known[join["left"]], join["prefix"]
+        right = known[join["right"]]
+        right = right.select(*[F.col(column).alias(prefix + column) for column in right.columns])
+        same_key = [
+            left[member] == right[prefix + column]
+            for member, column in zip(join["foreign_key"], ("case_id", "key"), strict=True)
+        ]
+        known[name] = left.join(right, same_key, join["how"])
+        joined[name] = rows_of(known[name])
+    return joined
+
+
+def _latest(spark: SparkSession, side: Side, records: Iterable[tuple[Any, ...]]) -> DataFrame:
+    columns = ", ".join(f"{name} {dtype}" for name, dtype in COLUMNS[side].items())
+    latest = F.max_by(F.struct("*"), F.struct("seq", "day", "line")).alias("latest")
+    rows = (
+        spark.createDataFrame(list(records), f"{columns}, deleted boolean, day int, line int")
+        .groupBy("case_id", "key")
+        .agg(latest)
+    )
+    return rows.where("NOT latest.deleted").select(*[f"latest.{name}" for name in COLUMNS[side]])
+
+
+def rows_of(frame: DataFrame) -> list[Row]:
+    """The rows as dictionaries, internal columns left out."""
+    columns = [name for name in frame.columns if not name.startswith("_lj_")]
+    return [row.asDict() for row in frame.select(*columns).collect()]

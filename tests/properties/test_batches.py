@@ -1,0 +1,51 @@
+"""However change data is cut, and in whatever order its days arrive, joined tables are the batch join."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from pyspark.sql import SparkSession
+
+from properties.corners import AT_ONCE, BACKWARDS, IN_ORDER
+from properties.scenarios import Scenario, scenarios
+from properties.trial import Trial
+
+_SIDE_BY_SIDE = 40
+"""A batch costs the same for one sequence as for many."""
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Return a folder for one lake, gone after the test."""
+    with TemporaryDirectory(prefix="trial-") as path:
+        yield Path(path)
+
+
+@pytest.mark.parametrize("scenario", [IN_ORDER, BACKWARDS, AT_ONCE], ids=["in order", "backwards", "at once"])
+def test_joined_tables_equal_the_join_of_their_inputs_in_known_corners(
+    scenario: Scenario, folder: Path, spark: SparkSession
+) -> None:
+    """Each hand-made corner gives the relational join after every batch."""
+    Trial(scenario, folder, spark).run()
+
+
+# A scenario takes half a minute: a failure is shown with the one sequence at fault instead of being shrunk.
+@settings(
+    max_examples=3,
+    deadline=None,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=list(HealthCheck),
+    print_blob=True,
+)
+@given(scenario=scenarios(_SIDE_BY_SIDE))
+def test_joined_tables_equal_the_join_of_their_inputs_after_every_batch(
+    scenario: Scenario, spark: SparkSession
+) -> None:
+    """Random changes, cuts and orders of days: each batch ends with the join and counts every record."""
+    assume(sum(map(len, scenario.sequences)) > 6 * _SIDE_BY_SIDE)
+    with TemporaryDirectory(prefix="trial-") as path:
+        Trial(scenario, Path(path), spark).run()

@@ -1,0 +1,157 @@
+"""Runs a scenario through the product, and compares every batch with the model and with Spark's own join."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pyspark.sql import SparkSession
+
+from orchestration.config import load
+from orchestration.run import run_batches
+from properties.relations import COLUMNS, JOINS, TABLES, Row, joined_by_model, joined_by_spark, rows_of
+from properties.scenarios import Arrival, Change, Scenario, Side
+from reference.tables import Record, Table, count
+from storage.lake import Lake, joined_of
+from storage.plan import Journal, Published
+
+_FIRST_DAY = date(2024, 2, 27)
+_VERDICTS = ("applied", "out_of_order", "duplicate", "tombstone", "expired", "late", "ignored", "quarantined")
+
+Line = tuple[int, Change]
+"""A record with the number of its sequence."""
+
+
+class Trial:
+    """A lake of its own, with the model of what it must hold."""
+
+    def __init__(self, scenario: Scenario, folder: Path, spark: SparkSession) -> None:
+        """Prepare the configuration in the folder; nothing runs yet."""
+        self.scenario, self.folder, self.spark = scenario, folder, spark
+        self.pipeline = load(_write_configuration(folder))
+        self.lake = Lake(self.pipeline.lake)
+        self.model: dict[Side, Table] = {side: Table() for side in TABLES}
+        self.files: dict[tuple[Side, int], list[Line]] = {}
+        self.taken: dict[Side, list[tuple[Any, ...]]] = {side: [] for side in TABLES}
+
+    def run(self) -> None:
+        """Let the days arrive, one arrival after the other, and compare after every batch.
+
+        Raises `AssertionError` with the records of the sequence that went wrong.
+        """
+        for arrival in self.scenario.arrivals:
+            self._write_files(arrival)
+            for report in run_batches(
+                self.pipeline, self.spark, batch_by=arrival.batch_by, batch_rows=arrival.batch_rows
+            ):
+                counts = self._take(report.batch)
+                self._compare_counts(report, counts)
+                self._compare_joins(report.batch)
+        assert sum(map(len, self.files.values())) == sum(map(len, self.scenario.sequences))
+
+    def _write_files(self, arrival: Arrival) -> None:
+        for side, table in TABLES.items():
+            for day in arrival.days:
+                lines = [
+                    (case, change)
+                    for case, changes in enumerate(self.scenario.sequences)
+                    for change in changes
+                    if (change.side, change.day) == (side, day)
+                ]
+                if lines:
+                    self.files[side, day] = lines
+                    path = self.folder / table / f"{_FIRST_DAY + timedelta(days=day)}.jsonl"
+                    path.write_text("".join(f"{_source_line(*line)}\n" for line in lines), "utf-8")
+
+    def _take(self, batch: int) -> dict[Side, Counter[str]]:
+        """Feed the model what the batch read; return what it counts."""
+        plan = Journal(self.lake).plans[-1]
+        assert plan.batch == batch
+        counts = {}
+        for side, table in TABLES.items():
+            records, bad = [], 0
+            for file in plan.files_of(table):
+                assert file.date is not None
+                day = (file.date - _FIRST_DAY).days
+                lines = self.files[side, day]
+                for line in range(file.from_line + 1, file.to_line + 1):
+                    case, change = lines[line - 1]
+                    if change.key is None:
+                        bad += 1
+                        continue
+                    records.append(_record(case, change, (file.date.isoformat(), file.name, line)))
+                    self.taken[side].append(_spark_row(side, case, change, day, line))
+            counts[side] = count(self.model[side].take(records)) + Counter(records=bad, quarantined=bad)
+        return counts
+
+    def _compare_counts(self, report: Published, expected: Mapping[Side, Counter[str]]) -> None:
+        for side, table in TABLES.items():
+            got = report.tables[table]
+            wanted = {name: expected[side][name] for name in ("records", *_VERDICTS, "tie")}
+            assert {name: got.get(name, 0) for name in wanted} == wanted, f"batch {report.batch}, {table}"
+            assert got["records"] == sum(got.get(verdict, 0) for verdict in _VERDICTS)
+            assert report.rows[table] == len(self.model[side].current())
+        for join, got in report.joins.items():
+            assert got["answers"] == got["applied"] + got["superseded"] + got["stale"], (
+                f"batch {report.batch}, {join}"
+            )
+
+    def _compare_joins(self, batch: int) -> None:
+        model = joined_by_model({table: self.model[side].current() for side, table in TABLES.items()})
+        by_spark = joined_by_spark(self.spark, self.taken)
+        for join in JOINS:
+            got = rows_of(self.spark.read.format("delta").load(self.lake.path(joined_of(join))))
+            self._compare(f"batch {batch}, {join}, by the model", list(model[join].values()), got)
+            self._compare(f"batch {batch}, {join}, by Spark's join", by_spark[join], got)
+
+    def _compare(self, what: str, expected: Iterable[Row], got: Iterable[Row]) -> None:
+        wanted, found = (Counter(json.dumps(row, sort_keys=True) for row in rows) for rows in (expected, got))
+        missing, surplus = sorted((wanted - found).elements()), sorted((found - wanted).elements())
+        if missing or surplus:
+            case = json.loads((missing or surplus)[0])["case_id"]
+            records = "\n".join(f"  {change}" for change in self.scenario.sequences[case])
+            arrivals = "\n".join(f"  {arrival}" for arrival in self.scenario.arrivals)
+            raise AssertionError(
+                f"{what}: {len(missing)} rows missing, {len(surplus)} too many\n"
+                f"missing: {missing[:1]}\ntoo many: {surplus[:1]}\nrecords of sequence {case}:\n{records}\n"
+                f"arrivals:\n{arrivals}"
+            )
+
+
+def _write_configuration(folder: Path) -> Path:
+    for table in TABLES.values():
+        (folder / table).mkdir()
+    tables = {
+        table: {
+            "source": {"format": "jsonl", "path": f"{table}/{{date}}.jsonl"},
+            "columns": dict(COLUMNS[side]),
+            "key": ["case_id", "key"],
+            "sequence": ["seq"],
+        }
+        for side, table in TABLES.items()
+    }
+    document = {"name": "trial", "lake": "./lake", "tables": tables, "joins": dict(JOINS)}
+    path = folder / "lakejoin.yaml"
+    path.write_text(yaml.safe_dump(document, sort_keys=False), "utf-8")
+    return path
+
+
+def _source_line(case: int, change: Change) -> str:
+    op = "d" if change.value is None else "u"
+    return json.dumps(
+        {"op": op, "case_id": case, "key": change.key, "seq": change.sequence, **(change.value or {})}
+    )
+
+
+def _record(case: int, change: Change, position: tuple[str, str, int]) -> Record:
+    value = None if change.value is None else {**change.value, "seq": change.sequence}
+    return Record((case, change.key), "upsert" if value else "delete", position, value, change.sequence)
+
+
+def _spark_row(side: Side, case: int, change: Change, day: int, line: int) -> tuple[Any, ...]:
+    named = {"case_id": case, "key": change.key, "seq": change.sequence, **(change.value or {})}
+    values: Sequence[Any] = [named.get(column) for column in COLUMNS[side]]
+    return (*values, change.value is None, day, line)

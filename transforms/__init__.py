@@ -1,0 +1,1 @@
+"""The pure core: functions from DataFrames to DataFrames, without session, path, clock or action."""

@@ -1,0 +1,85 @@
+"""JSON lines: one `from_json` with a schema of only what is declared, every value first read as text.
+
+Spark's reader stops behind the first value and would not see what follows it on the line. As text, it gives
+a number with a fraction as the nearest double: `1.10` as `1.1`, and never more than 17 digits. Both are met
+here. Of members with the same name the last counts. (JSON: RFC 8259.)
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, StringType, StructField, StructType
+
+from transforms.parsing import reason_is
+
+_RECORD, _END, _CORRUPT = "_lj_record", "_lj_end", "_lj_corrupt"
+_OPTIONS = {
+    "mode": "PERMISSIVE",
+    "columnNameOfCorruptRecord": _CORRUPT,
+    # Spark allows both by default; RFC 8259 does not
+    "allowSingleQuotes": "false",
+    "allowNonNumericNumbers": "false",
+}
+PARSE_ERROR = (
+    "is no JSON object, is cut off or followed by something else, has a member that should be an object, "
+    "a string of over 20,000,000 characters or over 1,000 levels"
+)
+
+
+def parse_line(line: Column, record: StructType) -> Column:
+    """Parse a line that is to hold one JSON object; see `record_of` and `is_broken`."""
+    # The line is a member of an object that goes on behind it, so that trailing garbage breaks that object.
+    wrapped = F.concat(F.lit(f'{{"{_RECORD}":'), line, F.lit(f',"{_END}":true}}'))
+    schema = StructType(
+        [
+            StructField(_RECORD, record),
+            StructField(_END, BooleanType()),
+            StructField(_CORRUPT, StringType()),
+        ]
+    )
+    return F.from_json(wrapped, schema, _OPTIONS)
+
+
+def record_of(parsed: Column) -> Column:
+    """The object on a parsed line."""
+    return parsed[_RECORD]
+
+
+def is_broken(parsed: Column) -> Column:
+    """Whether the line held anything but one object of the expected shape."""
+    return parsed[_CORRUPT].isNotNull() | parsed[_END].isNull() | parsed[_RECORD].isNull()
+
+
+def line_reason(line: Column, parsed: Column) -> tuple[Column, Column]:
+    """Reason and detail for a line that is no record at all, else null."""
+    invalid, broken = ~F.is_valid_utf8(line), is_broken(parsed)
+    in_base64 = F.concat(F.lit("bytes in base64: "), F.base64(F.substring(line.cast("binary"), 1, 65536)))
+    reason = F.when(invalid, reason_is("invalid_utf8")).when(broken, reason_is("parse_error"))
+    return reason, F.when(invalid, in_base64).when(broken, F.lit(PARSE_ERROR))
+
+
+def texts(names: Iterable[str]) -> StructType:
+    """Members by these names, each read as text."""
+    return StructType([StructField(name, StringType()) for name in names])
+
+
+def parse_rounded(line: Column, record: StructType, numbers: Mapping[str, Column]) -> Column:
+    """Parse a line again with decimals by type if one of these texts may have lost digits, else null.
+
+    `numbers`: texts by the names of their members. What the line holds between quotes was text from the
+    start.
+    """
+    return F.when(
+        reduce(or_, [_may_be_rounded(line, *number) for number in numbers.items()]), parse_line(line, record)
+    )
+
+
+def _may_be_rounded(line: Column, name: str, text: Column) -> Column:
+    member = json.dumps(name, ensure_ascii=False)
+    quoted = [line.contains(F.concat(F.lit(f'{member}:{space}"'), text, F.lit('"'))) for space in ("", " ")]
+    # a double as Java writes it always has a point; null where there is no text
+    return F.coalesce(text.contains(".") & ~quoted[0] & ~quoted[1], F.lit(False))

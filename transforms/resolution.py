@@ -1,0 +1,107 @@
+"""Resolve: which answers are applied to the left side, and what the join emits for them (KIP-213)."""
+
+from typing import Literal
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from transforms.hashing import value_hash
+from transforms.schemas import HASH, POSITION, JoinSpec, named
+
+Resolution = Literal["applied", "superseded", "stale"]
+
+TOMBSTONE = "_lj_tombstone"
+"""True for an emission that deletes its key from the joined table."""
+LEFT_HASH = "_lj_left_hash"
+RIGHT_HASH = "_lj_right_hash"
+
+
+def resolve_responses(responses: DataFrame, left: DataFrame) -> DataFrame:
+    """Say for each answer of a batch whether it is applied, superseded or stale.
+
+    `responses`: answers of the right side. `left`: primary_key and hash (null for a deleted row) of the left rows as
+    they are after the batch, at least those the answers name; a missing row counts as deleted.
+    An answer whose hash is not the current one was given to a value that has changed since: it is stale. Of several
+    valid answers for a key the one with the newest right value is applied. Returns `responses` with `resolution`.
+    """
+    current = left.select(F.col("primary_key").alias("left_key"), F.col("hash").alias("left_hash"))
+    checked = responses.join(current, F.col("primary_key") == F.col("left_key"), "left").withColumn(
+        "valid", F.col("hash").eqNullSafe(F.col("left_hash"))
+    )
+    newest_first = Window.partitionBy("primary_key", "valid").orderBy(
+        F.col("right_position").desc_nulls_last(), F.col(POSITION).desc(), F.col("cause")
+    )
+    resolution = (
+        F.when(~F.col("valid"), "stale")
+        .when(F.row_number().over(newest_first) == 1, "applied")
+        .otherwise("superseded")
+    )
+    return checked.withColumn("resolution", resolution).drop("left_key", "left_hash", "valid")
+
+
+def emit_results(resolved: DataFrame, left: DataFrame, right: DataFrame, join: JoinSpec) -> DataFrame:
+    """Join each applied answer's left row with its right row: the emissions of a batch, one for each key.
+
+    `resolved`: answers with their resolution. `left`: primary_key, deleted, hash and the left columns of the rows
+    after the batch. `right`: primary_key, hash and the right columns likewise.
+    Returns the columns of the joined table, its key as `primary_key`, left, right and joined hash, and `TOMBSTONE`:
+    left row gone, or right value null in an inner join. A tombstone carries the key and no other value.
+    """
+    applied = resolved.where(F.col("resolution") == "applied").select(
+        "primary_key", "foreign_key", "right_hash"
+    )
+    pairs = applied.join(_left_values(left), F.col("primary_key") == F.col("left_key"), "left").join(
+        _right_values(right), F.col("foreign_key") == F.col("right_key"), "left"
+    )
+    gone = F.col("left_hash").isNull()
+    tombstone = gone | F.col("right_hash").isNull() if join.how == "inner" else gone
+    emitted = pairs.withColumn(TOMBSTONE, tombstone).select(
+        "primary_key",
+        TOMBSTONE,
+        *_columns(join),
+        F.when(~F.col(TOMBSTONE), F.col("left_hash")).alias(LEFT_HASH),
+        F.when(~F.col(TOMBSTONE), F.col("right_hash")).alias(RIGHT_HASH),
+    )
+    return emitted.withColumn(HASH, F.when(~F.col(TOMBSTONE), value_hash(join.columns)))
+
+
+def _left_values(left: DataFrame) -> DataFrame:
+    return left.select(
+        F.col("primary_key").alias("left_key"),
+        F.col("hash").alias("left_hash"),
+        F.col("value").alias("left_value"),
+    )
+
+
+def _right_values(right: DataFrame) -> DataFrame:
+    return right.select(F.col("primary_key").alias("right_key"), F.col("value").alias("right_value"))
+
+
+def _columns(join: JoinSpec) -> list[Column]:
+    """The joined row; the right key is null where nothing matched, for a foreign key may point nowhere."""
+    kept = ~F.col(TOMBSTONE)
+    columns: list[Column] = []
+    for name in join.left_columns.names:
+        if name in join.left_key:
+            columns.append(F.col("primary_key")[name].alias(name))
+        else:
+            columns.append(F.when(kept, F.col("left_value")[name]).alias(name))
+    matched = kept & F.col("right_hash").isNotNull()
+    for name in join.right_columns.names:
+        columns.append(F.when(matched, F.col("right_value")[name]).alias(join.prefix + name))
+    return columns
+
+
+def redundant(emissions: DataFrame, before: DataFrame) -> DataFrame:
+    """Mark the emissions that leave the joined table as it was.
+
+    `emissions`: of one batch. `before`: primary_key and hash of the joined rows before it, at least those of the
+    emissions' keys. Returns `emissions` with a boolean `redundant`.
+    """
+    stored = before.select(F.col("primary_key").alias("stored_key"), F.col("hash").alias("stored_hash"))
+    same = named(HASH).eqNullSafe(F.col("stored_hash"))
+    return (
+        emissions.join(stored, F.col("primary_key") == F.col("stored_key"), "left")
+        .withColumn("redundant", same)
+        .drop("stored_key", "stored_hash")
+    )

@@ -1,0 +1,85 @@
+"""Answer: what the right side sends back, for each subscription of a batch and for each right change (KIP-213).
+
+Within a batch the store takes the subscriptions first, then subscriptions look the right value up as it is after
+the batch, then changed right rows find their subscribers: no pair is missed.
+"""
+
+from typing import Literal
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from transforms.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE, JoinSpec
+from transforms.subscriptions import DELETE_AND, DELETE_NO, NULL_IF_NO
+
+Cause = Literal["subscription", "right_change"]
+
+_COLUMNS = ("primary_key", "foreign_key", "hash", "right_hash", "right_position", "cause", POSITION)
+
+
+def response_schema(join: JoinSpec) -> StructType:
+    """Schema of `response_log`: an answer, which version of the right row it carries, and what became of it."""
+    return StructType(
+        [
+            StructField("primary_key", join.primary_key_type),
+            StructField("foreign_key", join.foreign_key_type),
+            StructField("hash", HASH_TYPE),
+            StructField("right_hash", HASH_TYPE),
+            StructField("right_position", POSITION_TYPE),
+            StructField("cause", StringType()),
+            StructField(POSITION, POSITION_TYPE),
+            StructField("resolution", StringType()),
+            StructField(BATCH, LongType()),
+        ]
+    )
+
+
+def answer_subscriptions(log: DataFrame, right: DataFrame) -> DataFrame:
+    """Answer the subscription messages of a batch.
+
+    `log`: rows of the subscription log. `right`: primary_key, hash (null for a tombstone) and position of the right
+    rows as they are after the batch, at least those the messages name.
+    Returns primary_key, foreign_key, hash (the message's), right_hash (null: no right value), right_position,
+    cause and position.
+    """
+    looked_up = log.where(F.col("instruction") != DELETE_NO).join(
+        _right_values(right), F.col("foreign_key") == F.col("right_key"), "left"
+    )
+    retracts = F.col("instruction") == DELETE_AND
+    always = F.col("instruction").isin(DELETE_AND, NULL_IF_NO)
+    return (
+        looked_up.withColumn("right_hash", F.when(~retracts, F.col("right_hash")))
+        .where(always | F.col("right_hash").isNotNull())
+        .withColumn("cause", F.lit("subscription"))
+        .select(*_COLUMNS)
+    )
+
+
+def answer_right_changes(changed: DataFrame, store: DataFrame) -> DataFrame:
+    """Answer every subscriber of each changed right key, tombstones included.
+
+    `changed`: primary_key, hash (null for a tombstone) and position of the right rows that changed, after the batch.
+    `store`: live subscriptions after the batch. Returns the same columns as `answer_subscriptions`, with the hash
+    that the subscriber left behind.
+    """
+    return (
+        store.join(_right_values(changed), F.col("foreign_key") == F.col("right_key"))
+        .withColumn(POSITION, F.col("right_position"))
+        .withColumn("cause", F.lit("right_change"))
+        .select(*_COLUMNS)
+    )
+
+
+def _right_values(right: DataFrame) -> DataFrame:
+    return right.select(
+        F.col("primary_key").alias("right_key"),
+        F.col("hash").alias("right_hash"),
+        F.col("position").alias("right_position"),
+    )
+
+
+def last_changes(right: DataFrame) -> DataFrame:
+    """The last change of each right key in a batch, as primary_key, hash and position: what subscribers are told."""
+    last = F.max_by(F.struct("hash", "position"), F.col("position")).alias("last")
+    return right.groupBy("primary_key").agg(last).select("primary_key", "last.*")

@@ -1,0 +1,181 @@
+"""What the frames between the stages look like: declared tables and joins, internal columns, instructions.
+
+Internal columns begin with `_lj_`, a prefix no declared column may have. Keys travel as structs (`primary_key`,
+`foreign_key`), so that composite and single keys take the same path; Delta keeps statistics of their fields.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DateType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+How = Literal["inner", "left"]
+
+BATCH = "_lj_batch"
+"""Number of the batch that wrote the row."""
+POSITION = "_lj_position"
+"""Where the record stood: date of its file (null without `{date}`), file name, line from 1. Its order is fixed."""
+SEQUENCE = "_lj_sequence"
+"""What orders the changes of one key: the declared sequence columns, or the position."""
+OP = "_lj_op"
+"""What the record does: one of `Op`."""
+TIME = "_lj_time"
+"""Event time where declared, else the clock of the batch: the clock of tombstone retention."""
+HASH = "_lj_hash"
+"""Hash of the value (`hashing.value_hash`); null when the row is deleted."""
+DELETED = "_lj_deleted"
+"""True for the tombstone of a deleted key."""
+VERDICT = "_lj_verdict"
+"""What became of a source record: one of `Verdict`."""
+CURRENT = "_lj_current"
+"""True for the one change of a batch that is its key's state afterwards."""
+DERIVED = "_lj_derived"
+"""True for a change that stands for no source record of its own: truncation, the delete half of a key change."""
+TIE = "_lj_tie"
+"""True for an applied change whose sequence equals the one it replaces, with other content."""
+EXISTED = "_lj_existed"
+"""True if the record's key had a live row before the batch."""
+CONTEXT = "_lj_context"
+"""True for the line before the batch's range, read only because a tombstone belongs to the delete before it."""
+UNAVAILABLE = "_lj_unavailable"
+"""Names of columns whose value the source did not send because it did not change (TOAST); null when none."""
+REASON = "_lj_reason"
+"""Why a record is quarantined; null for a good one."""
+DETAIL = "_lj_detail"
+"""The column or message that goes with the reason."""
+RAW = "_lj_raw"
+"""The record's raw text; null for a good one, which needs none."""
+
+Op = Literal["upsert", "delete", "tombstone", "truncate", "ignored"]
+Verdict = Literal["applied", "out_of_order", "duplicate", "tombstone", "expired", "ignored", "quarantined"]
+
+POSITION_TYPE = StructType(
+    [
+        StructField("date", DateType()),
+        StructField("file", StringType()),
+        StructField("line", LongType()),
+    ]
+)
+HASH_TYPE = StructType(
+    [
+        StructField("spec", ShortType()),
+        StructField("high", LongType()),
+        StructField("low", LongType()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """A declared table of change data."""
+
+    name: str
+    columns: StructType
+    """Declared columns, in declared order, all nullable."""
+    key: tuple[str, ...]
+    sequence: StructType
+    """Fields that order the changes of one key; the position's own fields where none are declared."""
+    event_time: str | None = None
+    """Column that holds the event time."""
+
+    @property
+    def key_type(self) -> StructType:
+        """Type of `primary_key`: the key columns in the order of the key."""
+        return StructType([self.columns[name] for name in self.key])
+
+
+@dataclass(frozen=True)
+class JoinSpec:
+    """A declared foreign-key join, with the rows of its two sides resolved to columns."""
+
+    name: str
+    left: str
+    """Name of a table, or of another join."""
+    right: str
+    """Name of a table."""
+    left_columns: StructType
+    left_key: tuple[str, ...]
+    right_columns: StructType
+    right_key: tuple[str, ...]
+    foreign_key: tuple[str, ...]
+    """SQL expressions over the left row, one for each column of the right key."""
+    how: How
+    prefix: str = "right_"
+    changelog: bool = False
+
+    @property
+    def columns(self) -> StructType:
+        """Columns of the joined table: the left columns, then the right ones with the prefix."""
+        right = [StructField(self.prefix + f.name, f.dataType) for f in self.right_columns]
+        return StructType([*self.left_columns, *right])
+
+    @property
+    def primary_key_type(self) -> StructType:
+        """Type of `primary_key`: the left key."""
+        return StructType([self.left_columns[name] for name in self.left_key])
+
+    @property
+    def foreign_key_type(self) -> StructType:
+        """Type of `foreign_key`: the right key."""
+        return StructType([self.right_columns[name] for name in self.right_key])
+
+
+def quoted(name: str) -> str:
+    """The name as an identifier in backticks, safe in any column expression."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def named(name: str) -> Column:
+    """The column of exactly this name, dots and all."""
+    return F.col(quoted(name))
+
+
+def key_struct(names: tuple[str, ...]) -> Column:
+    """The named columns as one struct: a `primary_key`."""
+    return F.struct(*[named(name).alias(name) for name in names])
+
+
+def rows_schema(columns: StructType, sequence: StructType) -> StructType:
+    """Schema of `tables/T/rows`: the current value of a key, or the tombstone of a deleted one."""
+    return StructType(
+        [
+            *columns,
+            StructField(BATCH, LongType()),
+            StructField(POSITION, POSITION_TYPE),
+            StructField(SEQUENCE, sequence),
+            StructField(TIME, TimestampType()),
+            StructField(HASH, HASH_TYPE),
+            StructField(DELETED, BooleanType()),
+        ]
+    )
+
+
+def changes_schema(columns: StructType, sequence: StructType) -> StructType:
+    """Schema of `tables/T/changes`: a source record and what became of it."""
+    return StructType(
+        [
+            *rows_schema(columns, sequence),
+            StructField(OP, StringType()),
+            StructField(VERDICT, StringType()),
+            StructField(CURRENT, BooleanType()),
+            StructField(DERIVED, BooleanType()),
+            StructField(TIE, BooleanType()),
+        ]
+    )
+
+
+def nullable(dtype: DataType, name: str) -> StructField:
+    """A field that may be null, as every declared column may."""
+    return StructField(name, dtype)
