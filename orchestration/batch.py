@@ -84,9 +84,9 @@ class _Batch:
 _ROWS_PER_FILE = 2_000_000
 
 
-def run_batch(
+def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look at it
     pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, plan: Plan,
-    *, accept: Sequence[str] = (), progress: Progress = lambda stage: None,
+    *, accept: Sequence[str] = (), progress: Progress = lambda _: None,
 ) -> Published:  # fmt: skip
     """Work off a planned batch and publish it.
 
@@ -115,8 +115,10 @@ def run_batch(
                 _commit_joined(batch, joins[name], counts[name])
             return _publish(batch, tables, counts)
     finally:
-        for released in (*tables.values(), *joins.values()):
-            released.release()
+        for table in tables.values():
+            table.release()
+        for join in joins.values():
+            join.release()
 
 
 def _read_table(batch: _Batch, name: str) -> TableBatch:

@@ -20,7 +20,8 @@ class GateFailed(LakejoinError):
 def judge(batch: JoinBatch, accept: Sequence[str], *, small: bool) -> dict[str, int]:
     """Count what a batch does to a join, and hold it against the join's rules.
 
-    `small`: the batch fits one task. Returns the counts. Raises `GateFailed` where a rule is violated that `accept` does not name.
+    `small`: the batch fits one task. Returns the counts. Raises `GateFailed` where a rule is violated that `accept`
+    does not name.
     """
     verdicts = gate(rule_frames(batch), batch.join.how, small=small).select("rule", "offending", "sample")
     rows = _counts(batch).unionByName(verdicts).collect()  # one row a count and a rule

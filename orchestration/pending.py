@@ -26,7 +26,7 @@ class Group:
         return sum(file.to_line - file.from_line for file in self.files)
 
 
-def pending_groups(
+def pending_groups(  # noqa: PLR0913 - the options of a run that choose its input
     pipeline: Pipeline,
     journal: Journal,
     *,
@@ -70,7 +70,7 @@ def _unread(
         if dates and file.date is not None and not dates[0] <= file.date <= dates[1]:
             continue
         before = known.get(file.name)
-        measured = measure_file(file, table.source.format, before and _measured(before), counter)
+        measured = measure_file(file, table.source.format, _measured(before) if before else None, counter)
         start = before.to_line if before else 0
         if measured.lines > start:
             yield PlannedFile(
@@ -106,8 +106,8 @@ def cut(group: Group, rows: int | None) -> list[Group]:
         files = [file for file in group.files if file.table == table]
         total = sum(file.to_line - file.from_line for file in files)
         bounds = [total * part // parts for part in range(parts + 1)]
-        for part, piece in enumerate(pieces):
-            piece += _between(files, bounds[part], bounds[part + 1])
+        for part in range(parts):
+            pieces[part] += _between(files, bounds[part], bounds[part + 1])
     return [Group(_dates(piece), tuple(piece)) for piece in pieces if piece]
 
 

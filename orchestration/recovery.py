@@ -1,4 +1,4 @@
-"""Before a run: does the state fit the plan, and does the configuration fit the state?"""
+"""Before a run: the state must fit the plan, and the configuration the state."""
 
 import hashlib
 import json

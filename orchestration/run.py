@@ -19,7 +19,7 @@ from storage.plan import Journal, Plan, Published
 from storage.sources import csv_counter
 
 
-def run_batches(
+def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
     pipeline: Pipeline,
     spark: SparkSession,
     *,
@@ -29,7 +29,7 @@ def run_batches(
     batches: int | None = None,
     accept: Sequence[str] = (),
     settle: timedelta | None = None,
-    progress: Progress = lambda stage: None,
+    progress: Progress = lambda _: None,
 ) -> Iterator[Published]:
     """Work off what is pending, one finished batch after the other.
 
@@ -50,7 +50,7 @@ def run_batches(
                 return
 
 
-def _plans(
+def _plans(  # noqa: PLR0913, PLR0917 - the same options
     pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, dates: Dates | None, batch_by: BatchBy,
     batch_rows: int | None, settle: timedelta | None,
 ) -> Iterator[Plan]:  # fmt: skip

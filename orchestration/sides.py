@@ -71,7 +71,7 @@ def left_bootstrap(join: JoinSpec, rows: DataFrame, changed: int) -> Left:
         changes=left_changes(live, join),
         before=live_keys(rows.limit(0), join),
         after=valued(live, join.left_key, join.left_columns),
-        lookup=lambda keys, small: valued(rows.limit(0), join.left_key, join.left_columns),
+        lookup=lambda _keys, _small: valued(rows.limit(0), join.left_key, join.left_columns),
     )
 
 

@@ -73,7 +73,8 @@ class Snapshot:
     def read(self, columns: list[str] | None = None) -> list[dict[str, Any]]:
         """All rows of a small bookkeeping table; never used for data."""
         table: pa.Table = self.delta.to_pyarrow_table(columns=columns)
-        return table.to_pylist(maps_as_pydicts="strict")
+        rows: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
+        return rows
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ the two is repeated exactly.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -102,11 +102,13 @@ def fold_subscriptions(spark: SparkSession, lake: Lake, journal: Journal, now: P
 
 def _cutoff(rows: DataFrame, table: TableSpec, retention: timedelta, now: Plan) -> datetime | None:
     """Before it tombstones are past retention: by event time where the table has it, else by the batches' clock."""
-    newest = now.planned_at
-    if table.event_time is not None:
-        row = rows.agg(F.max(TIME).alias("newest")).first()
-        newest = row["newest"] if row is not None else None
-    return newest - retention if newest is not None else None
+    if table.event_time is None:
+        return now.planned_at - retention
+    # microseconds since 1970: PySpark would give a timestamp in the zone of the Python process
+    row = rows.agg(F.unix_micros(F.max(TIME)).alias("newest")).first()
+    if row is None or row["newest"] is None:
+        return None
+    return datetime.fromtimestamp(row["newest"] / 1_000_000, UTC) - retention
 
 
 def _purged(cutoff: datetime | None) -> Column:

@@ -29,7 +29,7 @@ Kind = Literal["batch", "bootstrap"]
 
 _TABLES: dict[str, Callable[[str], str]] = {
     "changes": changes_of,
-    "quarantine": lambda table: QUARANTINE,
+    "quarantine": lambda _: QUARANTINE,
     "subscription_log": subscription_log_of,
     "response_log": response_log_of,
     "changelog": changelog_of,

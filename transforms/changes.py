@@ -48,12 +48,12 @@ def walk(records: DataFrame, before: DataFrame, table: TableSpec, floor: Column)
     sequence, position, hash, deleted; every column if a record has unavailable values). `floor`: greatest sequence
     of a purged tombstone, null if none: an unknown key below it is expired.
 
-    Returns the columns of `changes_schema` without the batch, with `EXISTED` and with reason, detail and raw for records that end
-    quarantined because the value they left out is unknown.
+    Returns the columns of `changes_schema` without the batch, with `EXISTED` and with reason, detail and raw for
+    records that end quarantined because the value they left out is unknown.
     """
     walked = _with_running_sequence(_with_stored(records, before, table), table, floor)
     filled = _fill_unavailable(walked, table)
-    judged = _judge(_with_content(filled, table), table, floor)
+    judged = _judge(_with_content(filled, table), floor)
     return judged.where(~F.col(CONTEXT)).select(
         *[f.name for f in changes_schema(StructType(), table.sequence) if f.name not in (BATCH, CURRENT)],
         *[named(name) for name in table.columns.names],
@@ -171,7 +171,7 @@ def _with_content(walked: DataFrame, table: TableSpec) -> DataFrame:
     return hashed.withColumn(_LAST, F.coalesce(last, stored))
 
 
-def _judge(walked: DataFrame, table: TableSpec, floor: Column) -> DataFrame:
+def _judge(walked: DataFrame, floor: Column) -> DataFrame:
     last = F.col(_LAST)
     same = last.isNotNull() & last["hash"].eqNullSafe(F.col(HASH)) & (last["deleted"] == F.col(DELETED))
     at_maximum = F.coalesce(F.col(SEQUENCE) == F.col(_RUNNING), F.lit(False))

@@ -6,11 +6,12 @@ and adding a nullable column leaves every hash as it was (KAFKA-15303), while th
 (null, 'a') apart.
 """
 
+from collections.abc import Callable
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
-    BinaryType,
     BooleanType,
     ByteType,
     DataType,
@@ -22,7 +23,6 @@ from pyspark.sql.types import (
     LongType,
     MapType,
     ShortType,
-    StringType,
     StructType,
     TimestampNTZType,
     TimestampType,
@@ -35,6 +35,13 @@ HASH_SPECIFICATION = 1
 
 _SALTS = ("lakejoin/1/high", "lakejoin/1/low")
 _INTEGERS = (ByteType, ShortType, IntegerType, LongType)
+_CONVERSIONS: dict[type[DataType], Callable[[Column], Column]] = {
+    **{integer: lambda value: value.cast("bigint") for integer in _INTEGERS},
+    FloatType: lambda value: value.cast("double"),
+    TimestampType: F.unix_micros,
+    DateType: lambda value: F.unix_date(value).cast("bigint"),
+    BooleanType: lambda value: value.cast("int").cast("bigint"),
+}
 
 
 def value_hash(columns: StructType) -> Column:
@@ -65,26 +72,15 @@ def _family(dtype: DataType) -> str:
 
 def _canonical(value: Column, dtype: DataType) -> Column:
     """The value in the one form of its family that `xxhash64` reads the same on every width."""
-    if isinstance(dtype, _INTEGERS):
-        return value.cast("bigint")
+    if isinstance(dtype, ArrayType | MapType | StructType):
+        nested = F.struct(_sorted(value, dtype).alias("value"))
+        return F.when(value.isNotNull(), F.to_json(nested, {"ignoreNullFields": "false"}))
     if isinstance(dtype, DecimalType):
         return value.cast(DecimalType(38, dtype.scale))
-    if isinstance(dtype, FloatType | DoubleType):
-        return value.cast("double")
-    if isinstance(dtype, TimestampType):
-        return F.unix_micros(value)
     if isinstance(dtype, TimestampNTZType):
         return F.unix_micros(F.to_timestamp_ltz(value.cast("string")))
-    if isinstance(dtype, DateType):
-        return F.unix_date(value).cast("bigint")
-    if isinstance(dtype, BooleanType):
-        return value.cast("int").cast("bigint")
-    if isinstance(dtype, StringType | BinaryType):
-        return value
-    return F.when(
-        value.isNotNull(),
-        F.to_json(F.struct(_sorted(value, dtype).alias("value")), {"ignoreNullFields": "false"}),
-    )
+    convert = _CONVERSIONS.get(type(dtype))
+    return convert(value) if convert is not None else value
 
 
 def _sorted(value: Column, dtype: DataType) -> Column:

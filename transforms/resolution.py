@@ -87,9 +87,10 @@ def _columns(join: JoinSpec) -> list[Column]:
         else:
             columns.append(F.when(kept, F.col("left_value")[name]).alias(name))
     matched = kept & F.col("right_hash").isNotNull()
-    for name in join.right_columns.names:
-        columns.append(F.when(matched, F.col("right_value")[name]).alias(join.prefix + name))
-    return columns
+    right = (
+        F.when(matched, F.col("right_value")[n]).alias(join.prefix + n) for n in join.right_columns.names
+    )
+    return [*columns, *right]
 
 
 def redundant(emissions: DataFrame, before: DataFrame) -> DataFrame:

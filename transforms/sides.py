@@ -49,14 +49,5 @@ def valued(rows: DataFrame, key: tuple[str, ...], columns: StructType) -> DataFr
 
 def spread(keys: DataFrame, column: str, names: tuple[str, ...]) -> DataFrame:
     """Keys from a struct column as columns of a table's own key names, each once."""
-    distinct = keys.select(column).where(F.col(column).isNotNull()).distinct()
-    return distinct.select(
-        *[
-            F.col(column)[part].alias(name)
-            for part, name in zip(
-                keys.schema[column].dataType.names,
-                names,
-                strict=True,  # type: ignore[attr-defined]
-            )
-        ]
-    )
+    distinct = keys.where(F.col(column).isNotNull()).select(f"{column}.*").distinct()
+    return distinct.toDF(*names)
