@@ -6,7 +6,7 @@ PYTHON ?= $(firstword $(foreach python,python3 python3.14 python3.13 python3.12 
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint conformance
+.PHONY: help demo test test-slow check lint conformance
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,9 +14,12 @@ help: ## list the targets
 demo: .venv/installed ## join seven days of flights with their planes and compare with PostgreSQL
 	$(BIN)/lakejoin demo
 
-test: .venv/installed ## all tests, and the branch coverage of the transforms
-	$(BIN)/coverage run -m pytest
+test: .venv/installed ## the tests, and the branch coverage of the transforms
+	$(BIN)/coverage run -m pytest -m "not slow and not ui"
 	$(BIN)/coverage report
+
+test-slow: .venv/installed ## the tests that take many minutes: random histories, Dagster runs, its interface in a browser
+	$(BIN)/pytest -m "slow or ui"
 
 check: lint ## what takes less than a minute: lint, and the tests without Spark
 	$(BIN)/pytest -m "not spark and not slow and not ui"

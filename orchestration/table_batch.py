@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StringType, StructType
 
 from storage.errors import LakejoinError
-from storage.frames import SMALL, keep, release
+from storage.frames import SMALL, empty, keep, release
 from storage.state import State
 from transforms.changes import walk
 from transforms.schemas import (
@@ -134,8 +134,8 @@ def untouched(table: TableSpec, state: State) -> TableBatch:
     columns = changes_schema(table.columns, table.sequence)
     for name in (REASON, DETAIL, RAW):
         columns = columns.add(name, StringType())
-    records = state.spark.createDataFrame([], columns.add(EXISTED, BooleanType()))
-    before = state.spark.createDataFrame([], rows_schema(table.columns, table.sequence))
+    records = empty(state.spark, columns.add(EXISTED, BooleanType()))
+    before = empty(state.spark, rows_schema(table.columns, table.sequence))
     nothing = dict.fromkeys(("records", *VERDICTS, "tie", "changed", "inserted", "removed"), 0)
     return TableBatch(table, records, before, nothing, small=True)
 

@@ -4,11 +4,15 @@ A cached frame would do for the first, but its plan lives on in every plan built
 again at each step: with a frame used twice at each of five steps, most of a small batch's time went there.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, date, datetime
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 SMALL = 200_000
 """Up to this many records a batch is worked off without shuffles: what it holds fits one task."""
@@ -43,3 +47,29 @@ def sized(spark: SparkSession, records: int) -> Iterator[None]:
     finally:
         for name, value in before.items():
             spark.conf.set(name, str(value))
+
+
+def empty(spark: SparkSession, schema: StructType) -> DataFrame:
+    """No rows of a schema, known to be none: Spark removes what is joined with or added to it from the plan.
+
+    `createDataFrame([])` would be a frame like any other, read through a Python process at every use.
+    """
+    columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema]
+    return spark.range(0).where(F.lit(False)).select(*columns)
+
+
+def one_row(spark: SparkSession, values: Mapping[str, object], schema: str) -> DataFrame:
+    """A frame of one row, made without a Python process. `schema`: as DDL, its columns among the names of `values`."""
+    text = json.dumps(values, default=_json)
+    options = {"mode": "FAILFAST", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSX"}
+    return spark.range(1).select(F.from_json(F.lit(text), schema, options).alias("row")).select("row.*")
+
+
+def _json(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{value!r} has no place in a bookkeeping table")

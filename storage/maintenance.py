@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from storage.commits import append, overwrite
+from storage.frames import one_row
 from storage.lake import MAINTENANCE, Lake, rows_of, subscription_store_of
 from storage.plan import Journal, Plan
 from storage.state import State
@@ -123,7 +124,7 @@ def _floor(purged: DataFrame, table: TableSpec, former: str | None) -> str | Non
 
 def _begin(spark: SparkSession, lake: Lake, journal: Journal, folds: Folds, fold: Fold) -> Fold:
     begun = replace(fold, number=len(folds.begun) + 1)
-    row = spark.createDataFrame([tuple(asdict(begun).values())], SCHEMA)
+    row = one_row(spark, asdict(begun), SCHEMA)
     append(row, lake.path(MAINTENANCE), journal.transaction("maintenance", begun.number))
     return begun
 

@@ -1,5 +1,6 @@
 """How much memory a process and those it started have used at most: for a line after a long run."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 _PROCESSES = Path("/proc")
@@ -15,22 +16,29 @@ def peak_megabytes() -> int | None:
     return sum(_peak(process) for process in _family(_PROCESSES / "self")) // 1024
 
 
-def _family(process: Path) -> list[Path]:
-    """The process and its descendants; one that ends meanwhile is left out."""
+def _family(process: Path) -> Iterator[Path]:
+    """The process and its descendants."""
+    yield process
+    for task in _threads(process):
+        for child in _read(task / "children").split():
+            yield from _family(_PROCESSES / child)
+
+
+def _threads(process: Path) -> list[Path]:
     try:
-        children = [
-            child
-            for task in (process / "task").iterdir()
-            for child in (task / "children").read_text().split()
-        ]
+        return list((process / "task").iterdir())
     except OSError:
-        return []
-    return [process, *[member for child in children for member in _family(_PROCESSES / child)]]
+        return []  # it has ended
 
 
 def _peak(process: Path) -> int:
-    try:
-        lines = (process / "status").read_text().splitlines()
-    except OSError:
-        return 0
+    lines = _read(process / "status").splitlines()
     return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
+
+
+def _read(file: Path) -> str:
+    """The text of a file; none where its process or thread has ended meanwhile."""
+    try:
+        return file.read_text()
+    except OSError:
+        return ""

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from storage.commits import Transaction, append
 from storage.errors import LakeInconsistent
+from storage.frames import one_row
 from storage.lake import (
     PLAN,
     PUBLISHED,
@@ -166,8 +167,7 @@ class Journal:
 
     def write_plan(self, spark: SparkSession, plan: Plan) -> None:
         """Commit a plan; the first one makes the lake."""
-        row = asdict(plan)
-        frame = spark.createDataFrame([tuple(row.values())], PLAN_SCHEMA)
+        frame = one_row(spark, asdict(plan), PLAN_SCHEMA)
         append(frame, self._lake.path(PLAN), Transaction(PLAN, plan.batch, {}))
         if self.pipeline is None:
             made = self._lake.snapshot(PLAN)
@@ -176,7 +176,7 @@ class Journal:
 
     def write_published(self, spark: SparkSession, published: Published) -> None:
         """Commit the end of a batch."""
-        frame = spark.createDataFrame([tuple(asdict(published).values())], PUBLISHED_SCHEMA)
+        frame = one_row(spark, asdict(published), PUBLISHED_SCHEMA)
         append(frame, self._lake.path(PUBLISHED), self.transaction("published", published.batch))
         self.published.append(published)
 

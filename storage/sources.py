@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from storage.csv_files import count_records, parse_csv
 from storage.file_systems import file_info, spark_path
 from storage.files import FileCounter
+from storage.frames import empty
 from storage.line_numbers import FileRange, number_lines
 from storage.parquet_files import parse_parquet
 from transforms.parsing import ParseOptions, records_schema
@@ -32,7 +33,7 @@ def read_records(
     """
     sizes = {part.path: file_info(part.path).size for part in ranges}
     if not ranges:
-        return spark.createDataFrame([], records_schema(table))
+        return empty(spark, records_schema(table))
     match options.format:
         case "debezium":
             return parse_debezium(_lines(spark, ranges, sizes), table, options)

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from storage.frames import empty
 from storage.lake import (
     Lake,
     changes_of,
@@ -74,14 +75,14 @@ class State:
     def _base(self, table: str, schema: StructType) -> DataFrame:
         version = self.plan.versions.get(table)
         if version is None:
-            return self.spark.createDataFrame([], schema)
+            return empty(self.spark, schema)
         return self._at(table, version).select(*_columns(schema))
 
     def _behind(self, log: str, base: str, schema: StructType) -> DataFrame:
         """The part of a log that its base does not hold yet; its files are found by their batch numbers."""
         version = self.plan.versions.get(log)
         if version is None:
-            return self.spark.createDataFrame([], schema)
+            return empty(self.spark, schema)
         batches = F.col(BATCH).between(self.plan.folded.get(base, 0) + 1, self.plan.batch - 1)
         return self._at(log, version).where(batches).select(*_columns(schema))
 

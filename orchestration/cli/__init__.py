@@ -50,7 +50,7 @@ def lakejoin(
         typer.Option("--version", callback=_version, is_eager=True, help="Show the version and end."),
     ] = False,
 ) -> None:
-    """Keep foreign-key joins of change data up to date, batch by batch, in Delta tables.
+    """Keep foreign-key joins of change data up to date in Delta tables.
 
     Exit codes: 0 done, 1 a check or a batch failed, 2 wrong usage or configuration.
     """

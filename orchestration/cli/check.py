@@ -24,9 +24,10 @@ def check(
         int, typer.Option(min=1, metavar="N", help="Check the rows that the last N batches touched.")
     ] = 1,
 ) -> None:
-    """Run the rules over every table and join as Great Expectations suites, and write Data Docs.
+    """Check the rules of every table and join.
 
-    Exit code 1 where a rule is violated; the offending rows are shown.
+    They run as Great Expectations suites and make Data Docs. Exit code 1 where one is violated; offending rows
+    are shown.
     """
     pipeline = options.load_pipeline(config)
     _check_published(pipeline.lake)

@@ -45,9 +45,10 @@ def demo(
         ),
     ] = None,
 ) -> None:
-    """Join a week of flights with their planes, and compare each day with what PostgreSQL answered.
+    """Join a week of flights with their planes.
 
-    Starts from an empty lake. Exit code 1 unless every comparison is equal and every check passes.
+    Each day is compared with what PostgreSQL answered. Starts from an empty lake. Exit code 1 unless every
+    comparison is equal and every check passes.
     """
     from orchestration.demo import empty_lake
     from orchestration.example import EXAMPLE, open_example

@@ -41,9 +41,10 @@ def dev(
         int, typer.Option(min=1, max=65535, metavar="N", help="Port of the web interface.")
     ] = 3000,
 ) -> None:
-    """Start Dagster's web interface on the loopback address, with the pipeline in it; Ctrl-C ends it.
+    """Start Dagster's web interface.
 
-    Nothing is sent anywhere: Dagster's telemetry is off.
+    It listens on the loopback address, with the pipeline in it, until Ctrl-C ends it. Nothing is sent
+    anywhere: Dagster's telemetry is off.
     """
     from orchestration.example import DEMO
     from orchestration.instance import prepare_home

@@ -1,7 +1,7 @@
 """`lakejoin run`: works off what is pending, and says what became of it."""
 
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -40,13 +40,15 @@ def run(  # noqa: PLR0913 - one parameter for each option
         typer.Option(metavar="RULE", help="Publish although this rule is violated; it is recorded."),
     ] = None,
 ) -> None:
-    """Work off what is pending: an unfinished batch, new joins, new input.
+    """Work off what is pending.
 
-    One batch for each date, dates in order; tables without {date} are read whole in the first batch.
-    What was read once is not read again, so a run can be repeated without effect.
+    An unfinished batch first, then new joins, then new input: one batch for each date, dates in order; tables
+    without {date} are read whole in the first batch. What was read once is not read again, so a run can be
+    repeated without effect.
     """
     pipeline = options.load_pipeline(config)
     dates = _range(start, end)
+    _check_rules(accept or [])
     waiting = _waiting(pipeline, dates)
     if waiting.is_empty:
         say(f"Nothing pending: {_files_read(waiting)}.")
@@ -80,6 +82,18 @@ def _range(start: datetime | None, end: datetime | None) -> "Dates | None":
     if first > last:
         raise WrongUsage(f"--from {first} is after --to {last}; expected a range in the order of time")
     return first, last
+
+
+def _check_rules(accept: list[str]) -> None:
+    """Refuse a mistyped rule now, and not after the batch that it should have let pass."""
+    from expectations.rules import rules_for
+    from orchestration.errors import unknown
+    from transforms.schemas import How
+
+    known = sorted({rule.name for kind in get_args(How) for rule in rules_for(kind)})
+    for name in accept:
+        if name not in known:
+            raise unknown("rule", name, known)
 
 
 def _waiting(pipeline: "Pipeline", dates: "Dates | None") -> "Backlog":

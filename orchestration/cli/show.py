@@ -59,7 +59,10 @@ def show(  # noqa: PLR0913 - one parameter for each option
         bool, typer.Option("--internal", help="With the internal columns, whose names begin with _lj_.")
     ] = False,
 ) -> None:
-    """Show rows of a table, sorted by key, as the last finished batch left it."""
+    """Show rows of a table of the lake.
+
+    Sorted by key, as the last finished batch left them, whatever is being written meanwhile.
+    """
     pipeline = options.load_pipeline(config)
     view = _open(pipeline, table, as_of_batch)
     if where is not None:

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def status(config: Config) -> None:
-    """Show batches, counts by reason, quarantine and pending files; read from the logs, without Spark."""
+    """Show how far the pipeline is.
+
+    Batches, counts by reason, quarantine, pending files; read from logs and listings, without Spark.
+    """
     from orchestration.status import lake_status
 
     pipeline = options.load_pipeline(config)

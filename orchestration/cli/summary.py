@@ -1,7 +1,7 @@
 """What finished batches did, in lines and tables: counts by reason, and the seconds of each stage."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from orchestration.cli.terminal import Counts, Row, print_counts, print_table
@@ -9,7 +9,32 @@ from orchestration.cli.terminal import Counts, Row, print_counts, print_table
 if TYPE_CHECKING:
     from storage.plan import Published
 
-_HIDDEN = ("changed",)  # applied changes with the derived ones: a number for the stages
+_TABLE = {
+    "rows": True,
+    "records": True,
+    "applied": True,
+    "out_of_order": False,
+    "duplicate": False,
+    "tombstone": False,
+    "expired": False,
+    "late": False,
+    "ignored": False,
+    "quarantined": False,
+    "tie": False,
+    "inserted": False,
+    "removed": False,
+}
+"""What is said of a table, in this order; what is false only where it occurred."""
+_JOIN = {
+    "rows": True,
+    "subscriptions": True,
+    "answers": True,
+    "applied": True,
+    "superseded": False,
+    "stale": False,
+    "emissions": True,
+    "tombstones": False,
+}
 
 
 def batch_line(batch: "Published") -> str:
@@ -44,13 +69,15 @@ def print_seconds(batches: Sequence["Published"]) -> None:
 
 def print_tables(counts: Counts) -> None:
     """Print what became of the source records of each table."""
-    shown = {
-        name: {reason: count for reason, count in found.items() if reason not in _HIDDEN}
-        for name, found in counts.items()
-    }
-    print_counts("Records by table", "table", shown, ("rows", "records", "applied"))
+    print_counts("Records by table", "table", counts, _shown(_TABLE, counts))
 
 
 def print_joins(counts: Counts) -> None:
     """Print what became of the answers of each join's right side, and what the join emitted."""
-    print_counts("Answers by join", "join", counts, ("rows", "answers", "applied", "emissions"))
+    print_counts("Answers by join", "join", counts, _shown(_JOIN, counts))
+
+
+def _shown(order: Mapping[str, bool], counts: Counts) -> Mapping[str, bool]:
+    """Leave out what was not counted at all: a run knows no rows, a lake without batches no reasons."""
+    known = {reason for found in counts.values() for reason in found}
+    return {reason: always for reason, always in order.items() if reason in known}

@@ -66,13 +66,23 @@ Counts = Mapping[str, Mapping[str, int]]
 """Numbers by name and reason."""
 
 
-def print_counts(title: str, what: str, counts: Counts, always: Sequence[str]) -> None:
-    """Print counts, a line a name; a reason that never occurred is left out unless it is one of `always`."""
-    reasons = list(dict.fromkeys(reason for found in counts.values() for reason in found))
-    shown = [name for name in reasons if name in always or any(found.get(name) for found in counts.values())]
-    rows: list[Row] = [(name, *[found.get(reason, 0) for reason in shown]) for name, found in counts.items()]
-    if rows:
-        print_table(title, [what, *shown], rows)
+def print_counts(title: str, what: str, counts: Counts, order: Mapping[str, bool]) -> None:
+    """Print counts, a line a name, or a column a name where a terminal is too narrow for the other way.
+
+    `order`: the reasons to print, true for those that are printed even if they never occurred.
+    """
+    reasons = [r for r, always in order.items() if always or any(found.get(r) for found in counts.values())]
+    rows: list[Row] = [
+        (name, *[found.get(reason, 0) for reason in reasons]) for name, found in counts.items()
+    ]
+    header = [what, *reasons]
+    out = console()
+    width = max(map(len, _aligned([header, *[[_text(cell) for cell in row] for row in rows]])))
+    if out.is_terminal and width + 2 * len(header) > out.width:
+        columns = [tuple(column) for column in zip(header, *rows, strict=True)]
+        header, rows = [str(cell) for cell in columns[0]], list(columns[1:])
+    if counts:
+        print_table(title, header, rows)
 
 
 class Bar:

@@ -5,9 +5,10 @@ from orchestration.cli.terminal import say
 
 
 def validate(config: Config) -> None:
-    """Check the configuration: every mistake is printed with file, line and path.
+    """Check the configuration file.
 
-    Neither sources nor the lake are read, and no Spark is started.
+    Every mistake is printed with file, line and path. Neither sources nor the lake are read, and no Spark is
+    started.
     """
     pipeline = load_pipeline(config)
     for name, table in pipeline.tables.items():

@@ -103,6 +103,7 @@ def test_version_is_that_of_the_package() -> None:
         ("run", "{config}", "--batch-by", "week"),
         ("run", "{config}", "--from", "yesterday"),
         ("run", "{config}", "--batch-rows", "0"),
+        ("run", "{config}", "--accept", "nonsense"),
         ("run", "{config}", "--from", "2013-01-02", "--to", "2013-01-01"),
         ("show", "{config}"),
         ("show", "{config}", "nonsense"),

@@ -24,4 +24,4 @@ def test_memory_of_a_child_counts() -> None:
 
     assert before is not None
     assert during is not None
-    assert 150 < during - before < 400
+    assert during - before > 150
