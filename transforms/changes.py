@@ -37,6 +37,7 @@ _STORED = "_lj_stored"  # struct of the key's row before the batch; null for an 
 _RUNNING = "_lj_running"  # greatest sequence of the key before this record
 _CANDIDATE = "_lj_candidate"  # the record would be the key's state if it had the greatest sequence so far
 _AFTER_DELETE = "_lj_after_delete"  # the record before it, in the source, is a delete of the same key
+_MISSING = "_lj_missing"  # columns whose value the source left out and nobody knows
 _LAST = "_lj_last"  # hash and deleted of the last record that counted
 
 
@@ -52,7 +53,7 @@ def walk(records: DataFrame, before: DataFrame, table: TableSpec, floor: Column)
     records that end quarantined because the value they left out is unknown.
     """
     walked = _with_running_sequence(_with_stored(records, before, table), table, floor)
-    filled = _fill_unavailable(walked, table)
+    filled = _fill_unavailable(walked, table, floor)
     judged = _judge(_with_content(filled, table), floor)
     return judged.where(~F.col(CONTEXT)).select(
         *[f.name for f in changes_schema(StructType(), table.sequence) if f.name not in (BATCH, CURRENT)],
@@ -84,7 +85,8 @@ def _earlier(table: TableSpec) -> WindowSpec:
 
 
 def _with_running_sequence(records: DataFrame, table: TableSpec, floor: Column) -> DataFrame:
-    sequence = F.when(~F.col(CONTEXT) & (F.col(OP) != "ignored"), F.col(SEQUENCE))
+    counts = ~F.col(CONTEXT) & (F.col(OP) != "ignored") & F.col(REASON).isNull()
+    sequence = F.when(counts, F.col(SEQUENCE))
     after_delete = F.lag(OP).over(_by_key(table)) == "delete"
     running = F.greatest(F.max(sequence).over(_earlier(table)), F.col(_STORED)[SEQUENCE])
     tombstone = F.col(OP) == "tombstone"
@@ -95,13 +97,10 @@ def _with_running_sequence(records: DataFrame, table: TableSpec, floor: Column) 
         }
     )
     # a tombstone line may carry no sequence of its own: it stands where the key stands
-    walked = walked.withColumn(
-        SEQUENCE, F.when(tombstone, F.coalesce(SEQUENCE, _RUNNING)).otherwise(F.col(SEQUENCE))
-    )
-    in_order = F.col(_RUNNING).isNull() | (F.col(SEQUENCE) >= F.col(_RUNNING))
+    inherits = tombstone & F.col(SEQUENCE).isNull()
+    in_order = inherits | F.col(_RUNNING).isNull() | (F.col(SEQUENCE) >= F.col(_RUNNING))
     candidate = (
-        ~F.col(CONTEXT)
-        & (F.col(OP) != "ignored")
+        counts
         & ~F.col(_AFTER_DELETE)
         & F.coalesce(in_order, F.lit(False))
         & ~_expired(floor)
@@ -123,7 +122,7 @@ def _stored_stands_later() -> Column:
     return F.coalesce(later, F.lit(False))
 
 
-def _fill_unavailable(walked: DataFrame, table: TableSpec) -> DataFrame:
+def _fill_unavailable(walked: DataFrame, table: TableSpec, floor: Column) -> DataFrame:
     """Put the key's previous value where the source sent none; quarantine where there is no previous value."""
     if UNAVAILABLE not in walked.columns:
         return walked.withColumn(REASON, F.lit(None).cast("string"))
@@ -142,13 +141,20 @@ def _fill_unavailable(walked: DataFrame, table: TableSpec) -> DataFrame:
         previous = F.coalesce(F.last(known, ignorenulls=True).over(up_to_here), stored)
         filled[name] = F.when(left_out, previous["value"]).otherwise(named(name))
         missing.append(F.when(left_out & ~F.coalesce(previous["alive"], F.lit(False)), F.lit(name)))
-    filled[DETAIL] = F.concat_ws(", ", *missing)
-    unknown = F.col(_CANDIDATE) & (F.col(DETAIL) != "")
-    return (
-        walked.withColumns(filled)
-        .withColumn(REASON, F.when(unknown, F.lit("unavailable_value")))
-        .withColumn(DETAIL, F.when(F.col(REASON).isNotNull(), F.col(DETAIL)))
-        .withColumn(_CANDIDATE, F.col(_CANDIDATE) & F.col(REASON).isNull())
+    filled[_MISSING] = F.concat_ws(", ", *missing)
+    checked = _quarantine_unknown(walked.withColumns(filled).withColumn(REASON, F.lit(None).cast("string")))
+    # what ends quarantined was never there: the maximum runs without it, and may let through what is unknown as well
+    return _quarantine_unknown(_with_running_sequence(checked, table, floor)).drop(_MISSING)
+
+
+def _quarantine_unknown(records: DataFrame) -> DataFrame:
+    unknown = F.col(_CANDIDATE) & (F.col(_MISSING) != "")
+    return records.withColumns(
+        {
+            REASON: F.coalesce(REASON, F.when(unknown, F.lit("unavailable_value"))),
+            DETAIL: F.coalesce(DETAIL, F.when(unknown, F.col(_MISSING))),
+            _CANDIDATE: F.col(_CANDIDATE) & (F.col(_MISSING) == ""),
+        }
     )
 
 
@@ -156,6 +162,7 @@ def _with_content(walked: DataFrame, table: TableSpec) -> DataFrame:
     deleted = F.col(OP).isin("delete", "tombstone")
     hashed = walked.withColumns(
         {
+            SEQUENCE: F.coalesce(SEQUENCE, F.when(F.col(OP) == "tombstone", F.col(_RUNNING))),
             DELETED: deleted,
             HASH: F.when(F.col(OP) == "upsert", value_hash(table.columns)).otherwise(
                 F.lit(None).cast(HASH_TYPE)

@@ -60,7 +60,8 @@ def demo(
     _print_cost(days)
     _print_rows(opened, spark)
     passed = _check(opened, spark)
-    say(f"The web interface: lakejoin dev {opened.pipeline.path}")
+    if lake is None:
+        say(f"The web interface: lakejoin dev {opened.pipeline.path}")
     equal = sum(comparison.equal for day in days for comparison in day.comparisons)
     say(f"equal to PostgreSQL: {equal} of {opened.comparisons}")
     if equal != opened.comparisons or not passed:
@@ -125,5 +126,5 @@ def _print_rows(example: "Example", spark: "SparkSession") -> None:
     rows = find_view(example.pipeline, name)(State(spark, lake, cut)).shown(internal=False)
     columns = [column for column in SHOWN if column in rows.columns]
     found = texts(rows.select(*columns).limit(5)).collect()
-    say(f"The first rows of {name} (`lakejoin show {example.pipeline.path} {name}`)")
+    say(f"The first rows of {name} (lakejoin show CONFIG {name})")
     print_rows(console(), columns, [tuple(row) for row in found])

@@ -63,7 +63,20 @@ def command(port: int) -> list[str]:
     """Return the command line that serves the project's workspace, or the installed package's definitions."""
     workspace = Path(__file__).parents[2] / "workspace.yaml"
     target = ["-w", str(workspace)] if workspace.exists() else ["-m", "orchestration.definitions"]
-    return [sys.executable, "-m", "dagster", "dev", "--host", HOST, "--port", str(port), *target]
+    # Without -W, it begins by saying that `dg dev` is newer; that one finds no workspace of ours.
+    return [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "dagster",
+        "dev",
+        "--host",
+        HOST,
+        "--port",
+        str(port),
+        *target,
+    ]
 
 
 def default_home(pipeline: "Pipeline") -> Path:

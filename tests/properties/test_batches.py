@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
@@ -34,18 +35,40 @@ def test_joined_tables_equal_the_join_of_their_inputs_in_known_corners(
 
 
 # A scenario takes half a minute: a failure is shown with the one sequence at fault instead of being shrunk.
-@settings(
-    max_examples=3,
+_RANDOM = settings(
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=list(HealthCheck),
     print_blob=True,
 )
+
+
+@settings(_RANDOM, max_examples=2)
 @given(scenario=scenarios(_SIDE_BY_SIDE))
 def test_joined_tables_equal_the_join_of_their_inputs_after_every_batch(
     scenario: Scenario, spark: SparkSession
 ) -> None:
     """Random changes, cuts and orders of days: each batch ends with the join and counts every record."""
-    assume(sum(map(len, scenario.sequences)) > 6 * _SIDE_BY_SIDE)
+    assume(_is_large(scenario))
     with TemporaryDirectory(prefix="trial-") as path:
         Trial(scenario, Path(path), spark).run()
+
+
+@pytest.mark.parametrize("purged", [False, True], ids=["tombstones kept", "tombstones purged"])
+@settings(_RANDOM, max_examples=1)
+@given(scenario=scenarios(_SIDE_BY_SIDE))
+def test_fold_after_every_batch_changes_no_later_batch(
+    scenario: Scenario, purged: bool, spark: SparkSession
+) -> None:
+    """Folding keeps every row; where it forgets deleted keys, older records of theirs are expired."""
+    assume(_is_large(scenario))
+    with (
+        TemporaryDirectory(prefix="trial-") as path,
+        mock.patch("storage.maintenance.BATCHES_BEHIND", 1),
+    ):
+        Trial(scenario, Path(path), spark, purged=purged).run()
+
+
+def _is_large(scenario: Scenario) -> bool:
+    # the smallest example is always tried first, and costs as much as a telling one
+    return sum(map(len, scenario.sequences)) > 6 * _SIDE_BY_SIDE

@@ -199,6 +199,7 @@ def _source_row(number: int, record: Record, *, context: bool) -> tuple[Any, ...
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 @settings(
     max_examples=4,
     deadline=None,
