@@ -5,8 +5,13 @@ PYTHON ?= $(firstword $(foreach python,python3 python3.14 python3.13 python3.12 
 	$(python) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(python))))
 BIN := .venv/bin
 
+# The size of `make bench`: 1 is TPC-H's 1.5 million orders.
+SCALE ?= 0.1
+BATCHES ?= 5
+WORKLOAD := bench/data/scale-$(SCALE)
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check lint conformance
+.PHONY: help demo test test-slow check lint conformance bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +39,11 @@ conformance: .venv/installed ## what Kafka Streams answered, case by case: event
 	$(BIN)/python tests/conformance/run.py tests/conformance/cases
 	$(BIN)/python tests/conformance/run.py tests/conformance/cases --batches one
 	$(BIN)/python tests/conformance/run.py tests/conformance/cases --batches random:1
+
+bench: .venv/installed ## batches against recomputing the join; `make bench SCALE=1 BATCHES=10`, see bench/README.md
+	@test -f $(WORKLOAD)/expected/batch-$$(printf %03d $(BATCHES)).txt \
+		|| $(BIN)/python bench/workload.py $(WORKLOAD) --scale $(SCALE) --batches $(BATCHES)
+	$(BIN)/python bench/run.py --workload $(WORKLOAD) --batches $(BATCHES)
 
 .venv/installed: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Lakejoin needs Python 3.11 or newer, and none is on PATH." \

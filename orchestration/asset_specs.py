@@ -1,7 +1,8 @@
 """What Dagster shows of a pipeline: an asset for each declared table and for each step of each join.
 
 `left table → subscription log → response log ← right table`, `response log → joined`; a join over a join
-starts from the first one's joined table. Keys are `pipeline/table` and `pipeline/join/step`.
+starts from the first one's joined table. Keys are `pipeline/table`, `pipeline/join` for the joined table, and
+`pipeline/join/step` for what leads to it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -84,8 +85,8 @@ def table_key(pipeline: Pipeline, name: str) -> AssetKey:
 
 
 def step_key(pipeline: Pipeline, join: str, step: Step) -> AssetKey:
-    """Key of the asset of one step of a join."""
-    return AssetKey([pipeline.name, join, step])
+    """Key of the asset of one step of a join; the joined table bears the join's own name, as tables do theirs."""
+    return AssetKey([pipeline.name, join] if step == "joined" else [pipeline.name, join, step])
 
 
 def asset_spec(

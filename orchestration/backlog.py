@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 
-from orchestration.config import Pipeline, Table
-from orchestration.pending import Dates
-from storage.files import FoundFile, find_files
+from orchestration.config import Pipeline
+from orchestration.pending import Dates, is_wanted, list_files
+from orchestration.recovery import kept_joins
+from storage.files import FoundFile
 from storage.lake import Lake
 from storage.plan import Journal, Plan, PlannedFile
 
@@ -69,26 +70,17 @@ def backlog(
 
     `settle`: leave out files that changed less than this ago, by default `settle_of`. `dates` (inclusive):
     leave out dated files beyond them; files from before a source's `start` never wait. A file that was only
-    touched does: reading it will tell. Raises `SourceError` for a source that cannot be listed.
+    touched, or a new one without records, does: reading it will tell. Raises `SourceError` for a source that cannot
+    be listed.
     """
     journal, files, found = Journal(Lake(pipeline.lake)), [], {}
     for name, table in pipeline.tables.items():
-        listed = find_files(
-            table.source.path, settle=settle_of(pipeline) if settle is None else settle, now=now
-        )
+        listed = list_files(table, settle=settle_of(pipeline) if settle is None else settle, now=now)
         known, found[name] = journal.known_files(name), len(listed)
-        wanted = [file for file in listed if _wanted(file, table, dates)]
+        wanted = [file for file in listed if is_wanted(file, table, dates)]
         files += [WaitingFile(name, file) for file in wanted if not _is_read(file, known.get(file.name))]
-    kept = journal.plans[-1].joins if journal.plans else tuple(pipeline.joins)
-    new_joins = tuple(name for name in pipeline.joins if name not in kept)
+    new_joins = tuple(name for name in pipeline.joins if name not in kept_joins(pipeline, journal))
     return Backlog(tuple(files), journal.unfinished, new_joins, found)
-
-
-def _wanted(file: FoundFile, table: Table, dates: Dates | None) -> bool:
-    if file.date is None:
-        return True
-    start = table.source.start
-    return (start is None or start <= file.date) and (dates is None or dates[0] <= file.date <= dates[1])
 
 
 def _is_read(file: FoundFile, planned: PlannedFile | None) -> bool:

@@ -17,6 +17,7 @@ from orchestration.config import Pipeline
 from orchestration.config.expressions import referenced_columns
 from orchestration.gate import JOIN_COUNTS, judge
 from orchestration.join_batch import JoinBatch, Left, changelog_rows, join_batch
+from orchestration.pending import check_read
 from orchestration.sides import left_bootstrap, left_join, left_table, right_table
 from orchestration.table_batch import TableBatch, table_batch, untouched
 from storage.commits import append
@@ -54,6 +55,8 @@ class _Batch:
     progress: Progress
     seconds: dict[str, float] = field(default_factory=dict)
     committed: list[str] = field(default_factory=list)
+    grow: Callable[[], None] = lambda: None
+    """Puts the settings for a small batch back to the usual ones."""
 
     @property
     def state(self) -> State:
@@ -97,7 +100,7 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
     joins: dict[str, JoinBatch] = {}
     counts: dict[str, dict[str, int]] = {}
     try:
-        with sized(spark, plan.records):
+        with sized(spark, plan.records) as batch.grow:
             with ThreadPoolExecutor(max_workers=8, thread_name_prefix="stage") as pool:
                 logs: list[Future[None]] = []
                 started = {name: pool.submit(_read_table, batch, name) for name in pipeline.tables}
@@ -128,7 +131,7 @@ def _read_table(batch: _Batch, name: str) -> TableBatch:
         return untouched(table.spec, batch.state)
     ranges = [FileRange(f.path, f.name, f.date, f.from_line, f.to_line, f.lines) for f in files]
     with batch.stage(f"read/{name}"):
-        return table_batch(
+        read = table_batch(
             table.spec,
             read_records(batch.spark, table.spec, table.source.parse_options, ranges),
             batch.state,
@@ -136,6 +139,8 @@ def _read_table(batch: _Batch, name: str) -> TableBatch:
             truncate_stops=table.on_truncate == "stop",
             needed=lambda: _left_columns(batch, table.spec),
         )
+        check_read(table, files, read.counts["records"])
+    return read
 
 
 def _left_columns(batch: _Batch, table: TableSpec) -> list[str]:
@@ -161,11 +166,11 @@ def _run_join(
     left = _left(batch, join, tables, joins, counts)
     right = right_table(tables[join.right], batch.state)
     small = all(side.changed <= SMALL for side in (left, right))
-    result = join_batch(join, left, right, batch.state, small=small)
+    result = join_batch(join, left, right, batch.state, small=small, grow=batch.grow)
     if not left.changed and not right.changed:
         return result, dict.fromkeys(JOIN_COUNTS, 0)
     with batch.stage(f"join/{join.name}"):
-        return result, judge(result, batch.accept, small=small)
+        return result, judge(result, batch.accept)
 
 
 def _left(
@@ -249,7 +254,7 @@ def _publish(batch: _Batch, tables: dict[str, TableBatch], counts: dict[str, dic
         seconds=dict(batch.seconds),
         accepted=tuple(batch.accept),
     )
-    batch.journal.write_published(batch.spark, published)
+    batch.journal.write_published(published)
     return published
 
 

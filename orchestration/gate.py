@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from expectations.gate import gate
 from orchestration.join_batch import JoinBatch, rule_frames
 from storage.errors import LakejoinError
+from storage.frames import gather
 from transforms.resolution import TOMBSTONE
 
 JOIN_COUNTS = ("subscriptions", "answers", "applied", "superseded", "stale", "emissions", "tombstones")
@@ -17,14 +18,16 @@ class GateFailed(LakejoinError):
     """A batch would leave a joined table in a state that its rules forbid; nothing was published."""
 
 
-def judge(batch: JoinBatch, accept: Sequence[str], *, small: bool) -> dict[str, int]:
+def judge(batch: JoinBatch, accept: Sequence[str]) -> dict[str, int]:
     """Count what a batch does to a join, and hold it against the join's rules.
 
-    `small`: the batch fits one task. Returns the counts. Raises `GateFailed` where a rule is violated that `accept`
+    Returns the counts. Raises `GateFailed` where a rule is violated that `accept`
     does not name.
     """
-    verdicts = gate(rule_frames(batch), batch.join.how, small=small).select("rule", "offending", "sample")
-    rows = _counts(batch).unionByName(verdicts).collect()  # one row a count and a rule
+    verdicts = gate(rule_frames(batch), batch.join.how, small=batch.small)
+    found_rows = _counts(batch).unionByName(verdicts.select("rule", "offending", "sample"))
+    # one row a count and a rule
+    rows = gather(found_rows, small=batch.small).collect()
     found = {row["rule"]: row for row in rows}
     counts = {name: int(found.pop(name)["offending"]) for name in JOIN_COUNTS}
     violated = [row for row in found.values() if row["offending"] and row["rule"] not in accept]

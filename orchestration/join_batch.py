@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from storage.frames import SMALL, keep, release
+from storage.frames import SMALL, gather, keep, release
 from storage.joined import joined_schema
 from storage.state import State
 from transforms.resolution import (
@@ -74,36 +74,49 @@ class JoinBatch:
     """The same of the right rows that answers name."""
     store: DataFrame
     """Live subscriptions at hand: of the changed left rows and of the changed right keys."""
+    small: bool
+    """Whether the batch and all that it touches fit one task."""
 
     def release(self) -> None:
         """Free what was kept for the batch."""
-        for frame in (self.log, self.responses, self.emissions, self.left, self.right):
+        for frame in (self.log, self.responses, self.emissions, self.left, self.right, self.store):
             release(frame)
 
 
-def join_batch(join: JoinSpec, left: Left, right: Right, state: State, *, small: bool) -> JoinBatch:
+def join_batch(
+    join: JoinSpec, left: Left, right: Right, state: State, *, small: bool, grow: Callable[[], None]
+) -> JoinBatch:
     """Run a join's steps over the changes of its two sides; nothing is committed here.
 
-    `small`: the batch's keys fit on every task.
+    `small`: the changes of both sides fit one task. `grow`: called where what they touch does not.
     """
     batch = F.lit(state.plan.batch).cast("bigint")
     log = send_subscriptions(with_previous(left.changes, left.before), join.how).withColumn(BATCH, batch)
-    log = keep(log.select(*subscription_schema(join).names))
-    store = _store(join, log, right, state, small=small)
+    log = keep(log.select(*subscription_schema(join).names), small=small)
+    store = keep(_store(join, log, right, state, small=small), small=small)
 
-    right_rows = keep(right.after.unionByName(right.lookup(_unknown(log, "foreign_key", right.after), small)))
+    right_rows = right.after.unionByName(right.lookup(_unknown(log, "foreign_key", right.after), small))
+    right_rows = keep(right_rows, small=small)
     answers, left_rows = answer_subscriptions(log, right_rows), left.after
     if right.changed:
-        answers = keep(answers.unionByName(answer_right_changes(right.changes, store)))
+        answers = answers.unionByName(answer_right_changes(right.changes, store))
+    answers = keep(answers, small=small)
+    if right.changed:
         # only the store knows how many left rows point at the changed right ones: count before looking them up
-        touched = answers.count()
-        subscribers = _unknown(answers, "primary_key", left.after)
-        left_rows = left_rows.unionByName(left.lookup(subscribers, touched <= SMALL))
-    left_rows = keep(left_rows)
+        if answers.count() > SMALL:
+            small = False
+            grow()
+        left_rows = left_rows.unionByName(left.lookup(_unknown(answers, "primary_key", left.after), small))
+    # only what sent a message or got an answer: the subscription of a row that a duplicate met is not at hand
+    touched = gather(log.select("primary_key").unionByName(answers.select("primary_key")), small=small)
+    left_rows = gather(left_rows, small=small).join(touched, "primary_key", "left_semi")
+    left_rows = keep(left_rows, small=small)
     resolved = resolve_responses(answers, left_rows).withColumn(BATCH, batch)
-    resolved = keep(resolved.select(*response_schema(join).names))
-    emissions = keep(emit_results(resolved, left_rows, right_rows, join).withColumn(BATCH, batch))
-    return JoinBatch(join, log, resolved, emissions, left_rows, right_rows, store)
+    resolved = keep(resolved.select(*response_schema(join).names), small=small)
+    emissions = emit_results(resolved, left_rows, right_rows, join).withColumn(BATCH, batch)
+    return JoinBatch(
+        join, log, resolved, keep(emissions, small=small), left_rows, right_rows, store, small=small
+    )
 
 
 def _store(join: JoinSpec, log: DataFrame, right: Right, state: State, *, small: bool) -> DataFrame:
@@ -132,12 +145,8 @@ def changelog_rows(batch: JoinBatch, before: DataFrame) -> DataFrame:
 
 
 def rule_frames(batch: JoinBatch) -> dict[str, DataFrame]:
-    """The rows at hand as the five frames that the rules of `expectations` read, restricted to touched keys.
-
-    A left row is touched if it sent a message or got an answer: what a duplicate met is not at hand.
-    """
-    touched = batch.log.select("primary_key").unionByName(batch.responses.select("primary_key"))
-    left = batch.left.join(touched, "primary_key", "left_semi").select("primary_key", "hash", "value.*")
+    """The rows at hand as the five frames that the rules of `expectations` read, restricted to touched keys."""
+    left = batch.left.select("primary_key", "hash", "value.*")
     right_key = F.struct(*[named(batch.join.prefix + name).alias(name) for name in batch.join.right_key])
     return {
         "left_rows": left.select(

@@ -1,13 +1,15 @@
 """Which input is not read yet, and how it is cut into batches."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Literal
 
 from orchestration.config import Pipeline, Table
-from storage.files import FileCounter, MeasuredFile, find_files, measure_file, stat_file
+from storage.files import FileCounter, FoundFile, MeasuredFile, find_files, measure_file, stat_file
 from storage.plan import Journal, Plan, PlannedFile
+from storage.source_errors import SourceChanged, SourceError
 
 BatchBy = Literal["date", "all"]
 Dates = tuple[date, date]
@@ -38,20 +40,22 @@ def pending_groups(  # noqa: PLR0913 - the options of a run that choose its inpu
 ) -> list[Group]:
     """Unread input in the order in which it is to be worked off: one group a `{date}`, or one for all.
 
-    Files without a date are read whole in the first group. `dates` (inclusive) leaves out dated files beyond them.
-    Raises `SourceError` for a file that changed after it was read, or that cannot be read.
+    Files without a date, and those of days without new records, go with the first group. `dates` (inclusive) leaves
+    out dated files beyond them, a source's `start` those before it. Raises `SourceError` for a file that changed
+    after it was read, or that cannot be read.
     """
     found = [
         file
         for table in pipeline.tables.values()
         for file in _unread(table, journal, now=now, counter=counter, dates=dates, settle=settle)
     ]
-    undated = [file for file in found if file.date is None]
-    days = sorted({file.date for file in found if file.date is not None})
+    waiting = [file for file in found if file.from_line < file.to_line]
+    days = sorted({file.date for file in waiting if file.date is not None})
     if batch_by == "all" or not days:
-        return [Group(tuple(days), tuple(found))] if found else []
+        return [Group(tuple(days), tuple(found))] if waiting else []
     groups = [Group((day,), tuple(file for file in found if file.date == day)) for day in days]
-    groups[0] = replace(groups[0], files=(*undated, *groups[0].files))
+    beside = [file for file in found if file.date not in days]
+    groups[0] = replace(groups[0], files=(*beside, *groups[0].files))
     return groups
 
 
@@ -66,18 +70,50 @@ def _unread(
 ) -> Iterable[PlannedFile]:
     known = journal.known_files(table.name)
     wait = settle if settle is not None else table.source.settle or timedelta(0)
-    for file in find_files(table.source.path, settle=wait, now=now):
-        if dates and file.date is not None and not dates[0] <= file.date <= dates[1]:
+    for file in list_files(table, settle=wait, now=now):
+        if not is_wanted(file, table, dates):
             continue
         before = known.get(file.name)
-        measured = measure_file(file, table.source.format, _measured(before) if before else None, counter)
+        with _blamed(table):
+            measured = measure_file(file, table.source.format, _measured(before) if before else None, counter)
         start = before.to_line if before else 0
-        if measured.lines > start:
+        # A file without new records goes with a batch of others: so it is known next time, and need not wait.
+        if measured.lines > start or not _is_known(file, before):
             yield PlannedFile(
                 table=table.name, path=measured.path, name=measured.name, date=measured.date, size=measured.size,
                 modified=measured.modified, fingerprint=measured.fingerprint, lines=measured.lines,
                 complete=measured.complete, from_line=start, to_line=measured.lines,
             )  # fmt: skip
+
+
+def _is_known(file: FoundFile, before: PlannedFile | None) -> bool:
+    """Whether the plan has the file as it is now; an empty one it need not have."""
+    if before is None:
+        return file.size == 0
+    return (file.size, file.modified) == (before.size, before.modified)
+
+
+def list_files(table: Table, *, settle: timedelta, now: datetime) -> list[FoundFile]:
+    """List the files of a table's source. Raises `SourceError` with the table's name."""
+    with _blamed(table):
+        return find_files(table.source.path, settle=settle, now=now)
+
+
+@contextmanager
+def _blamed(table: Table) -> Iterator[None]:
+    """Put the table's name before what is wrong with its source."""
+    try:
+        yield
+    except SourceError as error:
+        raise type(error)(f"table {table.name}: {error}") from error
+
+
+def is_wanted(file: FoundFile, table: Table, dates: Dates | None) -> bool:
+    """Whether a run over `dates` reads a file: undated ones always, dated ones from the source's `start` on."""
+    if file.date is None:
+        return True
+    start = table.source.start
+    return (start is None or start <= file.date) and (dates is None or dates[0] <= file.date <= dates[1])
 
 
 def _measured(file: PlannedFile) -> MeasuredFile:
@@ -89,10 +125,34 @@ def _measured(file: PlannedFile) -> MeasuredFile:
 
 def check_unchanged(pipeline: Pipeline, plan: Plan) -> None:
     """Refuse to finish a batch whose input is no longer what was planned. Raises `SourceError`."""
-    for file in plan.files:
-        source = pipeline.tables[file.table].source
-        found = stat_file(file.path, file.name, file.date)
-        measure_file(found, source.format, _measured(file), None)
+    for name, table in pipeline.tables.items():
+        _check_same(table, plan.files_of(name))
+
+
+def check_read(table: Table, files: Sequence[PlannedFile], records: int) -> None:
+    """Refuse what was read of planned files unless it is what was planned. Raises `SourceError`.
+
+    A file may be cut, replaced or continued between its measuring and its reading. `records`: how many were read.
+    """
+    _check_same(table, files)
+    planned = sum(file.to_line - file.from_line for file in files)
+    if records != planned:
+        raise SourceChanged(
+            f"table {table.name}: {records:,} records were read of {_files(files)}, expected {planned:,} as planned; "
+            "a file was changed while it was read. Put back what it had, then run again."
+        )
+
+
+def _check_same(table: Table, files: Iterable[PlannedFile]) -> None:
+    for file in files:
+        with _blamed(table):
+            found = stat_file(file.path, file.name, file.date)
+            measure_file(found, table.source.format, _measured(file), None)
+
+
+def _files(files: Sequence[PlannedFile]) -> str:
+    others = len(files) - 1
+    return files[0].path + (f" and {others} more" if others else "")
 
 
 def cut(group: Group, rows: int | None) -> list[Group]:
@@ -108,6 +168,7 @@ def cut(group: Group, rows: int | None) -> list[Group]:
         bounds = [total * part // parts for part in range(parts + 1)]
         for part in range(parts):
             pieces[part] += _between(files, bounds[part], bounds[part + 1])
+    pieces[0] += [file for file in group.files if file.from_line == file.to_line]
     return [Group(_dates(piece), tuple(piece)) for piece in pieces if piece]
 
 
@@ -123,4 +184,5 @@ def _between(files: Sequence[PlannedFile], start: int, end: int) -> Iterable[Pla
 
 
 def _dates(files: Iterable[PlannedFile]) -> tuple[date, ...]:
-    return tuple(sorted({file.date for file in files if file.date is not None}))
+    with_records = (file for file in files if file.from_line < file.to_line)
+    return tuple(sorted({file.date for file in with_records if file.date is not None}))

@@ -7,11 +7,14 @@ from importlib.metadata import PackageNotFoundError, version
 
 from pyspark.sql import SparkSession
 
+from orchestration.bad_records import check_bad_ratio
 from orchestration.batch import Progress, run_batch, state_tables
 from orchestration.config import Pipeline
 from orchestration.folding import fold_due
 from orchestration.pending import BatchBy, Dates, Group, check_unchanged, cut, pending_groups
-from orchestration.recovery import check_progress, check_shapes, shapes_of
+from orchestration.recovery import check_progress, check_shapes, new_joins, shapes_of, still_declared
+from orchestration.spark_checks import check_expressions
+from orchestration.spark_failures import explained
 from storage.lake import Lake, rows_of, subscription_store_of
 from storage.lock import writing
 from storage.maintenance import Folds
@@ -41,10 +44,13 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
     with writing(lake):
         journal = Journal(lake)
         check_shapes(pipeline, journal)
-        check_progress(lake, journal)
+        check_progress(pipeline, lake, journal)
+        check_expressions(pipeline, spark)
         plans = _plans(pipeline, spark, lake, journal, dates, batch_by, batch_rows, settle)
         for done, plan in enumerate(plans, start=1):
-            yield run_batch(pipeline, spark, lake, journal, plan, accept=accept, progress=progress)
+            with explained(pipeline, plan):
+                published = run_batch(pipeline, spark, lake, journal, plan, accept=accept, progress=progress)
+            yield published
             fold_due(pipeline, spark, lake, journal, _Drafts(pipeline, lake, journal).batch(Group((), ())))
             if done == batches:
                 return
@@ -56,23 +62,25 @@ def _plans(  # noqa: PLR0913, PLR0917 - the same options
 ) -> Iterator[Plan]:  # fmt: skip
     """Plans in their order; each is committed when it is asked for, after the one before it was published."""
     if journal.unfinished is not None:
-        check_unchanged(pipeline, journal.unfinished)
-        yield journal.unfinished
+        unfinished = still_declared(pipeline, journal.unfinished)
+        check_unchanged(pipeline, unfinished)
+        yield unfinished
     draft = _Drafts(pipeline, lake, journal)
-    new = [name for name in pipeline.joins if journal.plans and name not in journal.plans[-1].joins]
-    if new:
-        yield _commit(journal, spark, draft.bootstrap(new))
+    if new := new_joins(pipeline, lake, journal):
+        yield _commit(journal, draft.bootstrap(new))
     groups = pending_groups(
         pipeline, journal, now=datetime.now(UTC), counter=csv_counter(spark), dates=dates, batch_by=batch_by,
         settle=settle,
     )  # fmt: skip
     for group in groups:
         for piece in cut(group, batch_rows):
-            yield _commit(journal, spark, draft.batch(piece))
+            plan = draft.batch(piece)
+            check_bad_ratio(pipeline, spark, plan)
+            yield _commit(journal, plan)
 
 
-def _commit(journal: Journal, spark: SparkSession, plan: Plan) -> Plan:
-    journal.write_plan(spark, plan)
+def _commit(journal: Journal, plan: Plan) -> Plan:
+    journal.write_plan(plan)
     return plan
 
 
@@ -107,7 +115,7 @@ class _Drafts:
             joins=tuple(self._pipeline.joins),
             bootstrap=(),
             configuration=self._pipeline.fingerprint,
-            shapes=shapes_of(self._pipeline) | (dict(previous.shapes) if previous else {}),
+            shapes=(dict(previous.shapes) if previous else {}) | shapes_of(self._pipeline),
             code=code_version(),
         )
 

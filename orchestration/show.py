@@ -12,6 +12,7 @@ from pyspark.sql.types import BooleanType, DateType, LongType, StringType, Struc
 
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage, unknown
+from orchestration.spark_checks import reason_of
 from storage.joined import joined_schema
 from storage.lake import (
     QUARANTINE,
@@ -61,9 +62,10 @@ class View:
         try:
             return replace(self, rows=self.rows.where(condition))
         except (AnalysisException, ParseException) as error:
-            reason = str(error).split("\n", maxsplit=1)[0].partition(" SQLSTATE")[0]
             columns = ", ".join(self.rows.columns)
-            raise WrongUsage(f"--where {condition!r}: {reason}\ncolumns of {self.name}: {columns}") from None
+            raise WrongUsage(
+                f"--where {condition!r}: {reason_of(error)}\ncolumns of {self.name}: {columns}"
+            ) from None
 
     def of_key(self, text: str) -> "View":
         """Keep the rows of a key: its text, or a JSON array of a composite one. Raises `WrongUsage`."""

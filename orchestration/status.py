@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 
 from orchestration.backlog import Backlog, backlog
 from orchestration.config import Pipeline
+from orchestration.pending import list_files
+from orchestration.recovery import join_remains
 from storage.figures import quarantined, row_count
-from storage.files import find_files
 from storage.lake import Lake, joined_of
 from storage.plan import Journal, Plan, Published
 from storage.source_columns import source_columns
@@ -46,7 +47,7 @@ def lake_status(pipeline: Pipeline, now: datetime) -> Status:
     journal = Journal(lake)
     last = journal.last
     shapes = journal.plans[-1].shapes if journal.plans else {}
-    held = [name.removeprefix("joins/") for name in shapes if name.startswith("joins/")]
+    held = {name.split("/")[1] for name in shapes if name.startswith("joins/")}
     waiting, unlisted = _backlog(pipeline, now)
     return Status(
         batches=len(journal.published),
@@ -58,7 +59,7 @@ def lake_status(pipeline: Pipeline, now: datetime) -> Status:
         backlog=waiting,
         unlisted=unlisted,
         undeclared=_undeclared(pipeline, now) if waiting else {},
-        forgotten=tuple(sorted(set(held) - set(pipeline.joins))),
+        forgotten=tuple(name for name in sorted(held - set(pipeline.joins)) if join_remains(lake, name)),
     )
 
 
@@ -73,7 +74,7 @@ def _undeclared(pipeline: Pipeline, now: datetime) -> dict[str, tuple[str, ...]]
     """Look into the newest file of each table: a source that got a new column has it there."""
     found = {}
     for name, table in pipeline.tables.items():
-        files = find_files(table.source.path, settle=timedelta(0), now=now)
+        files = list_files(table, settle=timedelta(0), now=now)
         columns = source_columns(files[-1], table.source.format) if files else []
         found[name] = tuple(column for column in columns if column not in table.columns)
     return {name: columns for name, columns in found.items() if columns}

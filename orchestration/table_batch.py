@@ -103,7 +103,7 @@ def table_batch(
     read. Raises `TruncateStopped` at a truncate event the configuration does not allow.
     """
     small = size <= SMALL
-    records = keep(records.coalesce(1) if small else records)
+    records = keep(records, small=small)
     found = _special(records)
     if found["truncated"] and truncate_stops:
         raise TruncateStopped(
@@ -120,10 +120,10 @@ def table_batch(
         good = good.drop(UNAVAILABLE)
     keys = good.where(~F.col(CONTEXT)).select(*[named(name) for name in table.key])
     before = state.rows(table, keys, small=small, columns=columns)
-    before = keep(before)
+    before = keep(before, small=small)
     walked = _complete(walk(good, before, table, _floor(state, table)), records, state.plan.batch, table)
     walked = walked.withColumn(TIME, F.coalesce(F.col(TIME), F.lit(state.plan.planned_at)))
-    walked = keep(walked)
+    walked = keep(walked, small=small)
     counts = count_verdicts(walked)
     release(records)
     return TableBatch(table, walked, before, counts, small)

@@ -2,9 +2,10 @@
 
 LakejoinError
 ├── LakeBusy            another run holds the lake
+├── LakeUnusable        the lake may not or cannot be read or written
 ├── LakeInconsistent    a table's log does not fit the plan
 ├── ConfigurationChanged  the state was built with another configuration
-├── SourceError         a source file cannot be used (see storage.files)
+├── SourceError         a source file cannot be used (see storage.source_errors)
 ├── JavaNotFound        no Java that Spark accepts (see storage.java)
 └── JarsNotFound        Delta's JARs could not be fetched (see storage.jars)
 """
@@ -16,6 +17,10 @@ class LakejoinError(Exception):
 
 class LakeBusy(LakejoinError):
     """Another process works on the lake; wait for it, or end it."""
+
+
+class LakeUnusable(LakejoinError):
+    """The lake may not or cannot be read or written: permissions, credentials, disk, network."""
 
 
 class LakeInconsistent(LakejoinError):

@@ -7,16 +7,17 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from storage.lake import QUARANTINE, Lake
+from storage.lake import QUARANTINE, Lake, reading_table
 from transforms.schemas import BATCH
 
 
 def row_count(lake: Lake, table: str, version: int) -> int:
     """Return how many rows a table had at a version: those of its files that no deletion vector deletes."""
-    delta = DeltaTable(lake.path(table), version=version)
-    vectors = pa.table(delta.deletion_vectors())["selection_vector"]
-    deleted = sum(pc.sum(pc.invert(chunk.flatten())).as_py() or 0 for chunk in vectors.chunks)
-    return int(delta.count() - deleted)
+    with reading_table(lake.path(table)):
+        delta = DeltaTable(lake.path(table), version=version)
+        vectors = pa.table(delta.deletion_vectors())["selection_vector"]
+        deleted = sum(pc.sum(pc.invert(chunk.flatten())).as_py() or 0 for chunk in vectors.chunks)
+        return int(delta.count() - deleted)
 
 
 def quarantined(lake: Lake, through: int) -> dict[str, dict[str, int]]:
@@ -26,8 +27,9 @@ def quarantined(lake: Lake, through: int) -> dict[str, dict[str, int]]:
     if snapshot is not None:
         dataset = snapshot.delta.to_pyarrow_dataset()
         finished = ds.field(BATCH) <= through
-        for rows in dataset.to_batches(columns=["table", "reason"], filter=finished):
-            counts.update(zip(rows["table"].to_pylist(), rows["reason"].to_pylist(), strict=True))
+        with reading_table(lake.path(QUARANTINE)):
+            for rows in dataset.to_batches(columns=["table", "reason"], filter=finished):
+                counts.update(zip(rows["table"].to_pylist(), rows["reason"].to_pylist(), strict=True))
     found: dict[str, dict[str, int]] = {}
     for (table, reason), count in sorted(counts.items()):
         found.setdefault(table, {})[reason] = count

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import xxhash
 from pyarrow.lib import ArrowException
 
-from storage.file_systems import open_file_system
+from storage.file_systems import open_file_system, reading
 from storage.source_errors import SourceBroken, SourceChanged
 
 _CHUNK = 1 << 20
@@ -34,6 +34,8 @@ class FileContent:
     """The last line has its end, and no quoted CSV field is open."""
     appended: bytes
     """First character behind the beginning, empty if there is none."""
+    continued: bool = False
+    """The beginning ends within a quoted CSV field, and there is more behind it."""
 
 
 class _Text:
@@ -42,13 +44,14 @@ class _Text:
     def __init__(self) -> None:
         self.newlines = self.quotes = 0
         self.last = self.appended = b""
-        self.at_boundary = False
+        self.at_boundary = self.continued = False
 
     def feed(self, text: bytes) -> None:
         if not text:
             return
         if self.at_boundary:
             self.appended, self.at_boundary = text[:1], False
+            self.continued = self.quotes % 2 == 1
         self.newlines += text.count(b"\n")
         self.quotes += text.count(b'"')
         self.last = text[-1:]
@@ -111,7 +114,8 @@ def scan_text(path: str, size: int, *, boundary: int | None = None, quoted: bool
         gunzip.close()
     ended = text.last in {b"", b"\n"}
     complete = ended and (not quoted or text.quotes % 2 == 0)
-    return FileContent(digest.hexdigest(), beginning, text.newlines + (not ended), complete, text.appended)
+    lines, continued = text.newlines + (not ended), quoted and text.continued
+    return FileContent(digest.hexdigest(), beginning, lines, complete, text.appended, continued)
 
 
 def scan_parquet(path: str, size: int) -> FileContent:
@@ -141,7 +145,7 @@ def _chunks(path: str, size: int, boundary: int | None) -> Iterator[bytes]:
     """The first `size` bytes, cut at the boundary as well."""
     system, inner = open_file_system(path)
     position = 0
-    with system.open_input_stream(inner, compression=None) as stream:
+    with reading(path), system.open_input_stream(inner, compression=None) as stream:
         while position < size:
             stop = boundary if boundary is not None and position < boundary else size
             chunk = stream.read(min(_CHUNK, stop - position))

@@ -1,11 +1,13 @@
 """Local paths and URIs behind one interface, pyarrow's; Spark's names for object stores are translated."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyarrow import fs
 
-from storage.source_errors import SourceNotFound, SourceRefused
+from storage.source_errors import SourceNotFound, SourceRefused, SourceUnreadable
 
 _URI = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _SPARK_SCHEMES = {"s3a": "s3", "s3n": "s3"}
@@ -33,10 +35,27 @@ def open_file_system(path: str) -> tuple[fs.FileSystem, str]:
 def file_info(path: str) -> fs.FileInfo:
     """Return type, size and time of a path. Raises `SourceNotFound` where there is nothing."""
     system, inner = open_file_system(path)
-    info = system.get_file_info(inner)
-    if info.type == fs.FileType.NotFound:
-        raise SourceNotFound(f"{path}: not found; check the path, or put the file back if it was removed")
+    with reading(path):
+        info = system.get_file_info(inner)
+        if info.type == fs.FileType.NotFound:
+            raise FileNotFoundError
     return info
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Turn the system's errors about a path into `SourceNotFound` and `SourceUnreadable`."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise SourceNotFound(
+            f"{path}: not found; check the path, or put the file back if it was removed"
+        ) from error
+    except OSError as error:
+        reason = str(error).rpartition("Detail: ")[2]
+        raise SourceUnreadable(
+            f"{path}: cannot be read ({reason}); the user that runs Lakejoin needs the right to read it"
+        ) from error
 
 
 def spark_path(path: str) -> str:

@@ -14,7 +14,7 @@ from pyarrow import fs
 
 from storage.file_content import FileContent, scan_parquet, scan_text
 from storage.file_patterns import FilePattern, part_matches
-from storage.file_systems import file_info, is_local, open_file_system
+from storage.file_systems import file_info, is_local, open_file_system, reading
 from storage.source_errors import SourceChanged, SourceNotFound, SourceRefused
 
 
@@ -114,7 +114,7 @@ def _count(found: FoundFile, known: MeasuredFile | None, count_records: FileCoun
 def _check_appended(found: FoundFile, known: MeasuredFile, content: FileContent) -> None:
     if content.beginning != known.fingerprint:
         raise _changed(found, f"differs within its first {known.size} bytes, which were read")
-    if not known.complete and content.appended not in {b"", b"\n"}:
+    if content.continued or (not known.complete and content.appended not in {b"", b"\n"}):
         raise _changed(found, f"line {known.lines} had no end when it was read, and has grown")
 
 
@@ -156,7 +156,9 @@ def _walk(system: fs.FileSystem, directory: str, parts: tuple[str, ...]) -> Iter
     deep = part == "**"
     if deep:
         yield from _walk(system, directory, rest)
-    for info in system.get_file_info(fs.FileSelector(directory)):
+    with reading(directory):
+        infos = system.get_file_info(fs.FileSelector(directory))
+    for info in infos:
         if _is_skipped(info.base_name) or not (deep or part_matches(part, info.base_name)):
             continue
         _refuse_symlink(system, info)

@@ -4,10 +4,8 @@ A cached frame would do for the first, but its plan lives on in every plan built
 again at each step: with a frame used twice at each of five steps, most of a small batch's time went there.
 """
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -17,13 +15,22 @@ from pyspark.sql.types import StructType
 SMALL = 200_000
 """Up to this many records a batch is worked off without shuffles: what it holds fits one task."""
 
-_ADAPTIVE = "spark.sql.adaptive.enabled"
-_PARTITIONS = "spark.sql.shuffle.partitions"
+_FOR_SMALL = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 
 
-def keep(frame: DataFrame) -> DataFrame:
-    """The same rows, computed when they are first asked for, and then kept until `release`."""
-    return frame.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK)
+def keep(frame: DataFrame, *, small: bool = False) -> DataFrame:
+    """The same rows, computed when they are first asked for, and then kept until `release`. `small`: see `gather`."""
+    gathered = gather(frame, small=small)
+    return gathered.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK)
+
+
+def gather(frame: DataFrame, *, small: bool) -> DataFrame:
+    """The same rows, in one partition if they are few.
+
+    Frames of one partition are joined and counted where they are, without a shuffle; and starting a task costs more
+    than its share of so few rows.
+    """
+    return frame.coalesce(1) if small else frame
 
 
 def release(frame: DataFrame) -> None:
@@ -34,19 +41,23 @@ def release(frame: DataFrame) -> None:
 
 
 @contextmanager
-def sized(spark: SparkSession, records: int) -> Iterator[None]:
-    """Settings for a batch of so many records: a small one neither shuffles nor plans twice."""
-    if records > SMALL:
-        yield
-        return
-    before = {name: spark.conf.get(name) for name in (_ADAPTIVE, _PARTITIONS)}
-    spark.conf.set(_ADAPTIVE, "false")
-    spark.conf.set(_PARTITIONS, "1")
+def sized(spark: SparkSession, records: int) -> Iterator[Callable[[], None]]:
+    """Settings for a batch of so many records: a small one neither shuffles nor plans twice.
+
+    Yields what puts the usual settings back early, for a small batch that turns out to touch many rows.
+    """
+    usual = {name: str(spark.conf.get(name)) for name in _FOR_SMALL}
+    if records <= SMALL:
+        _set(spark, _FOR_SMALL)
     try:
-        yield
+        yield lambda: _set(spark, usual)
     finally:
-        for name, value in before.items():
-            spark.conf.set(name, str(value))
+        _set(spark, usual)
+
+
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
+    for name, value in settings.items():
+        spark.conf.set(name, value)
 
 
 def empty(spark: SparkSession, schema: StructType) -> DataFrame:
@@ -56,20 +67,3 @@ def empty(spark: SparkSession, schema: StructType) -> DataFrame:
     """
     columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema]
     return spark.range(0).where(F.lit(False)).select(*columns)
-
-
-def one_row(spark: SparkSession, values: Mapping[str, object], schema: str) -> DataFrame:
-    """A frame of one row, made without a Python process. `schema`: as DDL, its columns among the names of `values`."""
-    text = json.dumps(values, default=_json)
-    options = {"mode": "FAILFAST", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSX"}
-    return spark.range(1).select(F.from_json(F.lit(text), schema, options).alias("row")).select("row.*")
-
-
-def _json(value: object) -> object:
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{value!r} has no place in a bookkeeping table")

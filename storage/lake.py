@@ -1,16 +1,21 @@
 """Where the tables of a lake are, and what their Delta logs say: version, transaction identifiers.
 
-Progress is read from the tables' own logs with delta-rs, which needs no JVM; it never writes here.
+Progress is read from the tables' own logs with delta-rs, which needs no JVM. What it writes, `bookkeeping` says.
 """
 
-from collections.abc import Iterable
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from pyarrow.lib import ArrowException
+
+from storage.errors import LakeInconsistent, LakeUnusable
 
 PLAN = "_plan"
 PUBLISHED = "_published"
@@ -53,6 +58,31 @@ def changelog_of(join: str) -> str:
     return f"joins/{join}/changelog"
 
 
+@contextmanager
+def reading_table(path: str) -> Iterator[None]:
+    """Turn what the system, Arrow or delta-rs say about a table into `LakeUnusable` and `LakeInconsistent`."""
+    try:
+        yield
+    except (DeltaError, ArrowException, FileNotFoundError) as error:
+        raise LakeInconsistent(
+            f"{path}: is damaged, or a part of it is gone ({str(error).splitlines()[0]}). Restore it from a copy, or "
+            "start the lake anew."
+        ) from error
+    except OSError as error:
+        raise LakeUnusable(
+            f"{path}: cannot be read ({str(error).splitlines()[0]}); the user that runs Lakejoin needs the right to "
+            "read it"
+        ) from error
+
+
+def _is_directory(path: Path) -> bool:
+    """Like `Path.is_dir`, which in some versions of Python takes what may not be looked at for absent."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """A Delta table as it is now: one consistent reading of its log."""
@@ -72,7 +102,8 @@ class Snapshot:
 
     def read(self, columns: list[str] | None = None) -> list[dict[str, Any]]:
         """All rows of a small bookkeeping table; never used for data."""
-        table: pa.Table = self.delta.to_pyarrow_table(columns=columns)
+        with reading_table(self.delta.table_uri.removeprefix("file://").rstrip("/")):
+            table: pa.Table = self.delta.to_pyarrow_table(columns=columns)
         rows: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
         return rows
 
@@ -93,14 +124,15 @@ class Lake:
         return f"{self.root.rstrip('/')}/{table}"
 
     def snapshot(self, table: str) -> Snapshot | None:
-        """The table as it is now, or None where there is none."""
+        """The table as it is now, or None where there is none. Raises `LakeUnusable`, `LakeInconsistent`."""
         path = self.local / table if self.local is not None else None
-        if path is not None and not (path / "_delta_log").is_dir():
-            return None
-        try:
-            delta = DeltaTable(self.path(table))
-        except TableNotFoundError:
-            return None
+        with reading_table(self.path(table)):
+            if path is not None and not _is_directory(path / "_delta_log"):
+                return None
+            try:
+                delta = DeltaTable(self.path(table))
+            except TableNotFoundError:
+                return None
         return Snapshot(table, delta.version(), delta)
 
     def versions(self, tables: Iterable[str]) -> dict[str, int]:

@@ -5,13 +5,14 @@ are; for many files, and for a large one that several tasks share, one small job
 before.
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from urllib.parse import unquote
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from storage.source_errors import SourceChanged
@@ -22,8 +23,8 @@ _IN_TASK = (1 << 33) - 1
 """The part of `monotonically_increasing_id` that counts within a task."""
 _LOCAL = re.compile("^file:/+")
 _PLACES = (
-    f"{_FILE} STRING, {_BLOCK} BIGINT, _lj_shift BIGINT, _lj_date DATE, _lj_name STRING, "
-    "_lj_from_line BIGINT, _lj_to_line BIGINT"
+    f"ARRAY<STRUCT<{_FILE}: STRING, {_BLOCK}: BIGINT, _lj_shift: BIGINT, _lj_date: DATE, _lj_name: STRING, "
+    "_lj_from_line: BIGINT, _lj_to_line: BIGINT>>"
 )
 
 
@@ -102,13 +103,7 @@ def _in_ranges(numbered: DataFrame, places: Sequence[_Place]) -> DataFrame:
         shift, from_line, to_line = (F.lit(n) for n in (places[0].shift, part.from_line, part.to_line))
         day, name = F.lit(part.date).cast("date"), F.lit(part.name)
     else:
-        rows = [
-            (place.file, place.block, place.shift, part.date, part.name, part.from_line, part.to_line)
-            for place in places
-            for part in [place.part]
-        ]
-        found = F.broadcast(numbered.sparkSession.createDataFrame(rows, _PLACES))
-        numbered = numbered.join(found, [_FILE, _BLOCK])
+        numbered = numbered.join(F.broadcast(_table(numbered.sparkSession, places)), [_FILE, _BLOCK])
         shift, day, name, from_line, to_line = (
             F.col(f"_lj_{column}") for column in ("shift", "date", "name", "from_line", "to_line")
         )
@@ -121,6 +116,25 @@ def _in_ranges(numbered: DataFrame, places: Sequence[_Place]) -> DataFrame:
             POSITION: F.struct(day.alias("date"), name.alias("file"), F.col(_LINE).alias("line")),
             CONTEXT: F.col(_LINE) == from_line,
         }
+    )
+
+
+def _table(spark: SparkSession, places: Sequence[_Place]) -> DataFrame:
+    """The places as a frame; `createDataFrame` would read them through a Python process at every use."""
+    rows = [
+        {
+            _FILE: place.file,
+            _BLOCK: place.block,
+            "_lj_shift": place.shift,
+            "_lj_date": place.part.date.isoformat() if place.part.date else None,
+            "_lj_name": place.part.name,
+            "_lj_from_line": place.part.from_line,
+            "_lj_to_line": place.part.to_line,
+        }
+        for place in places
+    ]
+    return spark.range(1).select(
+        F.inline(F.from_json(F.lit(json.dumps(rows)), _PLACES, {"mode": "FAILFAST"}))
     )
 
 

@@ -3,12 +3,15 @@
 It is a matter of order, not of safety: two runs that both commit are told apart by their transaction identifiers.
 """
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
 
-from storage.errors import LakeBusy
+from storage.errors import LakeBusy, LakeUnusable
 from storage.lake import Lake
 
 _FILE = "_lock"
@@ -16,13 +19,15 @@ _FILE = "_lock"
 
 @contextmanager
 def writing(lake: Lake) -> Iterator[None]:
-    """Hold the lake for writing. Raises `LakeBusy` where another process does; a lake at a URI has no lock."""
+    """Hold the lake for writing. A lake at a URI has no lock.
+
+    Raises `LakeBusy` where another process holds it, and `LakeUnusable`.
+    """
     directory = lake.local
     if directory is None:
         yield
         return
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / _FILE).open("a+") as file:
+    with _open(directory) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -36,3 +41,21 @@ def writing(lake: Lake) -> Iterator[None]:
         file.write(str(os.getpid()))
         file.flush()
         yield
+
+
+def _open(directory: Path) -> TextIO:
+    """Open the file that carries the lock, and make the lake's directory where there is none."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        file = (directory / _FILE).open("a+")
+    except OSError as error:
+        reason = f"{error.filename}: {error.strerror}"
+    else:
+        if os.access(directory, os.W_OK | os.X_OK):
+            return file
+        file.close()
+        reason = os.strerror(errno.EACCES)
+    raise LakeUnusable(
+        f"{directory}: the lake cannot be written ({reason}); the user that runs Lakejoin needs the right to write "
+        "there, or point `lake` at another directory"
+    )

@@ -10,18 +10,27 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from storage.commits import append, overwrite
-from storage.frames import one_row
+from storage.bookkeeping import record
+from storage.commits import overwrite
 from storage.lake import MAINTENANCE, Lake, rows_of, subscription_store_of
 from storage.plan import Journal, Plan
 from storage.state import State
 from transforms.schemas import BATCH, DELETED, SEQUENCE, TIME, JoinSpec, TableSpec, named
 from transforms.subscriptions import live_subscriptions
 
-SCHEMA = "number BIGINT, base STRING, through BIGINT, cutoff TIMESTAMP, floor STRING"
+_SCHEMA = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("base", pa.string()),
+        ("through", pa.int64()),
+        ("cutoff", pa.timestamp("us", "UTC")),
+        ("floor", pa.string()),
+    ]
+)
 ROWS_PER_FILE = 1_000_000
 BATCHES_BEHIND = 64
 """A base is folded when its log holds so many batches,"""
@@ -83,7 +92,7 @@ def fold_rows(
     if fold is None:
         cutoff = _cutoff(rows, table, retention, now)
         floor = _floor(rows.where(_purged(cutoff)), table, folds.floor(base, now.batch))
-        fold = _begin(spark, lake, journal, folds, Fold(0, base, now.batch - 1, cutoff, floor))
+        fold = _begin(lake, journal, folds, Fold(0, base, now.batch - 1, cutoff, floor))
     # a key that changed after the fold was begun is left out here: its newer row is in the log
     kept = rows.where((F.col(BATCH) <= fold.through) & ~_purged(fold.cutoff))
     _replace(kept, lake, journal, fold, [named(name) for name in table.key])
@@ -94,7 +103,7 @@ def fold_subscriptions(spark: SparkSession, lake: Lake, journal: Journal, now: P
     """Fold a join's subscription log into its store; only live subscriptions stay."""
     base, folds = subscription_store_of(join.name), Folds(lake)
     fold = folds.unfinished(base, now.folded.get(base, 0)) or _begin(
-        spark, lake, journal, folds, Fold(0, base, now.batch - 1, None, None)
+        lake, journal, folds, Fold(0, base, now.batch - 1, None, None)
     )
     messages = State(spark, lake, now).subscriptions(join).where(F.col(BATCH) <= fold.through)
     order = [F.col("foreign_key"), F.col("primary_key")]
@@ -122,10 +131,9 @@ def _floor(purged: DataFrame, table: TableSpec, former: str | None) -> str | Non
     return row["floor"] if row is not None else None
 
 
-def _begin(spark: SparkSession, lake: Lake, journal: Journal, folds: Folds, fold: Fold) -> Fold:
+def _begin(lake: Lake, journal: Journal, folds: Folds, fold: Fold) -> Fold:
     begun = replace(fold, number=len(folds.begun) + 1)
-    row = one_row(spark, asdict(begun), SCHEMA)
-    append(row, lake.path(MAINTENANCE), journal.transaction("maintenance", begun.number))
+    record(lake.path(MAINTENANCE), asdict(begun), _SCHEMA, journal.transaction("maintenance", begun.number))
     return begun
 
 

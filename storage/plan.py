@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, field
 from datetime import date, datetime
 from typing import Any, Literal
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
 
-from storage.commits import Transaction, append
+from storage.bookkeeping import record
+from storage.commits import Transaction
 from storage.errors import LakeInconsistent
-from storage.frames import one_row
 from storage.lake import (
     PLAN,
     PUBLISHED,
@@ -37,19 +37,53 @@ _TABLES: dict[str, Callable[[str], str]] = {
     "joined": joined_of,
 }
 
-_FILE = (
-    "table STRING, path STRING, name STRING, date DATE, size BIGINT, modified BIGINT, fingerprint STRING, "
-    "lines BIGINT, complete BOOLEAN, from_line BIGINT, to_line BIGINT"
+_COUNTS = pa.map_(pa.string(), pa.int64())
+_TIME = pa.timestamp("us", "UTC")
+_FILE = pa.struct(
+    [
+        ("table", pa.string()),
+        ("path", pa.string()),
+        ("name", pa.string()),
+        ("date", pa.date32()),
+        ("size", pa.int64()),
+        ("modified", pa.int64()),
+        ("fingerprint", pa.string()),
+        ("lines", pa.int64()),
+        ("complete", pa.bool_()),
+        ("from_line", pa.int64()),
+        ("to_line", pa.int64()),
+    ]
 )
-PLAN_SCHEMA = (
-    f"batch BIGINT, kind STRING, planned_at TIMESTAMP, files ARRAY<STRUCT<{_FILE}>>, "
-    "versions MAP<STRING, BIGINT>, folded MAP<STRING, BIGINT>, floors MAP<STRING, STRING>, "
-    "joins ARRAY<STRING>, bootstrap ARRAY<STRING>, configuration STRING, shapes MAP<STRING, STRING>, code STRING"
+_PLAN = pa.schema(
+    [
+        ("batch", pa.int64()),
+        ("kind", pa.string()),
+        ("planned_at", _TIME),
+        ("files", pa.list_(_FILE)),
+        ("versions", _COUNTS),
+        ("folded", _COUNTS),
+        ("floors", pa.map_(pa.string(), pa.string())),
+        ("joins", pa.list_(pa.string())),
+        ("bootstrap", pa.list_(pa.string())),
+        ("configuration", pa.string()),
+        ("shapes", pa.map_(pa.string(), pa.string())),
+        ("code", pa.string()),
+    ]
 )
-PUBLISHED_SCHEMA = (
-    "batch BIGINT, kind STRING, planned_at TIMESTAMP, dates ARRAY<DATE>, versions MAP<STRING, BIGINT>, "
-    "commits MAP<STRING, BIGINT>, tables MAP<STRING, MAP<STRING, BIGINT>>, joins MAP<STRING, MAP<STRING, BIGINT>>, "
-    "rows MAP<STRING, BIGINT>, seconds MAP<STRING, DOUBLE>, accepted ARRAY<STRING>"
+_PUBLISHED = pa.schema(
+    [
+        ("batch", pa.int64()),
+        ("kind", pa.string()),
+        ("planned_at", _TIME),
+        ("dates", pa.list_(pa.date32())),
+        ("versions", _COUNTS),
+        ("commits", _COUNTS),
+        ("tables", pa.map_(pa.string(), _COUNTS)),
+        ("joins", pa.map_(pa.string(), _COUNTS)),
+        ("rows", _COUNTS),
+        ("seconds", pa.map_(pa.string(), pa.float64())),
+        ("accepted", pa.list_(pa.string())),
+    ]
 )
 
 
@@ -165,19 +199,18 @@ class Journal:
         """For each file of a table that was ever planned, the last part of it that was."""
         return {file.name: file for plan in self.plans for file in plan.files_of(table)}
 
-    def write_plan(self, spark: SparkSession, plan: Plan) -> None:
+    def write_plan(self, plan: Plan) -> None:
         """Commit a plan; the first one makes the lake."""
-        frame = one_row(spark, asdict(plan), PLAN_SCHEMA)
-        append(frame, self._lake.path(PLAN), Transaction(PLAN, plan.batch, {}))
+        record(self._lake.path(PLAN), asdict(plan), _PLAN, Transaction(PLAN, plan.batch, {}))
         if self.pipeline is None:
             made = self._lake.snapshot(PLAN)
             self.pipeline = made.identity if made else None
         self.plans.append(plan)
 
-    def write_published(self, spark: SparkSession, published: Published) -> None:
+    def write_published(self, published: Published) -> None:
         """Commit the end of a batch."""
-        frame = one_row(spark, asdict(published), PUBLISHED_SCHEMA)
-        append(frame, self._lake.path(PUBLISHED), self.transaction("published", published.batch))
+        transaction = self.transaction("published", published.batch)
+        record(self._lake.path(PUBLISHED), asdict(published), _PUBLISHED, transaction)
         self.published.append(published)
 
     def application(self, stage: str) -> str:

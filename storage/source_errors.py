@@ -15,6 +15,10 @@ class SourceRefused(SourceError):
     """What the path found is nothing that Lakejoin reads: a symlink, a date that does not exist."""
 
 
+class SourceUnreadable(SourceError):
+    """The file or directory is there, but may or can not be read: permissions, credentials, disk, network."""
+
+
 class SourceChanged(SourceError):
     """Something before the end of what was read is different now; only lines behind it may be added."""
 

@@ -22,9 +22,7 @@ def spark() -> Iterator[SparkSession]:
         {
             # Half the CPU of a cold start; it caps the peak speed that small tables never reach.
             # With the small code cache that comes with it, the JVM stops compiling within a few minutes.
-            "spark.driver.extraJavaOptions": (
-                "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
-            ),
+            "spark.driver.extraJavaOptions": ("-XX:+UseSerialGC"),
             "spark.sql.shuffle.partitions": "2",
         },
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("transforms", "storage", "expectations", "orchestration")
+PACKAGES = ("transforms", "storage", "expectations", "orchestration", "bench")
 FILLERS = {
     *(
         "a",

@@ -3,12 +3,26 @@
 Kafka orders a key's records by offset; a replayed day or a second delivery breaks that order here. So each record
 is held against the running maximum of `sequence`, starting from the key's stored row: a record below it is
 `out_of_order`, one at it with the same content a `duplicate`, one at it with other content wins if it stands later
-(`tie`). Nothing depends on how the input was cut into batches.
+(`tie`).
+
+Nothing depends on how the input was cut into batches. The next batch knows a key by its stored row alone, so only
+what that row keeps may raise the maximum: no record that is ignored, expired or quarantined, and no tombstone line
+without effect. A tombstone line is one of three:
+
+- the second line of a delete, on the line after it: without effect, whatever became of the delete;
+- any other with a sequence of its own (the position, where that orders the table): a delete, of an unknown key too,
+  for else an older record could bring back what it deleted;
+- any other: it deletes the row that its key has there and keeps that row's sequence; without one, it has no effect.
+
+A delete that stands for a truncation which carries no sequence is like the last.
 """
+
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, StructType
 
 from transforms.hashing import value_hash
 from transforms.schemas import (
@@ -16,12 +30,14 @@ from transforms.schemas import (
     CONTEXT,
     CURRENT,
     DELETED,
+    DERIVED,
     DETAIL,
     EXISTED,
     HASH,
     HASH_TYPE,
     OP,
     POSITION,
+    POSITION_TYPE,
     RAW,
     REASON,
     SEQUENCE,
@@ -34,11 +50,12 @@ from transforms.schemas import (
 )
 
 _STORED = "_lj_stored"  # struct of the key's row before the batch; null for an unknown key
+_COUNTS = "_lj_counts"  # the record has a place in its key's order
+_SECOND_LINE = "_lj_second_line"  # a tombstone line that belongs to the delete on the line before it
+_INHERITS = "_lj_inherits"  # a delete without a sequence of its own: it stands where its key stands
 _RUNNING = "_lj_running"  # greatest sequence of the key before this record
-_CANDIDATE = "_lj_candidate"  # the record would be the key's state if it had the greatest sequence so far
-_AFTER_DELETE = "_lj_after_delete"  # the record before it, in the source, is a delete of the same key
-_MISSING = "_lj_missing"  # columns whose value the source left out and nobody knows
-_LAST = "_lj_last"  # hash and deleted of the last record that counted
+_CANDIDATE = "_lj_candidate"  # the record is in order: afterwards its key is what it says
+_LAST = "_lj_last"  # hash and deleted of the last candidate before this record
 
 
 def walk(records: DataFrame, before: DataFrame, table: TableSpec, floor: Column) -> DataFrame:
@@ -47,14 +64,14 @@ def walk(records: DataFrame, before: DataFrame, table: TableSpec, floor: Column)
     `records`: what the parsers yield (declared columns, position, op, sequence, time, context, derived, unavailable,
     raw), without quarantined and truncate ones. `before`: the stored rows of the batch's keys (key columns,
     sequence, position, hash, deleted; every column if a record has unavailable values). `floor`: greatest sequence
-    of a purged tombstone, null if none: an unknown key below it is expired.
+    of a purged tombstone, null if none: an unknown key at or below it is expired.
 
     Returns the columns of `changes_schema` without the batch, with `EXISTED` and with reason, detail and raw for
     records that end quarantined because the value they left out is unknown.
     """
-    walked = _with_running_sequence(_with_stored(records, before, table), table, floor)
-    filled = _fill_unavailable(walked, table, floor)
-    judged = _judge(_with_content(filled, table), floor)
+    placed = _with_places(_with_stored(records, before, table), table)
+    ordered = _with_running_sequence(_quarantine_unknown(placed, table, floor), table, floor)
+    judged = _judge(_with_content(_fill_unavailable(ordered, table), table), floor)
     return judged.where(~F.col(CONTEXT)).select(
         *[f.name for f in changes_schema(StructType(), table.sequence) if f.name not in (BATCH, CURRENT)],
         *[named(name) for name in table.columns.names],
@@ -67,46 +84,119 @@ def walk(records: DataFrame, before: DataFrame, table: TableSpec, floor: Column)
 
 
 def _with_stored(records: DataFrame, before: DataFrame, table: TableSpec) -> DataFrame:
-    stored = before.select(
-        *[named(name).alias(f"_lj_key_{name}") for name in table.key],
-        F.struct(*[named(name) for name in before.columns if name not in table.key]).alias(_STORED),
-    )
-    same_key = [named(name) == named(f"_lj_key_{name}") for name in table.key]
-    return records.join(stored, same_key, "left").drop(*[f"_lj_key_{name}" for name in table.key])
+    rest = [named(name) for name in before.columns if name not in table.key]
+    return _beside(records, before.select(*_key(table), F.struct(*rest).alias(_STORED)), table.key)
+
+
+def _beside(records: DataFrame, other: DataFrame, common: tuple[str, ...]) -> DataFrame:
+    """Put beside each record the columns of the row that has the same values in the common ones."""
+    renamed = {name: f"_lj_other_{name}" for name in common}
+    same = reduce(and_, [named(name) == named(new) for name, new in renamed.items()])
+    return records.join(other.withColumnsRenamed(renamed), same, "left").drop(*renamed.values())
+
+
+def _key(table: TableSpec) -> list[Column]:
+    return [named(name) for name in table.key]
 
 
 def _by_key(table: TableSpec) -> WindowSpec:
     # a position is unique within a key: a derived delete shares it with a record of another key only
-    return Window.partitionBy(*[named(name) for name in table.key]).orderBy(POSITION)
+    return Window.partitionBy(*_key(table)).orderBy(POSITION)
 
 
 def _earlier(table: TableSpec) -> WindowSpec:
     return _by_key(table).rowsBetween(Window.unboundedPreceding, -1)
 
 
-def _with_running_sequence(records: DataFrame, table: TableSpec, floor: Column) -> DataFrame:
-    counts = ~F.col(CONTEXT) & (F.col(OP) != "ignored") & F.col(REASON).isNull()
-    sequence = F.when(counts, F.col(SEQUENCE))
-    after_delete = F.lag(OP).over(_by_key(table)) == "delete"
-    running = F.greatest(F.max(sequence).over(_earlier(table)), F.col(_STORED)[SEQUENCE])
-    tombstone = F.col(OP) == "tombstone"
-    walked = records.withColumns(
+def _with_places(records: DataFrame, table: TableSpec) -> DataFrame:
+    former = F.lag(F.struct(POSITION, OP, DERIVED)).over(_by_key(table))
+    next_line = former[POSITION].withField("line", former[POSITION]["line"] + 1)
+    # the line before a batch is read as context, but what is derived from it is not
+    delete = (former[OP] == "delete") & ~former[DERIVED] & (next_line == F.col(POSITION))
+    second_line = (F.col(OP) == "tombstone") & F.coalesce(delete, F.lit(False))
+    return records.withColumns(
         {
-            _RUNNING: running,
-            _AFTER_DELETE: tombstone & F.coalesce(after_delete, F.lit(False)),
+            _SECOND_LINE: second_line,
+            _COUNTS: ~F.col(CONTEXT) & (F.col(OP) != "ignored") & ~second_line,
+            _INHERITS: F.col(SEQUENCE).isNull(),  # an upsert always has one
         }
     )
-    # a tombstone line may carry no sequence of its own: it stands where the key stands
-    inherits = tombstone & F.col(SEQUENCE).isNull()
-    in_order = inherits | F.col(_RUNNING).isNull() | (F.col(SEQUENCE) >= F.col(_RUNNING))
-    candidate = (
-        counts
-        & ~F.col(_AFTER_DELETE)
-        & F.coalesce(in_order, F.lit(False))
-        & ~_expired(floor)
-        & ~_stored_stands_later()
+
+
+def _quarantine_unknown(placed: DataFrame, table: TableSpec, floor: Column) -> DataFrame:
+    """Set aside the records that left out a value which their key does not have.
+
+    Whether one is set aside depends on the records before it, and decides what those after it are held against: a
+    chain of any length, which no fixed number of windows resolves. So such keys are followed record by record.
+    """
+    if UNAVAILABLE not in placed.columns:
+        return placed
+    left_out = F.col(UNAVAILABLE).isNotNull()
+    stored = F.col(_STORED)
+    start = F.struct(
+        F.when(
+            stored.isNotNull(), F.struct(stored[SEQUENCE].alias(SEQUENCE), stored[POSITION].alias(POSITION))
+        ).alias("at"),
+        F.coalesce(~stored[DELETED], F.lit(False)).alias("exists"),
+        F.array().cast(ArrayType(POSITION_TYPE)).alias("unknown"),
     )
-    return walked.withColumn(_CANDIDATE, candidate)
+    step = F.struct(POSITION, SEQUENCE, _is_delete().alias("deletes"), left_out.alias("left_out"))
+    keys = (
+        placed.where(_COUNTS)
+        .groupBy(*_key(table))
+        .agg(
+            F.first(start).alias("start"),
+            F.sort_array(F.collect_list(step)).alias("steps"),
+            F.bool_or(left_out).alias("left_out"),
+        )
+        .where("left_out")
+    )
+    followed = F.aggregate(
+        "steps", F.col("start"), lambda key, record: _follow(key, record, floor), lambda key: key["unknown"]
+    )
+    unknown = keys.select(*_key(table), F.explode(followed).alias(POSITION), F.lit(True).alias("unknown"))
+    found = F.coalesce("unknown", F.lit(False))
+    return (
+        _beside(placed, unknown, (*table.key, POSITION))
+        .withColumns(
+            {
+                REASON: F.when(found, F.lit("unavailable_value")),
+                DETAIL: F.when(found, F.array_join(UNAVAILABLE, ", ")),
+                _COUNTS: F.col(_COUNTS) & ~found,
+            }
+        )
+        .drop("unknown")
+    )
+
+
+def _is_delete() -> Column:
+    return F.col(OP).isin("delete", "tombstone")
+
+
+def _follow(key: Column, record: Column, floor: Column) -> Column:
+    """What is known of a key after a record: where it stands, whether it has a row, what was set aside so far."""
+    sequence = F.coalesce(record[SEQUENCE], key["at"][SEQUENCE])
+    at = F.struct(sequence.alias(SEQUENCE), record[POSITION].alias(POSITION))
+    is_new = F.coalesce(sequence > floor, sequence.isNotNull())
+    in_order = F.when(key["at"].isNull(), is_new).otherwise(at >= key["at"])
+    unknown = in_order & record["left_out"] & ~key["exists"]
+    counts = in_order & ~unknown
+    more = F.when(unknown, F.array(record[POSITION])).otherwise(F.array())
+    return F.struct(
+        F.when(counts, at).otherwise(key["at"]).alias("at"),
+        F.when(counts, ~record["deletes"]).otherwise(key["exists"]).alias("exists"),
+        F.concat(key["unknown"], more).alias("unknown"),
+    )
+
+
+def _with_running_sequence(records: DataFrame, table: TableSpec, floor: Column) -> DataFrame:
+    highest = F.max(F.when(F.col(_COUNTS), F.col(SEQUENCE))).over(_earlier(table))
+    in_order = F.col(_RUNNING).isNull() | (F.col(SEQUENCE) >= F.col(_RUNNING))
+    return (
+        records.withColumn(_RUNNING, F.greatest(highest, F.col(_STORED)[SEQUENCE]))
+        .withColumn(SEQUENCE, F.coalesce(SEQUENCE, _RUNNING))
+        .withColumn(_CANDIDATE, F.col(_COUNTS) & in_order & ~_expired(floor) & ~_stored_stands_later())
+    )
 
 
 def _expired(floor: Column) -> Column:
@@ -122,48 +212,25 @@ def _stored_stands_later() -> Column:
     return F.coalesce(later, F.lit(False))
 
 
-def _fill_unavailable(walked: DataFrame, table: TableSpec, floor: Column) -> DataFrame:
-    """Put the key's previous value where the source sent none; quarantine where there is no previous value."""
-    if UNAVAILABLE not in walked.columns:
-        return walked.withColumn(REASON, F.lit(None).cast("string"))
-    up_to_here = _by_key(table).rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    has_stored = F.col(_STORED).isNotNull() & ~F.col(_STORED)[DELETED]
-    filled, missing = {}, []
+def _fill_unavailable(ordered: DataFrame, table: TableSpec) -> DataFrame:
+    """Put the key's value at this place where the source sent none because it had not changed."""
+    if UNAVAILABLE not in ordered.columns:
+        return ordered
+    filled = {}
     for name in [name for name in table.columns.names if name not in table.key]:
         left_out = F.coalesce(F.array_contains(UNAVAILABLE, name), F.lit(False))
-        gone = F.col(OP).isin("delete", "tombstone")
-        # the last record before this one that knows the value: null inside the struct for a deleted key
-        known = F.when(
-            F.col(_CANDIDATE) & ~left_out,
-            F.struct((~gone).alias("alive"), named(name).alias("value")),
-        )
-        stored = F.when(has_stored, F.struct(F.lit(True).alias("alive"), F.col(_STORED)[name].alias("value")))
-        previous = F.coalesce(F.last(known, ignorenulls=True).over(up_to_here), stored)
-        filled[name] = F.when(left_out, previous["value"]).otherwise(named(name))
-        missing.append(F.when(left_out & ~F.coalesce(previous["alive"], F.lit(False)), F.lit(name)))
-    filled[_MISSING] = F.concat_ws(", ", *missing)
-    checked = _quarantine_unknown(walked.withColumns(filled).withColumn(REASON, F.lit(None).cast("string")))
-    # what ends quarantined was never there: the maximum runs without it, and may let through what is unknown as well
-    return _quarantine_unknown(_with_running_sequence(checked, table, floor)).drop(_MISSING)
-
-
-def _quarantine_unknown(records: DataFrame) -> DataFrame:
-    unknown = F.col(_CANDIDATE) & (F.col(_MISSING) != "")
-    return records.withColumns(
-        {
-            REASON: F.coalesce(REASON, F.when(unknown, F.lit("unavailable_value"))),
-            DETAIL: F.coalesce(DETAIL, F.when(unknown, F.col(_MISSING))),
-            _CANDIDATE: F.col(_CANDIDATE) & (F.col(_MISSING) == ""),
-        }
-    )
+        # within a struct, for the last value may be null
+        known = F.when(F.col(_CANDIDATE) & ~left_out, F.struct(named(name).alias("value")))
+        stored = F.when(F.col(_STORED).isNotNull(), F.struct(F.col(_STORED)[name].alias("value")))
+        last = F.coalesce(F.last(known, ignorenulls=True).over(_earlier(table)), stored)
+        filled[name] = F.when(left_out, last["value"]).otherwise(named(name))
+    return ordered.withColumns(filled)
 
 
 def _with_content(walked: DataFrame, table: TableSpec) -> DataFrame:
-    deleted = F.col(OP).isin("delete", "tombstone")
     hashed = walked.withColumns(
         {
-            SEQUENCE: F.coalesce(SEQUENCE, F.when(F.col(OP) == "tombstone", F.col(_RUNNING))),
-            DELETED: deleted,
+            DELETED: _is_delete(),
             HASH: F.when(F.col(OP) == "upsert", value_hash(table.columns)).otherwise(
                 F.lit(None).cast(HASH_TYPE)
             ),
@@ -182,19 +249,19 @@ def _judge(walked: DataFrame, floor: Column) -> DataFrame:
     last = F.col(_LAST)
     same = last.isNotNull() & last["hash"].eqNullSafe(F.col(HASH)) & (last["deleted"] == F.col(DELETED))
     at_maximum = F.coalesce(F.col(SEQUENCE) == F.col(_RUNNING), F.lit(False))
-    nothing_to_delete = F.col(_AFTER_DELETE) | last.isNull() | last["deleted"]
+    without_effect = F.col(_SECOND_LINE) | (F.col(_INHERITS) & (last.isNull() | last["deleted"]))
     verdict = (
         F.when(F.col(OP) == "ignored", "ignored")
         .when(F.col(REASON).isNotNull(), "quarantined")
-        .when((F.col(OP) == "tombstone") & nothing_to_delete, "tombstone")
+        .when(without_effect, "tombstone")
         .when(_expired(floor), "expired")
         .when(F.col(SEQUENCE) < F.col(_RUNNING), "out_of_order")
-        .when(at_maximum & same & (F.col(OP) != "tombstone"), "duplicate")
+        .when(at_maximum & same, "duplicate")
         .when(_stored_stands_later(), "out_of_order")
         .otherwise("applied")
     )
     return walked.withColumn(VERDICT, verdict).withColumn(
-        TIE, (F.col(VERDICT) == "applied") & at_maximum & (F.col(OP) != "tombstone")
+        TIE, (F.col(VERDICT) == "applied") & at_maximum & ~F.col(_INHERITS)
     )
 
 

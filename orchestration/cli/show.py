@@ -1,6 +1,5 @@
 """`lakejoin show`: rows of a table of the lake, for people, or as csv and JSON lines for programs."""
 
-import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -95,12 +94,12 @@ def _conditions_blamed(where: str | None) -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     from orchestration.errors import WrongUsage
+    from orchestration.spark_failures import quiet_query_context
 
     if where is None:
         yield
         return
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        logging.getLogger(name).disabled = True  # PySpark logs the error that is about to be explained
+    quiet_query_context()
     try:
         yield
     except PySparkException as error:

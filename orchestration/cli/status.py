@@ -34,7 +34,8 @@ def status(config: Config) -> None:
         say(f"table {name}: source columns that are not declared, and so ignored: {', '.join(columns)}")
     for name in found.forgotten:
         say(
-            f"join {name} is in the lake and no longer declared: its tables stay as they are, in joins/{name}"
+            f"join {name} is in the lake and no longer declared: its tables stay as they are, in joins/{name}; "
+            "remove that directory when nobody needs it"
         )
 
 

@@ -23,7 +23,9 @@ _TAG = "tag:yaml.org,2002:"
 _TAGS = {_TAG + name for name in ("map", "seq", "str", "int", "float", "bool", "null")}
 _BREAKS = re.compile(r"\r\n|[\r\n\x85\u2028\u2029]")
 _HINTS = {
-    "mapping values are not allowed here": "put text that holds ': ' in quotes",
+    "mapping values are not allowed here": (
+        "put text that holds ': ' in quotes, and a ':' behind a key on the line before"
+    ),
     "found character '\\t'": "indent with spaces, not tabs",
     "found character '@'": "put the text in quotes",
     "found character '`'": "put the text in quotes",
@@ -46,6 +48,11 @@ class Document:
     problems: tuple[Problem, ...]
     unread: frozenset[KeyPath] = frozenset()
     """Where `data` has None because a problem kept the value from being read."""
+
+
+def line_of(lines: Mapping[KeyPath, int], path: KeyPath) -> int:
+    """The line of a value; what is absent stands on the line of what it is absent from."""
+    return next((lines[path[:end]] for end in range(len(path), -1, -1) if path[:end] in lines), 1)
 
 
 class _OutOfBounds(Exception):
@@ -100,7 +107,9 @@ def read_document(text: str, name: str) -> Document:
         return _unreadable(name, *_syntax(error))
     except yaml.reader.ReaderError as error:
         line = len(_BREAKS.findall(text, 0, error.position)) + 1
-        return _unreadable(name, line, f"the character U+{error.character:04X} is not allowed in YAML")
+        return _unreadable(
+            name, line, f"the character U+{error.character:04X} is not allowed in YAML; remove it"
+        )
     if root is None:
         return _unreadable(name, 0, "the file is empty; a pipeline needs at least name, lake and tables")
     if not isinstance(data, dict):

@@ -110,12 +110,12 @@ def _check_foreign_key(reading: Reading, join: str) -> None:
     for index, text in enumerate(parts):
         expected = right_columns.get(key[index]) if key else None
         target = f"{right}.{key[index]}" if key else ""
-        mistake = _part_mistake(text, columns, expected, target)
+        mistake = _part_mistake(text, columns, target, expected)
         if mistake:
             reading.refuse(("joins", join, "foreign_key", index), mistake)
 
 
-def _part_mistake(text: str, columns: Columns, expected: DataType | None, target: str) -> str | None:
+def _part_mistake(text: str, columns: Columns, target: str, expected: DataType | None) -> str | None:
     """What is wrong with one entry of a foreign key, None if nothing."""
     try:
         dtype = expression_type(text, columns)
@@ -123,11 +123,21 @@ def _part_mistake(text: str, columns: Columns, expected: DataType | None, target
         return f"{text!r} {error}" if not str(error).startswith("no column") else str(error)
     if dtype is None:
         return None
+    source = quoted(text) if text in columns and not text.isidentifier() else text
+    return type_mistake(text, source, dtype, target, expected)
+
+
+def type_mistake(
+    text: str, source: str, dtype: DataType, target: str, expected: DataType | None
+) -> str | None:
+    """What is wrong with the type of an entry of a foreign key, None if nothing.
+
+    `source`: the entry as SQL. `target`: the column of the right key that it is to equal, and `expected` its type.
+    """
     if mistake := key_mistake(dtype):
         return f"{text!r} is {mistake}"
     if expected is None or dtype == expected:
         return None
-    source = quoted(text) if text in columns and not text.isidentifier() else text
     # Where a cast may fail it must not stop the batch for one bad row.
     cast = "cast" if expected == StringType() else "try_cast"
     types = f"{text!r} is {type_text(dtype)}, but the right key {target} is {type_text(expected)}"

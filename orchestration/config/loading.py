@@ -36,7 +36,8 @@ def load_text(text: str, path: str | os.PathLike[str]) -> Pipeline:
 def _validate(document: Document, reading: Reading, path: Path) -> Pipeline | None:
     pipeline = None
     try:
-        pipeline = Pipeline.model_validate(document.data, context={"directory": path.parent, "path": path})
+        context = {"directory": path.parent, "path": path, "lines": document.lines}
+        pipeline = Pipeline.model_validate(document.data, context=context)
     except ValidationError as error:
         report_mistakes(error, reading)
     check_tables(reading)
@@ -58,7 +59,8 @@ def _read(path: Path) -> str:
         ) from error
     except UnicodeDecodeError as error:
         raise _unreadable(
-            path, f"not UTF-8 text (byte {error.start} is 0x{error.object[error.start]:02x})"
+            path,
+            f"not UTF-8 text (byte {error.start} is 0x{error.object[error.start]:02x}); save it as UTF-8",
         ) from error
     except OSError as error:
         raise _unreadable(path, f"cannot be read: {error.strerror}") from error

@@ -25,7 +25,7 @@ _EXPECTED = {
     "tuple_type": "a list",
     "dict_type": "a mapping",
     "model_type": "a mapping",
-    "float_type": "a number",
+    "float_type": "a number from 0 to 1",
     "greater_than_equal": "a number from 0 to 1",
     "less_than_equal": "a number from 0 to 1",
     "finite_number": "a number from 0 to 1",

@@ -96,8 +96,8 @@ class Table(Frozen):
     on_truncate: Literal["stop", "delete"] = "stop"
     """What Debezium's truncate event does: stop the batch, or delete every row."""
     max_bad_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """A larger share of bad records than this fails the batch before it begins; 1.0 lets all pass into
-    quarantine."""
+    """A larger share of bad records than this fails the batch before it is planned; 1.0 lets all pass into
+    quarantine. A smaller number costs a second reading of the input."""
     _name: str = PrivateAttr("")
 
     @property

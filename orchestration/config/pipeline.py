@@ -6,6 +6,7 @@ A `Pipeline` comes out of `load` only, which has also checked what concerns seve
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,9 +15,11 @@ from pydantic import Field, PrivateAttr, field_validator
 from pyspark.sql.types import DataType, StructType
 
 from orchestration.config.column_types import parse_type, type_text
+from orchestration.config.document import line_of
 from orchestration.config.expression_types import Columns
 from orchestration.config.expressions import expression_type
 from orchestration.config.model import Frozen, Join, Spark, Table
+from orchestration.config.problems import KeyPath, Problem
 from orchestration.config.values import LakePath, Name
 from transforms.schemas import JoinSpec, quoted
 
@@ -50,6 +53,7 @@ class Pipeline(Frozen):
     joins: dict[Name, Join] = Field(default={})
     """Foreign-key joins by name; see below."""
     _path: Path = PrivateAttr(Path())
+    _lines: Mapping[KeyPath, int] = PrivateAttr({})
 
     @field_validator("joins")
     @classmethod
@@ -66,7 +70,8 @@ class Pipeline(Frozen):
 
     def model_post_init(self, context: Any) -> None:
         """Tell each part what it is called and where it was read."""
-        self._path = (context or {}).get("path", Path())
+        self._path = (context or {}).get("path", self._path)
+        self._lines = (context or {}).get("lines", self._lines)
         for name, table in self.tables.items():
             table._name = name  # noqa: SLF001 - set once, before anyone sees the table
         for name, join in self.joins.items():
@@ -76,6 +81,10 @@ class Pipeline(Frozen):
     def path(self) -> Path:
         """The configuration file, absolute."""
         return self._path
+
+    def problem(self, path: KeyPath, message: str) -> Problem:
+        """A mistake that only showed after the file was read, with the line it stands on."""
+        return Problem(str(self._path), line_of(self._lines, path), path, message)
 
     def join_spec(self, name: str) -> JoinSpec:
         """The join as the stages take it: the rows and keys of its two sides, its foreign key as SQL."""

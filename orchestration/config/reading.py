@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from orchestration.config.document import Document
+from orchestration.config.document import Document, line_of
 from orchestration.config.problems import KeyPath, Problem
 
 
@@ -24,10 +24,8 @@ class Reading:
 
         What is absent stands on the line of what it is absent from.
         """
-        lines = self._document.lines
         line = self._document.key_lines.get(path) if at_key else None
-        known = next((path[:end] for end in range(len(path), -1, -1) if path[:end] in lines), ())
-        problem = Problem(self._document.name, line or lines.get(known, 1), path, message)
+        problem = Problem(self._document.name, line or line_of(self._document.lines, path), path, message)
         if not any(path[: len(unread)] == unread for unread in self._document.unread):
             self._broken.add(path)
             self.problems.append(problem)

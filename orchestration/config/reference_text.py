@@ -121,7 +121,7 @@ capitals only.
 
 Each entry is a column of the left row or an SQL expression over it, of exactly the type of the
 right key's column; there are as many as the right key has columns. Expressions are checked without
-Spark; where their type cannot be told, it is compared when Spark starts. An expression must give
+Spark, and by Spark when a run starts, before it plans anything. An expression must give
 the same value for the same row at any time: no subqueries, aggregates, window functions, no clock,
 chance or session. Prefer `try_cast` to `cast` and `try_element_at` to `[…]`: an expression that
 fails on one row fails the batch. These functions may be called:

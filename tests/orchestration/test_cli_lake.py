@@ -182,6 +182,24 @@ def test_source_that_changed_fails_the_run(ran: Path) -> None:
     assert "Traceback" not in result.output
 
 
+def test_input_of_which_too_much_is_bad_is_not_planned(shop: Path) -> None:
+    """Until a plan is committed the file can be corrected; no table is made for what was refused."""
+    text = "key: [order_id, line]\n    max_bad_ratio: "
+    shop.write_text(PIPELINE.replace("key: [order_id, line]\n", f"{text}0.3\n"))
+
+    refused = lakejoin("run", shop)
+
+    assert refused.exit_code == 1
+    assert "table lines: 1 of 3 new records (33.3%) cannot be read: 1 type_mismatch" in refused.stderr
+    assert "the first in 2024-01-01.jsonl:3 (" in refused.stderr
+    assert "max_bad_ratio" in refused.stderr
+    assert "Traceback" not in refused.output
+    assert [path.name for path in (shop.parent / "lake").iterdir()] == ["_lock"]
+
+    (shop.parent / "lines" / "2024-01-01.jsonl").write_text(FIRST.replace("a lot", "7.00"))
+    assert lakejoin("run", shop).stdout.startswith("batch 1 2024-01-01: 4 records, 3 joined rows changed\n")
+
+
 def test_changed_configuration_is_refused(ran: Path) -> None:
     """A lake that was built with another kind of join is not continued; that is wrong configuration."""
     ran.write_text(PIPELINE.replace("how: left", "how: inner"))
@@ -189,7 +207,7 @@ def test_changed_configuration_is_refused(ran: Path) -> None:
     result = lakejoin("run", ran)
 
     assert result.exit_code == 2
-    assert "joins/lines_with_products changed" in result.stderr
+    assert ":13: joins.lines_with_products.how: changed since batch 1" in result.stderr
 
 
 def test_join_that_is_no_longer_declared_is_reported(ran: Path) -> None:
@@ -197,6 +215,8 @@ def test_join_that_is_no_longer_declared_is_reported(ran: Path) -> None:
     ran.write_text(PIPELINE.partition("joins:")[0])
 
     assert "join lines_with_products is in the lake and no longer declared" in lakejoin("status", ran).stdout
+    shutil.rmtree(ran.parent / "lake" / "joins")
+    assert "lines_with_products" not in lakejoin("status", ran).stdout
 
 
 def test_demo_equals_postgresql(copy_tiny: Callable[[Path], Path], tmp_path: Path) -> None:

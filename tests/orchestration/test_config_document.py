@@ -95,7 +95,7 @@ def test_alias_repeats_its_value() -> None:
             "a: b: c\n",
             (
                 "x.yaml:1: not valid YAML: mapping values are not allowed here; put text that holds ': ' "
-                "in quotes"
+                "in quotes, and a ':' behind a key on the line before"
             ),
         ),
         (
@@ -120,7 +120,7 @@ def test_alias_repeats_its_value() -> None:
             ),
         ),
         ("a: *none\n", "x.yaml:1: not valid YAML: found undefined alias 'none'"),
-        ("a: 1\nb: \x07\n", "x.yaml:2: the character U+0007 is not allowed in YAML"),
+        ("a: 1\nb: \x07\n", "x.yaml:2: the character U+0007 is not allowed in YAML; remove it"),
         ("a: 1\na: 2\n", "x.yaml:2: a: duplicate key; it already stands on line 1"),
         ("a:\n  b: 1\n  'b': 2\n", "x.yaml:3: a.b: duplicate key; it already stands on line 2"),
         ("[a]: 1\n", "x.yaml:1: a key must be text, found a list or a mapping"),
@@ -168,8 +168,8 @@ def test_value_with_an_unknown_tag_has_no_second_message(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (b"name: \xff\n", "not UTF-8 text (byte 6 is 0xff)"),
-        ("name: x\n".encode("utf-16"), "not UTF-8 text (byte 0 is 0xff)"),
+        (b"name: \xff\n", "not UTF-8 text (byte 6 is 0xff); save it as UTF-8"),
+        ("name: x\n".encode("utf-16"), "not UTF-8 text (byte 0 is 0xff); save it as UTF-8"),
         (b"#" * (MAX_BYTES + 1), f"larger than {MAX_BYTES} bytes; a configuration file is not"),
     ],
 )

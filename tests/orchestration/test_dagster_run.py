@@ -33,7 +33,7 @@ ASSETS = {
     "planes",
     "flights_with_planes/subscription_log",
     "flights_with_planes/response_log",
-    "flights_with_planes/joined",
+    "flights_with_planes",
 }
 
 
@@ -119,7 +119,7 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
     """Return what the runs of one pipeline reported; its batches run once for all tests."""
     with DagsterInstance.ephemeral() as instance:
         project = Project(write_pipeline(tmp_path_factory.mktemp("history")), instance)
-        selection = project.run(DAYS[0], DAYS[0], "flights_with_planes/joined")
+        selection = project.run(DAYS[0], DAYS[0], "flights_with_planes")
         backfill = project.run(DAYS[0], DAYS[1])
         before = project.versions()
         repetition = project.run(DAYS[0], DAYS[1])
@@ -135,8 +135,8 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
 def test_selection_runs_the_whole_batch_and_reports_what_was_selected(history: History) -> None:
     """With the joined table alone selected, every table of the batch is written and one asset is reported."""
     assert history.selection.success, failure(history.selection)
-    assert set(reported(history.selection)) == {("flights_with_planes/joined", DAYS[0])}
-    assert {asset for asset, _ in evaluations(history.selection)} == {"joined"}
+    assert set(reported(history.selection)) == {("flights_with_planes", DAYS[0])}
+    assert {asset for asset, _ in evaluations(history.selection)} == {"flights_with_planes"}
     assert set(Journal(history.project.lake).published[0].tables) == {"flights", "planes"}
 
 
@@ -149,19 +149,19 @@ def test_backfill_materialises_every_partition_with_its_batch(history: History) 
     assert {facts[asset, DAYS[1]]["status"] for asset in ASSETS} == {"applied"}
     assert [facts["flights", day]["batch"] for day in DAYS[:2]] == [1, 2]
     assert [facts["flights", day]["dagster/row_count"] for day in DAYS[:2]] == [40, 39]
-    assert [facts["flights_with_planes/joined", day]["dagster/row_count"] for day in DAYS[:2]] == [40, 39]
+    assert [facts["flights_with_planes", day]["dagster/row_count"] for day in DAYS[:2]] == [40, 39]
     assert facts["flights", DAYS[1]]["records"] == 23
     answers = facts["flights_with_planes/response_log", DAYS[1]]
     assert answers["answers"] == answers["applied"] + answers["superseded"] + answers["stale"]
-    assert facts["flights_with_planes/joined", DAYS[1]]["delta_version"] == 1
+    assert facts["flights_with_planes", DAYS[1]]["delta_version"] == 1
 
 
 def test_checks_run_once_over_the_rows_of_the_run(history: History) -> None:
     """All rules pass, say which batches they looked at, and lead to Data Docs."""
     checks = evaluations(history.backfill)
-    assert {asset for asset, _ in checks} == {"flights", "planes", "joined"}
+    assert {asset for asset, _ in checks} == {"flights", "planes", "flights_with_planes"}
     assert all(check.passed for check in checks.values())
-    metadata = checks["joined", "one_subscription"].metadata
+    metadata = checks["flights_with_planes", "one_subscription"].metadata
     assert metadata["looked_at"].value == "rows of batches 1 to 2"
     assert Path(str(metadata["data_docs"].value)).is_file()
 
@@ -188,10 +188,10 @@ def test_sensor_asks_for_no_run_once_everything_is_read(history: History) -> Non
 def test_failing_check_makes_the_run_fail_and_shows_the_rows(history: History) -> None:
     """The row that was lost is found by the next run over its batch, although its own batch was right."""
     assert not history.damaged.success
-    assert "flights_with_planes/joined: nothing_pending" in failure(history.damaged)
+    assert "flights_with_planes: nothing_pending" in failure(history.damaged)
     checks = evaluations(history.damaged)
     assert {rule for (_, rule), check in checks.items() if not check.passed} == {"nothing_pending"}
-    pending = checks["joined", "nothing_pending"].metadata
+    pending = checks["flights_with_planes", "nothing_pending"].metadata
     assert pending["offending_rows"].value == 1
     assert '{"flight_id": 110}' in str(pending["sample"].value)
     assert reported(history.damaged)["flights", DAYS[2]]["status"] == "applied"

@@ -107,7 +107,7 @@ def test_graph_leads_from_both_tables_through_the_logs_to_the_joined_table(confi
             "tiny/flights_with_planes/subscription_log",
             "tiny/planes",
         },
-        "tiny/flights_with_planes/joined": {"tiny/flights_with_planes/response_log"},
+        "tiny/flights_with_planes": {"tiny/flights_with_planes/response_log"},
     }
 
 
@@ -116,7 +116,7 @@ def test_graph_of_a_join_over_a_join_starts_from_the_first_result(tmp_path: Path
     graph = definitions(write_chain(tmp_path)).resolve_asset_graph()
     second = graph.get(AssetKey(["chain", "a_with_b_with_c", "subscription_log"]))
     changelog = graph.get(AssetKey(["chain", "a_with_b", "changelog"]))
-    assert second.parent_keys == {AssetKey(["chain", "a_with_b", "joined"])}
+    assert second.parent_keys == {AssetKey(["chain", "a_with_b"])}
     assert changelog.parent_keys == {AssetKey(["chain", "a_with_b", "response_log"])}
     assert AssetKey(["chain", "a_with_b_with_c", "changelog"]) not in graph.get_all_asset_keys()
 
@@ -131,7 +131,7 @@ def test_assets_are_described_for_the_catalogue(configuration: Path) -> None:
         assert node.description
         assert node.pools == {"tiny"}
         assert str(node.metadata["dagster/uri"]).startswith(str(configuration.parent / "lake"))
-    joined = graph.get(AssetKey(["tiny", "flights_with_planes", "joined"]))
+    joined = graph.get(AssetKey(["tiny", "flights_with_planes"]))
     schema = joined.metadata["dagster/column_schema"]
     assert isinstance(schema, TableSchema)
     columns = {column.name: column for column in schema.columns}
@@ -210,7 +210,7 @@ def test_every_job_runs_its_steps_in_one_process(configuration: Path) -> None:
 def test_every_rule_is_a_blocking_check_of_its_asset(configuration: Path) -> None:
     """Tables and joined tables carry the rules of their kind, and a rule that does not hold fails the run."""
     graph = definitions(configuration).resolve_asset_graph()
-    joined = AssetKey(["tiny", "flights_with_planes", "joined"])
+    joined = AssetKey(["tiny", "flights_with_planes"])
     names = {key.name for key in graph.asset_check_keys if key.asset_key == joined}
     assert names == {rule.name for rule in rules_for("left")}
     specs = [graph.get_check_spec(key) for key in graph.asset_check_keys]

@@ -1,219 +1,272 @@
 """The walk over a batch's records gives each the verdict that the model gives, wherever the batch was cut.
 
-Here are the records that flat files cannot hold: Debezium's tombstone lines, also alone or with the batch cut
-between them and their delete, ignored messages, and keys below the floor that a purge left.
+Here are the records that flat files cannot hold: values that the source left out, Debezium's tombstone lines, also
+alone or with the batch cut between them and their delete, truncations, and keys below the floor that a purge left.
+
+A history is told in several ways: at once, cut anywhere, its last day first. The model gives the rows before and
+after each batch, so that the batches of all histories are walked side by side, each as a source of its own.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
-from itertools import product
+from itertools import groupby
+from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
-from reference.tables import Op, Position, Record, Table
+from reference.tables import Judged, Position, Record, Table
+from reference.tables import Row as KeyRow
 from transforms.changes import walk
+from transforms.hashing import value_hash
+from transforms.parsing import records_schema
 from transforms.schemas import (
-    CONTEXT,
     CURRENT,
     DELETED,
-    DERIVED,
-    DETAIL,
     HASH,
-    HASH_TYPE,
-    OP,
     POSITION,
     POSITION_TYPE,
-    RAW,
-    REASON,
     SEQUENCE,
     TIE,
-    TIME,
-    UNAVAILABLE,
     VERDICT,
     TableSpec,
 )
 
-_SIDE_BY_SIDE = 120
-_BATCHES = 4
-_FLOOR = 2
+pytestmark = pytest.mark.spark
 
-_SEQUENCE_TYPE = StructType([StructField("lsn", LongType())])
+_HISTORIES = 200
+"""Told side by side: an evaluation costs little more for many than for one."""
+_DAYS = ("2024-01-01", "2024-01-02")
+_FILE = "rows.jsonl"
+_FLOOR = 2
 _VALUES = ("v", "w")
+_NOTHING: Mapping[str, None] = dict.fromkeys(_VALUES)
 _COLUMNS = StructType([
     StructField("source", LongType()),
     StructField("key", StringType()),
     *[StructField(name, StringType()) for name in _VALUES],
 ])  # fmt: skip
-_TABLE = TableSpec("rows", _COLUMNS, ("source", "key"), _SEQUENCE_TYPE)
-_RECORDS = StructType([
-    *_TABLE.columns,
-    StructField(POSITION, POSITION_TYPE),
-    StructField(OP, StringType()),
-    StructField(SEQUENCE, _SEQUENCE_TYPE),
-    StructField(TIME, TimestampType()),
-    StructField(CONTEXT, BooleanType()),
-    StructField(DERIVED, BooleanType()),
-    StructField(UNAVAILABLE, ArrayType(StringType())),
-    *[StructField(name, StringType()) for name in (REASON, DETAIL, RAW)],
-])  # fmt: skip
-_STORED = StructType([
-    *_COLUMNS,
-    StructField(SEQUENCE, _SEQUENCE_TYPE),
-    StructField(POSITION, POSITION_TYPE),
-    StructField(HASH, HASH_TYPE),
-    StructField(DELETED, BooleanType()),
-])  # fmt: skip
+_BY_LSN = TableSpec("rows", _COLUMNS, ("source", "key"), StructType([StructField("lsn", LongType())]))
+_BY_POSITION = replace(_BY_LSN, sequence=POSITION_TYPE)
 
-_KINDS: tuple[str, ...] = (
-    *["upsert"] * 4, *["partial upsert"] * 2, "delete", *["delete, tombstone"] * 2, "tombstone", "ignored",
+_KINDS = (
+    *["upsert"] * 4, *["partial upsert"] * 4, *["delete"] * 2, *["delete, tombstone"] * 2, *["tombstone"] * 2,
+    *["again"] * 3, "truncation", "ignored",
 )  # fmt: skip
-_ORDERS = ("next", "next", "next", "tie", "back")
-# one choice for a line, not five: a draw may only be so large
-_LINE = st.sampled_from(list(product(_KINDS, "jk", "ab", "xy", _ORDERS, (True, False))))
+_GREATEST = 8
+
+Place = tuple[Position, str]
+"""Position and key of a record."""
 
 
 @dataclass(frozen=True)
-class Source:
-    """The lines of one source file, each a record, and the batch in which each line is read."""
+class Telling:
+    """A history as it comes in: the records of each batch, in the order of their positions."""
 
+    batches: Sequence[Sequence[Record]]
+
+    def judge(self, table: Table) -> Iterator["Batch"]:
+        """Give each batch to the model, one after the other."""
+        told: list[Record] = []
+        for records in self.batches:
+            before = dict(table.rows)
+            judged = table.take(records)
+            context = [record for record in told if not record.derived and _stands_before(record, records)]
+            yield Batch(context, records, before, judged, dict(table.rows))
+            told += records
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What the model makes of a batch."""
+
+    context: Sequence[Record]
+    """The line before its own in each file."""
     records: Sequence[Record]
-    batches: Sequence[int]
+    before: Mapping[Any, KeyRow]
+    judged: Sequence[Judged]
+    after: Mapping[Any, KeyRow]
 
-    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
-        # printed whole for every failure, however long: what is wrong is told by the comparison
-        printer.text(f"{len(self.records)} records")
+    @property
+    def verdicts(self) -> dict[Place, tuple[str, bool]]:
+        """Of each record its verdict, and whether it won a tie."""
+        return {(j.record.position, str(j.record.key)): (j.verdict, j.tie) for j in self.judged}
+
+    def __str__(self) -> str:
+        """Say what is in the batch, a line for each row or record."""
+        rows = [f"  stored {key} {row.sequence} {row.value}" for key, row in self.before.items()]
+        lines = [f"  {verdict} {_text(record)}" for verdict, record in self._told()]
+        return "\n".join([*rows, *lines])
+
+    def _told(self) -> Iterable[tuple[str, Record]]:
+        yield from (("context", record) for record in self.context)
+        for record, judged in zip(self.records, self.judged, strict=True):
+            yield f"{judged.verdict}{' (tie)' if judged.tie else ''} is expected of", record
 
 
-@st.composite
-def sources(draw: st.DrawFn) -> Source:
-    """A file of a few lines for two keys, cut into ranges of lines."""
+def _text(record: Record) -> str:
+    day, _, line = record.position
+    left_out = f", left out {record.unavailable}" if record.unavailable else ""
+    return (
+        f"{day} line {line}: {record.op} {record.key}, sequence {record.sequence}, {record.value}{left_out}"
+    )
+
+
+def _stands_before(record: Record, batch: Sequence[Record]) -> bool:
+    """Whether it is the line before the first that a batch reads of its file."""
+    lines = [other.position[2] for other in batch if other.position[:2] == record.position[:2]]
+    return bool(lines) and record.position[2] == min(lines) - 1
+
+
+def _history(random: Random) -> list[Record]:
+    """A few lines for two keys in the files of two days; values and sequences come back all the time."""
     records: list[Record] = []
-    newest = draw(st.sampled_from([0, _FLOOR]))
-    for kind, key, v, w, order, numbered in draw(st.lists(_LINE, min_size=3, max_size=10)):
-        sequence = max(0, newest + {"next": 1, "tie": 0, "back": -2}[order])
+    newest, wild = random.choice([0, _FLOOR]), random.random() < 0.5
+    line, day = 0, 0
+    for _ in range(random.randint(2, 12)):
+        sequence = random.randint(0, _GREATEST) if wild else max(0, newest + random.choice([1, 1, 1, 0, -2]))
         newest = max(newest, sequence)
-        partial = kind.startswith("partial")
-        ops: list[Any] = kind.removeprefix("partial ").split(", ")
-        for op in ops:
-            value = {"v": v, "w": None if partial else w} if op == "upsert" else None
-            own = None if op == "tombstone" and not numbered else sequence
-            position = ("", "", len(records) + 1)
-            records.append(Record(key, op, position, value, own, ("w",) if partial else ()))
-    ends = [draw(st.integers(0, len(records))) for _ in range(_BATCHES - 1)]
-    return Source(records, [sum(end <= line for end in ends) for line in range(len(records))])
+        if day == 0 and random.random() < 0.15:
+            line, day = 0, 1
+        for record in _change(random, sequence, records):
+            line += 1
+            records.append(replace(record, position=(_DAYS[day], _FILE, line)))
+    return records
 
 
-@dataclass
-class _Walks:
-    """Walks batch after batch; the rows in between are kept as the product keeps them."""
-
-    spark: SparkSession
-    files: Sequence[Source]
-    model: Table = field(default_factory=lambda: Table(floor=_FLOOR))
-    stored: dict[tuple[int, str], Row] = field(default_factory=dict)
-
-    def compare(self, batch: int) -> None:
-        """Walk a batch and hold every verdict against the model's."""
-        judged = self.model.take(self._records(batch))
-        expected = {j.record.position: (j.verdict, j.tie) for j in judged}
-        walked = walk(
-            self._frame(batch), self._before(), _TABLE, F.struct(F.lit(_FLOOR).alias("lsn"))
-        ).collect()
-        got = {_place(row[POSITION]): (row[VERDICT], row[TIE]) for row in walked}
-        assert len(got) == len(walked)
-        for place in sorted(expected.keys() | got.keys()):
-            assert got.get(place) == expected.get(place), self._told(batch, place)
-        for row in walked:
-            if row[CURRENT]:
-                self.stored[row["source"], row["key"]] = row
-
-    def compare_rows(self) -> None:
-        """Hold the rows after the last batch against the model's: value, sequence, position."""
-        gone = dict.fromkeys(_VALUES)
-        rows = {k: (row.value or gone, row.sequence, row.position) for k, row in self.model.rows.items()}
-        assert rows == {
-            key: ({name: row[name] for name in _VALUES}, row[SEQUENCE]["lsn"], _place(row[POSITION]))
-            for key, row in self.stored.items()
-        }
-
-    def _records(self, batch: int) -> Iterable[Record]:
-        for number, source in enumerate(self.files):
-            for record, read_in in zip(source.records, source.batches, strict=True):
-                if read_in == batch:
-                    key = (number, record.key)
-                    yield replace(record, key=key, position=_named(number, record))
-
-    def _frame(self, batch: int) -> DataFrame:
-        rows = []
-        for number, source in enumerate(self.files):
-            lines = [i for i, read_in in enumerate(source.batches) if read_in == batch]
-            if lines and lines[0] > 0:
-                rows.append(_source_row(number, source.records[lines[0] - 1], context=True))
-            rows += [_source_row(number, source.records[i], context=False) for i in lines]
-        return self.spark.createDataFrame(rows, _RECORDS)
-
-    def _before(self) -> DataFrame:
-        rows = [[row[f.name] for f in _STORED] for row in self.stored.values()]
-        return self.spark.createDataFrame(rows, _STORED)
-
-    def _told(self, batch: int, place: Position) -> str:
-        source = self.files[int(place[1])]
-        lines = "\n".join(
-            f"  batch {read_in}: {r.position[2]} {r.key} {r.op} {r.value} lsn {r.sequence} {r.unavailable}"
-            for r, read_in in zip(source.records, source.batches, strict=True)
-        )
-        return f"batch {batch}, line {place[2]} of\n{lines}"
+def _change(random: Random, sequence: int, records: Sequence[Record]) -> list[Record]:
+    """The lines of a change, without their positions; perhaps one that came before."""
+    kind, key, nowhere = random.choice(_KINDS), random.choice("jk"), ("", "", 0)
+    v, w = random.choice("ab"), random.choice("xy")
+    match kind:
+        case "again":
+            return [random.choice(records)] if records else []
+        case "upsert":
+            return [Record(key, "upsert", nowhere, {"v": v, "w": w}, sequence)]
+        case "partial upsert":
+            return [Record(key, "upsert", nowhere, {"v": v, "w": None}, sequence, ("w",))]
+        case "truncation":
+            return [Record(key, "delete", nowhere, derived=True)]
+        case "ignored":
+            return [Record(key, "ignored", nowhere, sequence=sequence)]
+    delete = Record(key, "delete", nowhere, sequence=sequence)
+    tombstone = Record(key, "tombstone", nowhere, sequence=random.choice([None, sequence, sequence + 1]))
+    return {"delete": [delete], "tombstone": [tombstone], "delete, tombstone": [delete, tombstone]}[kind]
 
 
-def _named(number: int, record: Record) -> Position:
-    return ("2024-01-01", str(number), record.position[2])
+def _tellings(history: Sequence[Record], random: Random) -> list[Telling]:
+    """At once, cut anywhere, and with the days the wrong way round."""
+    days = [list(records) for _, records in groupby(history, lambda record: record.position[0])]
+    backwards = [batch for day in reversed(days) for batch in _cut(day, random)]
+    return [Telling([history]), Telling(_cut(history, random)), Telling(backwards)]
 
 
-def _place(position: Row) -> Position:
-    return (position["date"].isoformat(), position["file"], position["line"])
+def _cut(records: Sequence[Record], random: Random) -> list[Sequence[Record]]:
+    share = random.choice([0.1, 0.3, 1])
+    ends = [end for end in range(1, len(records)) if random.random() < share]
+    return [records[start:end] for start, end in zip([0, *ends], [*ends, len(records)], strict=True)]
 
 
-def _source_row(number: int, record: Record, *, context: bool) -> tuple[Any, ...]:
-    value: Mapping[str, Any] = record.value or dict.fromkeys(_VALUES)
-    position = (date(2024, 1, 1), str(number), record.position[2])
-    op: Op = record.op
-    sequence = None if record.sequence is None else (record.sequence,)
+def _batches(random: Random, *, by_position: bool) -> Iterator[Batch]:
+    for _ in range(_HISTORIES):
+        at_once, *others = _tellings(_history(random), random)
+        judged = list(at_once.judge(_model(by_position=by_position)))
+        yield from judged
+        for telling in others:
+            told = list(telling.judge(_model(by_position=by_position)))
+            yield from told
+            in_order = [record for batch in telling.batches for record in batch] == at_once.batches[0]
+            if in_order:
+                assert {p: v for batch in told for p, v in batch.verdicts.items()} == judged[0].verdicts
+
+
+def _model(*, by_position: bool) -> Table:
+    return Table(by_position=True) if by_position else Table(floor=_FLOOR)
+
+
+def _records(spark: SparkSession, batches: Sequence[Batch], table: TableSpec) -> DataFrame:
+    rows = [
+        _source_row(source, record, table, context=context)
+        for source, batch in enumerate(batches)
+        for context, records in ((True, batch.context), (False, batch.records))
+        for record in records
+    ]
+    return spark.createDataFrame(rows, records_schema(table), verifySchema=False)
+
+
+def _source_row(source: int, record: Record, table: TableSpec, *, context: bool) -> tuple[Any, ...]:
+    value = record.value or _NOTHING
+    position = _place(record.position)
+    own = None if record.sequence is None else (record.sequence,)
+    sequence = position if table is _BY_POSITION else own
     unavailable = list(record.unavailable) or None
-    internal = (position, op, sequence, None, context, False, unavailable, None, None, None)
-    return (number, record.key, *[value[name] for name in _VALUES], *internal)
+    internal = (record.op, sequence, None, context, record.derived, unavailable, None, None, None)
+    return (source, record.key, *[value[name] for name in _VALUES], position, *internal)
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-@settings(
-    max_examples=4,
-    deadline=None,
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),
-    suppress_health_check=list(HealthCheck),
-    print_blob=True,
-)
-@given(files=st.lists(sources(), min_size=_SIDE_BY_SIDE, max_size=_SIDE_BY_SIDE))
+def _place(position: Position) -> tuple[date, str, int]:
+    return (date.fromisoformat(position[0]), *position[1:])
+
+
+def _stored(spark: SparkSession, batches: Sequence[Batch], table: TableSpec) -> DataFrame:
+    rows = [
+        (source, key, *_row(row, table), row.value is None)
+        for source, batch in enumerate(batches)
+        for key, row in batch.before.items()
+    ]
+    schema = StructType([
+        *_COLUMNS, StructField(SEQUENCE, table.sequence), StructField(POSITION, POSITION_TYPE),
+        StructField(DELETED, BooleanType()),
+    ])  # fmt: skip
+    stored = spark.createDataFrame(rows, schema, verifySchema=False)
+    return stored.withColumn(HASH, F.when(~F.col(DELETED), value_hash(_COLUMNS)))
+
+
+def _row(row: KeyRow, table: TableSpec) -> tuple[Any, ...]:
+    """Values, sequence and position, as Spark has them."""
+    sequence = _place(row.sequence) if table is _BY_POSITION else (row.sequence,)
+    return (*(row.value or _NOTHING).values(), sequence, _place(row.position))
+
+
+def _check(batch: Batch, table: TableSpec, found: Sequence[Row]) -> None:
+    """Hold the verdicts of a batch and the rows it leaves against the model's."""
+    verdicts = {
+        ((row[POSITION]["date"].isoformat(), *row[POSITION][1:]), row["key"]): (row[VERDICT], row[TIE])
+        for row in found
+    }
+    assert verdicts == batch.verdicts, f"in the batch\n{batch}"
+    rows = {key: _row(row, table) for key, row in batch.before.items()}
+    current = [row for row in found if row[CURRENT]]
+    assert len(current) == len({row["key"] for row in current})
+    for row in current:
+        rows[row["key"]] = (row["v"], row["w"], tuple(row[SEQUENCE]), tuple(row[POSITION]))
+    assert rows == {key: _row(row, table) for key, row in batch.after.items()}, f"rows after\n{batch}"
+
+
+@pytest.mark.parametrize("table", [_BY_LSN, _BY_POSITION], ids=["by sequence", "by position"])
+@settings(max_examples=3, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(seed=st.integers(0, 2**32 - 1))
 def test_walk_gives_the_verdicts_of_the_model_wherever_batches_are_cut(
-    files: list[Source], spark: SparkSession
+    table: TableSpec, seed: int, spark: SparkSession
 ) -> None:
-    """Each record's verdict, each tie and each row is the model's, which knows nothing of batches."""
-    assume(len({source.records[0].op for source in files}) > 1)
-    walks = _Walks(spark, files)
-    for batch in range(_BATCHES):
-        walks.compare(batch)
-    walks.compare_rows()
+    """Each record's verdict, each tie and each row is the model's, which knows nothing of batches.
+
+    Where several batches fail, the shortest is shown.
+    """
+    batches = list(_batches(Random(seed), by_position=table is _BY_POSITION))
+    floor = (
+        F.lit(None).cast(table.sequence) if table is _BY_POSITION else F.struct(F.lit(_FLOOR).alias("lsn"))
+    )
+    walked = walk(_records(spark, batches, table), _stored(spark, batches, table), table, floor).collect()
+
+    found: dict[int, list[Row]] = {source: [] for source in range(len(batches))}
+    for row in walked:
+        found[row["source"]].append(row)
+    for source in sorted(found, key=lambda source: len(batches[source].judged)):
+        _check(batches[source], table, found[source])

@@ -26,7 +26,7 @@ Verdict = Literal["applied", "out_of_order", "duplicate", "tombstone", "expired"
 
 @dataclass(frozen=True)
 class Record:
-    """One line of a source, without sequence where the position orders; a tombstone line may lack one too."""
+    """One line of a source, without sequence where the position orders; a delete may lack one too."""
 
     key: Key
     op: Op
@@ -35,6 +35,8 @@ class Record:
     sequence: Any = None
     unavailable: tuple[str, ...] = ()
     """Columns that the source left out because they did not change."""
+    derived: bool = False
+    """True for a delete that stands for no line of its own."""
 
 
 @dataclass(frozen=True)
@@ -84,15 +86,15 @@ class Table:
     def _take(self, record: Record) -> Judged:
         sequence = record.position if self.by_position else record.sequence
         row = self.rows.get(record.key)
-        if record.op == "delete":
+        if record.op == "delete" and not record.derived:
             self._deletes.add((record.position, record.key))
         if record.op == "ignored":
             return Judged(record, "ignored")
-        if record.op == "tombstone":
-            if self._follows_its_delete(record) or row is None or row.value is None:
-                return Judged(record, "tombstone")
-            # without a sequence of its own it stands where its key stands
-            sequence = row.sequence if sequence is None else sequence
+        if record.op == "tombstone" and self._follows_its_delete(record):
+            return Judged(record, "tombstone")
+        if sequence is None:
+            # a delete without a sequence of its own stands where its key stands
+            return self._delete_in_place(record, row)
         if row is not None and row.value is not None:
             record = _filled(record, row.value)
         judged = self._judge(record, row, sequence)
@@ -101,6 +103,14 @@ class Table:
         elif judged.verdict == "duplicate" and row is not None:
             self.rows[record.key] = replace(row, position=max(row.position, record.position))
         return judged
+
+    def _delete_in_place(self, record: Record, row: Row | None) -> Judged:
+        if row is None or row.value is None:
+            return Judged(record, "tombstone")
+        if record.position < row.position:
+            return Judged(record, "out_of_order")
+        self.rows[record.key] = Row(None, row.sequence, record.position)
+        return Judged(record, "applied")
 
     def _judge(self, record: Record, row: Row | None, sequence: Any) -> Judged:
         if row is None and self.floor is not None and sequence <= self.floor:
@@ -112,8 +122,7 @@ class Table:
             return Judged(record, "duplicate")
         if late:
             return Judged(record, "out_of_order")
-        tie = row is not None and sequence == row.sequence and record.op != "tombstone"
-        return Judged(record, "applied", tie)
+        return Judged(record, "applied", tie=row is not None and sequence == row.sequence)
 
     def _follows_its_delete(self, record: Record) -> bool:
         """True if the line before it deletes the same key: Debezium writes a delete as two lines."""

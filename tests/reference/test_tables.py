@@ -1,6 +1,7 @@
 """The model of change data: verdicts, ties, tombstones, the floor, and that no cut into batches matters."""
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -117,6 +118,31 @@ def test_tombstone_line_alone_deletes_its_key() -> None:
     assert table.current() == {}
 
 
+def test_tombstone_line_with_a_sequence_of_its_own_is_a_delete() -> None:
+    """Of an unknown key as well: an older record that is read later does not bring the key back."""
+    table = Table()
+    assert _verdicts(table, _record(1, 7, op="tombstone"), _record(2, 6, A)) == ["applied", "out_of_order"]
+    assert _verdicts(table, _record(3, 8, A), _record(4, 9, op="tombstone")) == ["applied", "applied"]
+
+
+def test_second_line_of_a_delete_counts_for_nothing() -> None:
+    """Also with a sequence of its own, which no row would keep for the next batch."""
+    table = Table()
+    assert _verdicts(table, _record(1, 5), _record(2, 9, op="tombstone"), _record(3, 6, A)) == [
+        "applied", "tombstone", "applied",
+    ]  # fmt: skip
+
+
+def test_truncation_without_a_sequence_stands_where_its_key_stands() -> None:
+    """It deletes what is there, and is no first line of a tombstone line: a later batch would not know of it."""
+    table = Table()
+    truncation = replace(_record(2, None), derived=True)
+    assert _verdicts(table, _record(1, 5, A), truncation, _record(3, 7, op="tombstone")) == ["applied"] * 3
+    assert _verdicts(table, replace(truncation, key="unknown"), _record(4, 7, A)) == ["tombstone", "applied"]
+    assert _verdicts(table, truncation) == ["out_of_order"]
+    assert table.current() == {"k": A}
+
+
 def _partial(line: int, sequence: int, day: int = 1) -> Record:
     return replace(_record(line, sequence, {"v": "b", "w": None}, day=day), unavailable=("w",))
 
@@ -183,25 +209,53 @@ def test_relational_join_keeps_unmatched_left_rows_only_when_left(how: How, expe
     assert relational_join(left, {"x": {"v": "X"}}, lambda row: row["fk"], how) == expected
 
 
+_CONTENTS: tuple[tuple[Op, dict[str, str] | None], ...] = (
+    ("upsert", A), ("upsert", B), ("delete", None), ("tombstone", None),
+)  # fmt: skip
 _RECORDS = st.lists(
-    st.tuples(st.integers(1, 3), st.integers(0, 4), st.sampled_from("jk"), st.sampled_from([A, B, None])),
+    st.tuples(st.integers(1, 3), st.integers(0, 4), st.sampled_from("jk"), st.sampled_from(_CONTENTS)),
     max_size=12,
 )
+Drawn = list[tuple[int, int, str, tuple[Op, dict[str, str] | None]]]
+"""Day, sequence, key, and what happens to it."""
+
+
+def _drawn(lines: Drawn) -> list[Record]:
+    return [
+        Record(key, op, (f"day {day}", "f", line), value, sequence)
+        for line, (day, sequence, key, (op, value)) in enumerate(sorted(lines, key=lambda drawn: drawn[0]))
+    ]
 
 
 @given(_RECORDS, st.permutations([1, 2, 3]))
-def test_rows_do_not_depend_on_the_order_of_days(
-    drawn: list[tuple[int, int, str, dict[str, str] | None]], days: list[int]
-) -> None:
+def test_rows_do_not_depend_on_the_order_of_days(lines: Drawn, days: list[int]) -> None:
     """Days read in any order, or all at once, lead to the same rows: values, sequences and positions."""
-    records = [
-        Record(key, "upsert" if value else "delete", (f"day {day}", "f", line), value, sequence)
-        for line, (day, sequence, key, value) in enumerate(drawn)
-    ]
+    records = _drawn(lines)
     whole, cut = Table(), Table()
     whole.take(records)
     for day in days:
         cut.take([record for record in records if record.position[0] == f"day {day}"])
+    assert cut.rows == whole.rows
+
+
+@given(_RECORDS, st.sets(st.integers(0, 12)), st.sets(st.integers(0, 12)))
+def test_verdicts_do_not_depend_on_the_cut_into_batches(
+    lines: Drawn, ends: set[int], unavailable: set[int]
+) -> None:
+    """Some values left out, some sequences too: a batch may end between any two records."""
+    records = [
+        replace(record, unavailable=("v",)) if record.op == "upsert" and record.position[2] in unavailable
+        else replace(record, sequence=None) if record.op == "tombstone" and record.position[2] in unavailable
+        else record
+        for record in _drawn(lines)
+    ]  # fmt: skip
+    whole, cut = Table(floor=1), Table(floor=1)
+    judged = [
+        one
+        for start, end in pairwise([0, *sorted(end for end in ends if end < len(records)), len(records)])
+        for one in cut.take(records[start:end])
+    ]
+    assert judged == whole.take(records)
     assert cut.rows == whole.rows
 
 

@@ -10,8 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from storage.file_systems import reading
 from storage.files import FoundFile, MeasuredFile, find_files, measure_file, stat_file
-from storage.source_errors import SourceBroken, SourceChanged, SourceNotFound, SourceRefused
+from storage.source_errors import (
+    SourceBroken,
+    SourceChanged,
+    SourceError,
+    SourceNotFound,
+    SourceRefused,
+    SourceUnreadable,
+)
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 ANY_AGE = timedelta(0)
@@ -311,6 +319,32 @@ def test_removed_file_is_an_error(tmp_path: Path) -> None:
     """A file that a batch was planned for cannot simply be gone."""
     with pytest.raises(SourceNotFound, match="put the file back"):
         stat_file(f"{tmp_path}/gone.csv", "gone.csv", None)
+
+
+@pytest.mark.parametrize(
+    ("raised", "error", "message"),
+    [
+        (
+            PermissionError(13, "Cannot list directory '/data'. Detail: [errno 13] Permission denied"),
+            SourceUnreadable,
+            r"/data: cannot be read \(\[errno 13\] Permission denied\); the user that runs Lakejoin needs the right",
+        ),
+        (OSError("AWS Error ACCESS_DENIED"), SourceUnreadable, "cannot be read .AWS Error ACCESS_DENIED.; "),
+        (FileNotFoundError(2, "Failed to open"), SourceNotFound, "/data: not found; check the path"),
+    ],
+)
+def test_what_the_system_refuses_is_an_error_of_the_source(
+    raised: OSError, error: type[SourceError], message: str
+) -> None:
+    """A right that is missing, a store that does not answer, a file that was removed between two looks."""
+    with pytest.raises(error, match=message), reading("/data"):
+        raise raised
+
+
+def test_path_that_cannot_be_looked_up_is_unreadable(tmp_path: Path) -> None:
+    """The system says why."""
+    with pytest.raises(SourceUnreadable, match=r"cannot be read .*name too long"):
+        names(f"{tmp_path}/{'x' * 300}/*.jsonl")
 
 
 def test_measured_file_keeps_what_was_found(write: Callable[..., FoundFile]) -> None:

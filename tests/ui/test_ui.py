@@ -30,7 +30,7 @@ FLAGS = [
 RUN_SECONDS = 600
 PAGE_SECONDS = 60
 GROUP = "/locations/lakejoin/asset-groups/tiny"
-JOINED = "/assets/tiny/flights_with_planes/joined"
+JOINED = "/assets/tiny/flights_with_planes"
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_backfill_over_three_days_runs_from_the_browser(
 ) -> None:
     """The graph shows every step, a backfill of all days started there is one run, and its results show."""
     expect.set_options(timeout=PAGE_SECONDS * 1000)
-    for node in ("flights", "planes", "subscription_log", "response_log", "joined"):
+    for node in ("flights", "planes", "subscription_log", "response_log", "flights_with_planes"):
         expect(page.get_by_text(node, exact=True).first).to_be_visible()
     shoot(page, tmp_path, "1-graph")
 

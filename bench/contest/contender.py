@@ -1,0 +1,50 @@
+"""What takes part in the race: someone who brings the joined table up to date, each in their own way."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+PREFIX = "right_"
+"""Put before the names of the right columns in every contender's joined table."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a contender tells of a batch beside what can be measured from outside."""
+
+    stages: Mapping[str, float]
+    """Seconds of its stages; they may run beside each other."""
+    counts: Mapping[str, Mapping[str, int]]
+    """What it counted, by table and join."""
+
+
+NOTHING_TOLD = Work({}, {})
+
+
+class Contender(ABC):
+    """Keeps the joined table in `folder`; batch 0 is the first load."""
+
+    name: str
+    folder: Path
+    pid: int | None = None
+    """The process that works; None for this one and the JVM below it."""
+
+    def prepare(self, batch: int) -> None:  # noqa: B027 - not everyone needs it
+        """Put in place what a batch is to find; the clock does not run."""
+
+    @abstractmethod
+    def run(self, batch: int) -> Work:
+        """Bring the joined table up to date; the clock runs."""
+
+    @abstractmethod
+    def joined(self) -> DataFrame:
+        """The joined table as it is now."""
+
+    def maintain(self) -> None:  # noqa: B027 - not everyone needs it
+        """Do what was put off to the time after a batch; a clock of its own runs."""
+
+    def close(self) -> None:  # noqa: B027 - not everyone needs it
+        """End what was started."""

@@ -1,0 +1,93 @@
+"""What Spark tells about itself through its JVM alone: how many jobs it ran, which queries, their plans.
+
+Private parts of Spark, all in this file.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Query:
+    """An execution of a query or command that has ended."""
+
+    id: int
+    parent: int | None
+    """The command that ran it, if one did."""
+    what: str
+    submitted: float
+    """Seconds since 1970."""
+    seconds: float
+
+
+def jobs(spark: SparkSession) -> int:
+    """Return how many jobs the session's context has run."""
+    return int(_context(spark).dagScheduler().numTotalJobs())
+
+
+def collect_garbage(spark: SparkSession) -> None:
+    """Free what earlier work left in the heap, so that the next need not."""
+    _jvm(spark).java.lang.System.gc()
+
+
+def java_version(spark: SparkSession) -> str:
+    """Return which Java runs Spark."""
+    return str(_jvm(spark).java.lang.System.getProperty("java.version"))
+
+
+def queries(spark: SparkSession) -> list[Query]:
+    """Return the queries that Spark remembers, in their order."""
+    _context(spark).listenerBus().waitUntilEmpty()
+    ended = [
+        found for found in _list(spark, _store(spark).executionsList()) if found.completionTime().isDefined()
+    ]
+    return [
+        Query(
+            id=int(found.executionId()),
+            parent=_parent(found),
+            what=str(found.description()),
+            submitted=found.submissionTime() / 1000,
+            seconds=(found.completionTime().get().getTime() - found.submissionTime()) / 1000,
+        )
+        for found in ended
+    ]
+
+
+def plan(spark: SparkSession, query: int) -> str:
+    """Return the physical plan of a query as it was executed at last."""
+    return str(_store(spark).execution(query).get().physicalPlanDescription())
+
+
+def node_metrics(spark: SparkSession, query: int) -> Iterable[tuple[str, dict[str, str]]]:
+    """Yield the nodes of a query's plan by name, with what was measured at each."""
+    store = _store(spark)
+    values = store.executionMetrics(query)
+    for node in _list(spark, store.planGraph(query).allNodes()):
+        found = [
+            (metric.name(), values.get(metric.accumulatorId())) for metric in _list(spark, node.metrics())
+        ]
+        yield str(node.name()), {str(name): str(value.get()) for name, value in found if value.isDefined()}
+
+
+def _parent(execution: Any) -> int | None:
+    root = int(execution.rootExecutionId())
+    return root if root != int(execution.executionId()) else None
+
+
+def _store(spark: SparkSession) -> Any:
+    return spark._jsparkSession.sharedState().statusStore()  # noqa: SLF001 - see above
+
+
+def _context(spark: SparkSession) -> Any:
+    return spark.sparkContext._jsc.sc()  # noqa: SLF001 - see above
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return spark._jvm  # noqa: SLF001 - see above
+
+
+def _list(spark: SparkSession, values: Any) -> list[Any]:
+    return list(_jvm(spark).scala.jdk.javaapi.CollectionConverters.asJava(values))

@@ -1,0 +1,106 @@
+"""Lakejoin itself: from files on disk to the joined table committed, its rules evaluated, no changelog."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.contest.contender import PREFIX, Contender, Work
+from bench.tpch.answers import change_file
+from orchestration.config import load_text
+from orchestration.run import run_batches
+from storage.errors import LakejoinError
+from storage.lake import Lake, joined_of
+from storage.plan import Published
+
+JOIN = "orders_with_customers"
+PIPELINE = f"""\
+name: bench
+lake: ./lake
+tables:
+  orders:
+    source: {{format: parquet, path: "source/left/*.parquet"}}
+    columns:
+      offset: bigint
+      event_time: timestamp
+      o_orderkey: bigint
+      o_custkey: bigint
+      o_orderstatus: string
+      o_totalprice: decimal(15,2)
+      o_orderdate: date
+      o_orderpriority: string
+      o_comment: string
+    key: [o_orderkey]
+    sequence: [offset]
+    event_time: event_time
+  customers:
+    source: {{format: parquet, path: "source/right/*.parquet"}}
+    columns:
+      offset: bigint
+      event_time: timestamp
+      c_custkey: bigint
+      c_name: string
+      c_acctbal: decimal(15,2)
+      c_mktsegment: string
+      c_comment: string
+    key: [c_custkey]
+    sequence: [offset]
+    event_time: event_time
+joins:
+  {JOIN}: {{left: orders, right: customers, foreign_key: [o_custkey], how: left, prefix: {PREFIX}}}
+"""
+"""The pipeline that is raced."""
+
+
+class NothingDone(LakejoinError):
+    """No batch was worked off although files were waiting."""
+
+
+class Ours(Contender):
+    """Works off each batch of a workload as one batch of a pipeline; a process stays warm between them."""
+
+    name = "ours"
+
+    def __init__(self, spark: SparkSession, workload: Path, folder: Path) -> None:
+        self._spark, self._workload = spark, workload
+        self._source = folder / "source"
+        file = folder / "lakejoin.yaml"
+        file.write_text(PIPELINE)
+        self._pipeline = load_text(PIPELINE, file)
+        self._lake = Lake(self._pipeline.lake)
+        self._batches: Iterator[Published] = iter(())
+        self.folder = Path(self._pipeline.lake)
+
+    def prepare(self, batch: int) -> None:
+        """Let the files of a batch appear among those of the sources."""
+        for side in ("left", "right"):
+            file = change_file(self._workload, side, batch)
+            (self._source / side).mkdir(parents=True, exist_ok=True)
+            _link(file, self._source / side / file.name)
+
+    def run(self, batch: int) -> Work:
+        """Work off what is pending, which is this batch. Raises `NothingDone`."""
+        self._batches = run_batches(self._pipeline, self._spark)
+        published = next(self._batches, None)
+        if published is None:
+            raise NothingDone(f"batch {batch} of {self._workload}: both of its files are empty")
+        return Work(published.seconds, {**published.tables, **published.joins})
+
+    def joined(self) -> DataFrame:
+        """The joined table, as any reader of the lake sees it."""
+        return self._spark.read.format("delta").load(self._lake.path(joined_of(JOIN)))
+
+    def maintain(self) -> None:
+        """Let the run come to its end: it folds the state that is due."""
+        for _ in self._batches:
+            pass
+
+
+def _link(file: Path, target: Path) -> None:
+    """Make a file known by a second name, or copy it where its disk is another."""
+    try:
+        os.link(file, target)
+    except OSError:
+        shutil.copyfile(file, target)

@@ -1,0 +1,133 @@
+"""Recomputing: both sides are read, joined, and written over what was there. By Spark, and by DuckDB."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bench.contest.contender import NOTHING_TOLD, PREFIX, Contender, Work
+from bench.contest.current import KEYS, CurrentRows
+from bench.contest.duck import Duck
+from bench.tpch.answers import change_file
+from bench.tpch.schemas import HEAD, RIGHT
+
+_OF_SPARK = {"spark.sql.files.openCostInBytes": "4194304", "spark.sql.maxSinglePartitionBytes": "128m"}
+"""Where our session differs from Spark's defaults in what the plan of a large join depends on."""
+
+
+class SparkRecompute(Contender):
+    """Joins two compacted Delta tables and writes over a third, in the session that also works for us."""
+
+    name = "spark"
+
+    def __init__(self, spark: SparkSession, workload: Path, current: CurrentRows, folder: Path) -> None:
+        self._spark, self._workload, self._current = spark, workload, current
+        self._sides = folder / "sides"
+        self.folder = folder / "joined"
+
+    def prepare(self, batch: int) -> None:
+        """Make the Delta tables of current rows, and remove what is left of earlier ones and of earlier results."""
+        if batch == 0:
+            return
+        shutil.rmtree(self._sides, ignore_errors=True)
+        for side in KEYS:
+            rows = self._spark.read.parquet(str(self._current.file(side)))
+            rows.write.format("delta").save(self._side(side, batch))
+        _remove_replaced(self.folder)
+
+    def run(self, batch: int) -> Work:
+        """Join and write; the first time from the files of the workload."""
+        with _settings(self._spark, _OF_SPARK):
+            left, right = (self._rows(side, batch) for side in KEYS)
+            renamed = right.select([F.col(name).alias(f"{PREFIX}{name}") for name in right.columns])
+            joined = left.join(renamed, left["o_custkey"] == renamed[f"{PREFIX}c_custkey"], "left")
+            joined.write.format("delta").mode("overwrite").save(str(self.folder))
+        return NOTHING_TOLD
+
+    def joined(self) -> DataFrame:
+        """The table that was written last."""
+        return self._spark.read.format("delta").load(str(self.folder))
+
+    def _rows(self, side: str, batch: int) -> DataFrame:
+        if batch == 0:
+            return self._spark.read.parquet(str(change_file(self._workload, side, 0))).drop("op")
+        return self._spark.read.format("delta").load(self._side(side, batch))
+
+    def _side(self, side: str, batch: int) -> str:
+        return str(self._sides / f"{side}-{batch}")
+
+
+class DuckRecompute(Contender):
+    """Joins two Parquet files and writes over a third, in a process that stays warm."""
+
+    name = "duckdb"
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        workload: Path,
+        current: CurrentRows,
+        folder: Path,
+        settings: Mapping[str, str | int],
+    ) -> None:
+        self._spark, self._workload, self._current = spark, workload, current
+        self._duck = Duck(None, {**settings, "preserve_insertion_order": "false"})
+        self.pid = self._duck.pid
+        self.folder = folder
+
+    def prepare(self, batch: int) -> None:  # noqa: ARG002 - as every contender's
+        """Remove the earlier result, so that the new one counts as a new file."""
+        self._result.unlink(missing_ok=True)
+
+    def run(self, batch: int) -> Work:
+        """Join and write; the first time from the files of the workload."""
+        left, right = (
+            change_file(self._workload, side, 0) if batch == 0 else self._current.file(side) for side in KEYS
+        )
+        op = "exclude (op)" if batch == 0 else ""
+        columns = [field.name for field in HEAD[1:]] + RIGHT.names[len(HEAD) :]
+        of_right = ", ".join(f'"{name}" as {PREFIX}{name}' for name in columns)
+        self._duck.execute(
+            f"""copy (
+                select * {op} from read_parquet('{left}')
+                left join (select {of_right} from read_parquet('{right}')) on o_custkey = {PREFIX}c_custkey
+            ) to '{self._result}' (format parquet)"""
+        )
+        return NOTHING_TOLD
+
+    def joined(self) -> DataFrame:
+        """The file that was written last."""
+        return self._spark.read.parquet(str(self._result))
+
+    def close(self) -> None:
+        """End DuckDB's process."""
+        self._duck.close()
+
+    @property
+    def _result(self) -> Path:
+        return self.folder / "joined.parquet"
+
+
+@contextmanager
+def _settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Give a session other settings while the block runs."""
+    usual = {name: str(spark.conf.get(name)) for name in values}
+    for name, value in values.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in usual.items():
+            spark.conf.set(name, value)
+
+
+def _remove_replaced(table: Path) -> None:
+    """Remove the files of a Delta table that its newest version no longer has."""
+    kept = {Path(uri.removeprefix("file://")).name for uri in DeltaTable(str(table)).file_uris()}
+    for file in table.glob("*.parquet"):
+        if file.name not in kept:
+            file.unlink()

@@ -1,0 +1,49 @@
+"""What of a configuration only Spark can check: its own view of the SQL in it."""
+
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from orchestration.config import ConfigurationError, Pipeline
+from orchestration.config.join_checks import type_mistake
+from orchestration.config.problems import Problem
+from storage.frames import empty
+from transforms.schemas import JoinSpec
+
+
+def check_expressions(pipeline: Pipeline, spark: SparkSession) -> None:
+    """Have Spark analyse every foreign key that is an expression; no row is read.
+
+    Raises `ConfigurationError` for those that it does not understand, or that are of another type than the right key.
+    """
+    problems = [
+        problem for name in pipeline.joins for problem in _problems(pipeline, pipeline.join_spec(name), spark)
+    ]
+    if problems:
+        raise ConfigurationError(problems)
+
+
+def reason_of(error: PySparkException | str) -> str:
+    """What Spark, or a message of it, says is wrong: without its code, hints and plans."""
+    return str(error).split("\n", maxsplit=1)[0].partition(" SQLSTATE")[0]
+
+
+def _problems(pipeline: Pipeline, join: JoinSpec, spark: SparkSession) -> list[Problem]:
+    texts = pipeline.joins[join.name].foreign_key
+    if set(texts) <= set(join.left_columns.names):
+        return []
+    left, found = empty(spark, join.left_columns), []
+    for index, text in enumerate(texts):
+        mistake = None if text in join.left_columns.names else _mistake(left, join, index, text)
+        if mistake:
+            found.append(pipeline.problem(("joins", join.name, "foreign_key", index), mistake))
+    return found
+
+
+def _mistake(left: DataFrame, join: JoinSpec, index: int, text: str) -> str | None:
+    try:
+        dtype = left.select(F.expr(join.foreign_key[index])).schema[0].dataType
+    except (AnalysisException, ParseException) as error:
+        return f"{text!r} is refused by Spark: {reason_of(error)}"
+    key = join.right_key[index]
+    return type_mistake(text, text, dtype, f"{join.right}.{key}", join.right_columns[key].dataType)

@@ -1,0 +1,101 @@
+"""What failed in Spark while a batch ran, for those who can do something about it: data, disk, memory.
+
+Only what is known by its cause is explained; anything else may be a mistake of ours and keeps its traceback.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from orchestration.config import Pipeline
+from orchestration.spark_checks import reason_of
+from storage.errors import LakejoinError
+from storage.plan import Plan
+
+_REMEDIES = {
+    "java.lang.OutOfMemoryError": "Give Spark more memory (`spark: {conf: {spark.driver.memory: 8g}}`) or smaller "
+    "batches (`--batch-rows`)",
+    "java.io.IOException": "See that the disk has room, and that the user that runs Lakejoin may read the sources and "
+    "write the lake",
+}
+_MESSAGE = 500
+"""Characters of a cause that are repeated."""
+
+
+class BatchFailed(LakejoinError):
+    """A batch could not be worked off for a reason outside Lakejoin; it is planned, and the next run finishes it."""
+
+
+@contextmanager
+def explained(pipeline: Pipeline, plan: Plan) -> Iterator[None]:
+    """Turn Spark's known errors about a batch into `BatchFailed`."""
+    quiet_query_context()
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        causes = _causes(error)
+        reason = _expression(pipeline, causes) or _environment(causes)
+        if reason is None:
+            raise
+        raise BatchFailed(
+            f"batch {plan.batch} of {pipeline.lake} failed: {reason}, then run again: it begins with this batch."
+        ) from error
+
+
+def quiet_query_context() -> None:
+    """Keep PySpark from logging an error, as JSON with a traceback, that is about to be explained."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).disabled = True
+
+
+def _causes(error: Exception) -> list[Any]:
+    """The Java exceptions behind an error, the one that began it last."""
+    cause: Any = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    causes: list[Any] = []
+    while cause is not None and len(causes) < 20:
+        causes.append(cause)
+        cause = cause.getCause()
+    return causes
+
+
+def _expression(pipeline: Pipeline, causes: list[Any]) -> str | None:
+    """Blame the foreign key that Spark was evaluating, if it says that it was."""
+    for cause in reversed(causes):
+        if not _is(cause, "org.apache.spark.SparkThrowable"):
+            continue
+        for context in cause.getQueryContext():
+            place = _place(pipeline, context.fragment()) if str(context.contextType()) == "SQL" else None
+            if place is not None:
+                return (
+                    f"{place} fails on a row: {reason_of(cause.getMessage())} As the batch was planned with it, give "
+                    "the join with the corrected expression another name"
+                )
+    return None
+
+
+def _place(pipeline: Pipeline, fragment: str) -> str | None:
+    """File, line and path of the first foreign key that holds a piece of SQL."""
+    for name, join in pipeline.joins.items():
+        for index, text in enumerate(join.foreign_key):
+            if fragment in text:
+                return str(pipeline.problem(("joins", name, "foreign_key", index), repr(text)))
+    return None
+
+
+def _environment(causes: list[Any]) -> str | None:
+    for cause in reversed(causes):
+        for kind, remedy in _REMEDIES.items():
+            if _is(cause, kind):
+                return f"{reason_of(cause.toString())[:_MESSAGE]}. {remedy}"
+    return None
+
+
+def _is(cause: Any, kind: str) -> bool:
+    context = SparkSession.active().sparkContext
+    return bool(is_instance_of(context._gateway, cause, kind))  # noqa: SLF001 - PySpark names no other way

@@ -1,0 +1,69 @@
+"""Ends a batch at one of its commits, whichever those are: they are found by counting them as they happen."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+from unittest import mock
+
+from delta.tables import DeltaMergeBuilder
+from pyspark.sql.readwriter import DataFrameWriter
+
+from storage import bookkeeping
+
+When = Literal["before", "after"]
+
+
+class Crash(BaseException):
+    """The process ends here; nothing may catch it and go on."""
+
+
+class Commits:
+    """Counts the commits of whatever runs, and refuses them from a chosen one on."""
+
+    def __init__(self, last: int | None = None, when: When = "after") -> None:
+        self.made: list[str] = []
+        self._last, self._when = last, when
+        self._lock = threading.Lock()
+
+    def wrap(self, commit: Callable[..., Any], name: Callable[..., str]) -> Callable[..., Any]:
+        """Return the commit, counted. Commits take turns: with the process, all its threads end at one point."""
+
+        def counted(*args: Any, **options: Any) -> Any:
+            with self._lock:
+                if self._last is not None and len(self.made) > self._last:
+                    raise Crash
+                self.made.append(name(*args, **options))
+                reached = len(self.made) - 1 == self._last
+                if reached and self._when == "before":
+                    raise Crash
+                result = commit(*args, **options)
+                if reached:
+                    raise Crash
+                return result
+
+        return counted
+
+
+@contextmanager
+def commits(last: int | None = None, when: When = "after") -> Iterator[Commits]:
+    """Count every commit to Delta in this process; crash before or after the one with the number `last`, from 0."""
+    counting = Commits(last, when)
+    with (
+        mock.patch.object(
+            DataFrameWriter, "save", counting.wrap(DataFrameWriter.save, lambda _, path, **__: _table(path))
+        ),
+        mock.patch.object(
+            DeltaMergeBuilder, "execute", counting.wrap(DeltaMergeBuilder.execute, lambda _: "merge")
+        ),
+        mock.patch.object(
+            bookkeeping,
+            "write_deltalake",
+            counting.wrap(bookkeeping.write_deltalake, lambda path, *_, **__: _table(path)),
+        ),
+    ):
+        yield counting
+
+
+def _table(path: str) -> str:
+    return path.rpartition("lake/")[2]

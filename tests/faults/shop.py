@@ -1,0 +1,112 @@
+"""A small pipeline that makes every kind of commit in one batch, and what its lake holds."""
+
+import json
+import shutil
+from collections.abc import Iterable
+from functools import reduce
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from orchestration.config import Pipeline, load
+from orchestration.run import run_batches
+from storage.lake import PLAN, PUBLISHED, Lake
+from storage.plan import Journal
+
+CONFIGURATION = """\
+name: shop
+lake: ./lake
+tables:
+  orders:
+    source: {format: jsonl, path: "orders/{date}.jsonl"}
+    columns: {id: bigint, customer: string, amount: int, at: timestamp}
+    key: [id]
+    event_time: at
+    tombstone_retention: 10 days
+  customers:
+    source: {format: jsonl, path: "customers/{date}.jsonl"}
+    columns: {customer: string, city: string, at: timestamp}
+    key: [customer]
+    event_time: at
+joins:
+  inner: {left: orders, right: customers, foreign_key: [customer], how: inner, changelog: true}
+  left: {left: orders, right: customers, foreign_key: [customer], how: left}
+"""
+ORDERS = {
+    "2024-01-01": [
+        ("c", 1, "ada", 10), ("c", 2, "bob", 20), ("c", 3, None, 30), ("c", 4, "ada", 40), ("c", 5, "eve", 50),
+    ],
+    # a foreign key moves, one comes, one goes; a delete, a re-insert, a new row; two changes of one key
+    "2024-01-02": [
+        ("u", 1, "bob", 10), ("u", 3, "ada", 30), ("u", 2, None, 20), ("d", 4, None, None), ("c", 6, "eve", 60),
+        ("u", 6, "cyd", 61), ("u", "six", "bob", 1), ("d", 5, None, None), ("c", 5, "ada", 55),
+    ],
+    "2024-01-03": [("u", 1, "ada", 11), ("c", 4, "bob", 44), ("d", 6, None, None)],
+}  # fmt: skip
+CUSTOMERS = {
+    "2024-01-01": [("c", "ada", "Paris"), ("c", "bob", "Rome")],
+    "2024-01-02": [("u", "ada", "Lyon"), ("d", "bob", None), ("c", "eve", "Bonn"), ("c", "cyd", "Cork")],
+    "2024-01-03": [("c", "bob", "Oslo"), ("u", "cyd", "Kiel")],
+}
+
+
+def make_shop(folder: Path, days: Iterable[str] = tuple(ORDERS)) -> Pipeline:
+    """Write the pipeline's configuration, and its sources of some days."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "lakejoin.yaml").write_text(CONFIGURATION)
+    for day in days:
+        _write(folder / "orders" / f"{day}.jsonl", day, ("op", "id", "customer", "amount"), ORDERS[day])
+        _write(folder / "customers" / f"{day}.jsonl", day, ("op", "customer", "city"), CUSTOMERS[day])
+    return load(folder / "lakejoin.yaml")
+
+
+def _write(path: Path, day: str, names: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    records = [{**dict(zip(names, row, strict=True)), "at": f"{day}T12:00:00Z"} for row in rows]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def run(pipeline: Pipeline, spark: SparkSession, **options: object) -> int:
+    """Work off what is pending; returns how many batches were finished."""
+    return len(list(run_batches(pipeline, spark, **options)))
+
+
+def copy_of(pipeline: Pipeline, folder: Path) -> Pipeline:
+    """Copy a pipeline with its lake and its sources to another folder."""
+    shutil.copytree(pipeline.path.parent, folder)
+    return load(folder / "lakejoin.yaml")
+
+
+def texts(frame: DataFrame) -> list[str]:
+    """Rows as JSON, sorted."""
+    return sorted(row["text"] for row in frame.select(as_text().alias("text")).collect())
+
+
+def as_text() -> Column:
+    """A row as JSON, nulls included."""
+    return F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
+
+
+def _named(spark: SparkSession, lake: Lake, name: str) -> DataFrame:
+    frame = spark.read.format("delta").load(lake.path(name))
+    return frame.select(F.lit(name).alias("name"), as_text().alias("text"))
+
+
+Content = dict[str, list[str]]
+
+
+def content(pipeline: Pipeline, spark: SparkSession) -> Content:
+    """Every row of every table of a lake, as texts; of `_published` what does not depend on time and versions."""
+    lake = Lake(pipeline.lake)
+    root = Path(pipeline.lake)
+    names = sorted(str(log.parent.relative_to(root)) for log in root.rglob("_delta_log"))
+    tables: Content = {name: [] for name in names if name not in {PLAN, PUBLISHED}}
+    # all in one query, for each would cost as much
+    frames = [_named(spark, lake, name) for name in tables]
+    for row in reduce(DataFrame.unionAll, frames).orderBy("name", "text").collect():
+        tables[row["name"]].append(row["text"])
+    tables[PUBLISHED] = [
+        str((p.batch, p.kind, p.dates, p.commits, p.tables, p.joins, p.rows)) for p in Journal(lake).published
+    ]
+    return tables

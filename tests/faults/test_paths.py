@@ -1,0 +1,114 @@
+"""Other ways to the same tables: batches cut otherwise, days in another order or twice, a join that comes later."""
+
+from collections.abc import Callable, Sequence
+from datetime import date
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from faults.shop import CONFIGURATION, make_shop, run, texts
+from orchestration.config import Pipeline, load
+from orchestration.join_batch import emit_results
+from storage.lake import Lake, joined_of
+from storage.plan import Journal
+from transforms.resolution import LEFT_HASH
+
+pytestmark = pytest.mark.spark
+
+Rows = list[str]
+FIRST, SECOND, THIRD = (date(2024, 1, day) for day in (1, 2, 3))
+
+
+def joined(pipeline: Pipeline, spark: SparkSession, join: str) -> Rows:
+    """Rows of a joined table without the batch that wrote them."""
+    frame = spark.read.format("delta").load(Lake(pipeline.lake).path(joined_of(join)))
+    return texts(frame.drop("_lj_batch"))
+
+
+@pytest.fixture(scope="module")
+def day_by_day(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> dict[str, Rows]:
+    """Return the joined tables after three batches, a day each."""
+    pipeline = make_shop(tmp_path_factory.mktemp("shop") / "days")
+    assert run(pipeline, spark) == 3
+    return {name: joined(pipeline, spark, name) for name in ("inner", "left")}
+
+
+def all_at_once(pipeline: Pipeline, spark: SparkSession) -> int:
+    """Work off everything in one batch."""
+    return run(pipeline, spark, batch_by="all")
+
+
+def five_records_a_batch(pipeline: Pipeline, spark: SparkSession) -> int:
+    """Cut the days into small batches."""
+    return run(pipeline, spark, batch_rows=5)
+
+
+def third_day_before_second(pipeline: Pipeline, spark: SparkSession) -> int:
+    """Ask for the days one by one, not in their order."""
+    days = ((FIRST, FIRST), (THIRD, THIRD), (SECOND, SECOND))
+    return sum(run(pipeline, spark, dates=dates) for dates in days)
+
+
+@pytest.mark.parametrize(
+    ("way", "batches"), [(all_at_once, 1), (five_records_a_batch, 6), (third_day_before_second, 3)]
+)
+def test_joined_tables_do_not_depend_on_how_input_is_cut(
+    way: Callable[[Pipeline, SparkSession], int], batches: int, day_by_day: dict[str, Rows], tmp_path: Path,
+    spark: SparkSession,
+) -> None:  # fmt: skip
+    """One batch for everything, small ones, and days in another order end with the same rows."""
+    pipeline = make_shop(tmp_path)
+    assert way(pipeline, spark) == batches
+    assert {name: joined(pipeline, spark, name) for name in day_by_day} == day_by_day
+    assert run(pipeline, spark, dates=(FIRST, SECOND)) == 0  # days that are asked for again
+
+
+def test_join_added_to_a_lake_starts_from_the_rows_there_are(
+    day_by_day: dict[str, Rows], tmp_path: Path, spark: SparkSession
+) -> None:
+    """Its first batch brings it to where it would be had it always been there; later ones keep it right."""
+    pipeline = make_shop(tmp_path, ["2024-01-01", "2024-01-02"])
+    path, (before, after) = pipeline.path, CONFIGURATION.split("  left: ")
+    path.write_text(before)
+    assert run(load(path), spark) == 2
+    path.write_text(f"{before}  left: {after}")
+    assert run(load(path), spark) == 1
+    journal = Journal(Lake(pipeline.lake))
+    assert journal.published[-1].kind == "bootstrap"
+    assert journal.published[-1].joins["left"]["emissions"] == 5
+    make_shop(tmp_path)
+    assert run(load(path), spark) == 1
+    assert joined(pipeline, spark, "left") == day_by_day["left"]
+
+
+def test_gate_keeps_a_wrong_row_out_until_it_is_accepted(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plan stands, no joined table is touched, the message names rule, row and way on; the way on is recorded."""
+    from orchestration.gate import GateFailed
+
+    def wrong(*args: object) -> object:
+        return emit_results(*args).withColumn(
+            LEFT_HASH, F.lit(None).cast("struct<spec:smallint,high:long,low:long>")
+        )
+
+    pipeline = make_shop(tmp_path, ["2024-01-01"])
+    monkeypatch.setattr("orchestration.join_batch.emit_results", wrong)
+    with pytest.raises(GateFailed) as failed:
+        run(pipeline, spark)
+    message = str(failed.value)
+    assert "left_row_current: 3 rows" in message
+    assert "--accept left_row_current" in message
+    assert '"id":1' in message
+    lake = Lake(pipeline.lake)
+    assert lake.snapshot(joined_of("inner")) is None
+    assert Journal(lake).unfinished is not None
+    assert run(pipeline, spark, accept=_broken(message)) == 1
+    assert "left_row_current" in Journal(lake).published[-1].accepted
+
+
+def _broken(message: str) -> Sequence[str]:
+    words = message.split()
+    return [words[i + 1].strip("`") for i, word in enumerate(words) if word == "--accept"]

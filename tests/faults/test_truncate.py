@@ -1,0 +1,88 @@
+"""The source empties a table: every row it had is deleted, at that point of the table's history and no other."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from faults.shop import run
+from orchestration.config import Pipeline, load
+from orchestration.table_batch import TruncateStopped
+from storage.lake import PLAN, Lake, joined_of
+from storage.plan import Journal
+
+pytestmark = pytest.mark.spark
+
+CONFIGURATION = """\
+name: parts
+lake: ./lake
+tables:
+  parts:
+    source: {format: debezium, path: "parts/{date}.jsonl"}
+    columns: {id: bigint, kind: string}
+    key: [id]
+    sequence: [lsn]
+    on_truncate: delete
+  kinds:
+    source: {format: jsonl, path: "kinds/{date}.jsonl"}
+    columns: {kind: string, name: string}
+    key: [kind]
+joins:
+  named: {left: parts, right: kinds, foreign_key: [kind], how: left}
+"""
+FIRST, SECOND = "2024-01-01", "2024-01-02"
+CREATED = [("c", 1, 1, "a"), ("c", 2, 2, "b"), ("c", 3, 3, "a")]
+# one more row, then none, then one of them again; the redelivery of an older change must not bring a row back
+EMPTIED = [("c", 4, 4, "b"), ("t", 5, None, None), ("c", 6, 1, "b"), ("c", 2, 2, "b")]
+
+
+def _events(path: Path, events: Iterable[tuple[str, int, int | None, str | None]]) -> None:
+    path.parent.mkdir(exist_ok=True)
+    lines = []
+    for op, lsn, number, kind in events:
+        row = None if number is None else {"id": number, "kind": kind}
+        value = {"op": op, "before": None, "after": row, "source": {"lsn": lsn}, "ts_ms": lsn}
+        key = None if number is None else {"id": number}
+        lines.append(json.dumps({"key": key, "value": value}) + "\n")
+    path.write_text("".join(lines))
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> Pipeline:
+    """Return a pipeline whose left table is filled on the first day and emptied on the second."""
+    (tmp_path / "lakejoin.yaml").write_text(CONFIGURATION)
+    _events(tmp_path / "parts" / f"{FIRST}.jsonl", CREATED)
+    _events(tmp_path / "parts" / f"{SECOND}.jsonl", EMPTIED)
+    (tmp_path / "kinds").mkdir()
+    (tmp_path / "kinds" / f"{FIRST}.jsonl").write_text('{"op": "c", "kind": "b", "name": "bolt"}\n')
+    return load(tmp_path / "lakejoin.yaml")
+
+
+@pytest.mark.parametrize("batch_by", ["date", "all"])
+def test_truncate_deletes_what_was_there_before_it_and_nothing_else(
+    batch_by: str, parts: Pipeline, spark: SparkSession
+) -> None:
+    """Rows of earlier batches and of the same one; what comes after it stays."""
+    run(parts, spark, batch_by=batch_by)
+    rows = spark.read.format("delta").load(Lake(parts.lake).path(joined_of("named")))
+    assert [(row["id"], row["kind"], row["right_name"]) for row in rows.collect()] == [(1, "b", "bolt")]
+    counts = [published.tables["parts"] for published in Journal(Lake(parts.lake)).published]
+    assert sum(count["records"] for count in counts) == len(CREATED) + len(EMPTIED)
+    assert sum(count["out_of_order"] for count in counts) == 1
+    assert Journal(Lake(parts.lake)).last.rows["parts"] == 1
+
+
+def test_truncate_stops_the_batch_unless_it_is_allowed(parts: Pipeline, spark: SparkSession) -> None:
+    """Nothing of the batch is committed but its plan, and with the permission it runs to its end."""
+    text = parts.path.read_text()
+    parts.path.write_text(text.replace("on_truncate: delete", "on_truncate: stop"))
+    with pytest.raises(TruncateStopped, match=r"parts: .*2024-01-02.jsonl:2.*on_truncate: delete"):
+        run(load(parts.path), spark)
+    lake = Lake(parts.lake)
+    assert len(Journal(lake).published) == 1
+    assert lake.snapshot(PLAN).version == 1
+    parts.path.write_text(text)
+    assert run(load(parts.path), spark) == 1
+    assert Journal(lake).last.rows["parts"] == 1

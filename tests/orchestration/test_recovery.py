@@ -1,0 +1,211 @@
+"""Which changes of a configuration a lake takes, and which it refuses. No Spark here."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from orchestration.config import load_text
+from orchestration.recovery import (
+    check_progress,
+    check_shapes,
+    join_remains,
+    new_joins,
+    shapes_of,
+    still_declared,
+)
+from storage.errors import ConfigurationChanged, LakeInconsistent
+from storage.lake import Lake
+from storage.plan import Journal, Plan, PlannedFile, Published
+
+TEXT = """\
+name: shop
+lake: ./lake
+tables:
+  orders:
+    source: {format: jsonl, path: "orders/{date}.jsonl", time: millis}
+    columns: {id: bigint, customer: string, at: timestamp}
+    key: [id]
+    sequence: [at]
+    event_time: at
+  customers:
+    source: {format: jsonl, path: "customers/{date}.jsonl"}
+    columns: {customer: string, city: string}
+    key: [customer]
+joins:
+  orders_with_customers: {left: orders, right: customers, foreign_key: [customer], how: left}
+"""
+BUILT = Plan(1, "batch", datetime(2024, 1, 1, tzinfo=UTC), (), {}, {}, {}, (), (), "", {}, "0.1")
+
+
+def check(folder: Path, old: str, new: str) -> None:
+    """Hold a changed text against a lake that was built with the text above."""
+    path = folder / "lakejoin.yaml"
+    journal = Journal(Lake(str(folder / "lake")))
+    shapes = shapes_of(load_text(TEXT, path))
+    journal.plans.append(replace(BUILT, joins=("orders_with_customers",), shapes=shapes))
+    assert old in TEXT
+    check_shapes(load_text(TEXT.replace(old, new), path), journal)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ('jsonl, path: "orders', 'csv, path: "orders', "5: tables.orders.source.format"),
+        ("time: millis", "time: micros", "5: tables.orders.source.time"),
+        ("time: millis", "time: millis, timezone: Europe/Berlin", "5: tables.orders.source.timezone"),
+        ("at: timestamp}", "at: timestamp, total: int}", "6: tables.orders.columns"),
+        ("    sequence: [at]\n", "", "4: tables.orders.sequence"),
+        ("    event_time: at\n", "", "4: tables.orders.event_time"),
+        ("city: string", "town: string", "12: tables.customers.columns"),
+        ("how: left", "how: inner", "15: joins.orders_with_customers.how"),
+        ("how: left", "how: left, prefix: c_", "15: joins.orders_with_customers.prefix"),
+        ("[customer], how", "[upper(customer)], how", "15: joins.orders_with_customers.foreign_key"),
+    ],
+)
+def test_lake_refuses_what_it_was_not_built_with(tmp_path: Path, old: str, new: str, where: str) -> None:
+    """The message names the line, the setting and the ways out."""
+    with pytest.raises(ConfigurationChanged) as refused:
+        check(tmp_path, old, new)
+
+    assert str(refused.value).startswith(f"{tmp_path}/lakejoin.yaml:{where}: changed since batch 1, ")
+    assert f"the state in {tmp_path}/lake was built with" in str(refused.value)
+    assert "undo the change, " in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_every_change_is_a_line(tmp_path: Path) -> None:
+    """All of them are reported at once."""
+    with pytest.raises(ConfigurationChanged) as refused:
+        check(tmp_path, TEXT[TEXT.index("    key: [id]") :], TEXT[TEXT.index("    key: [id]") :].replace(
+            "[id]", "[id, at]").replace("how: left", "how: inner"))  # fmt: skip
+
+    assert [line.split(": ")[1] for line in str(refused.value).splitlines()] == [
+        "tables.orders.key",
+        "joins.orders_with_customers.how",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("name: shop", "name: other"),
+        ("orders/{date}.jsonl", "moved/{date}.jsonl"),
+        ("id: bigint", "id: long"),
+        ("    event_time: at\n", "    event_time: at\n    tombstone_retention: 90 days\n"),
+        ("    event_time: at\n", "    event_time: at\n    on_truncate: delete\n"),
+        ("    event_time: at\n", "    event_time: at\n    max_bad_ratio: 0.1\n"),
+        ("how: left", "how: left, changelog: true"),
+        (
+            "joins:\n",
+            "joins:\n  more: {left: orders, right: customers, foreign_key: [customer], how: inner}\n",
+        ),
+        (TEXT[TEXT.index("joins:") :], ""),
+        ("joins:\n", "  more: {source: {format: csv, path: x}, columns: {id: int}, key: [id]}\njoins:\n"),
+        ('{date}.jsonl", time', '{date}.jsonl", start: 2024-02-01, settle: 1 hour, time'),
+    ],
+)
+def test_lake_takes_what_its_state_does_not_depend_on(tmp_path: Path, old: str, new: str) -> None:
+    """Places, limits, other spellings of the same, and what is new or no longer declared."""
+    check(tmp_path, old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "joins"),
+    [
+        ("orders", "orders", ("orders_with_customers",)),
+        (TEXT[TEXT.index("joins:") :], "", ()),
+        ("orders_with_customers", "others", ()),
+    ],
+)
+def test_batch_under_way_is_finished_without_removed_joins(
+    tmp_path: Path, old: str, new: str, joins: tuple[str, ...]
+) -> None:
+    """A join that failed can so be taken out, or be given another name with what is corrected in it."""
+    changed = load_text(TEXT.replace(old, new), tmp_path / "lakejoin.yaml")
+    under_way = replace(BUILT, joins=("orders_with_customers",), bootstrap=("orders_with_customers",))
+
+    plan = still_declared(changed, under_way)
+
+    assert (plan.joins, plan.bootstrap) == (joins, joins)
+
+
+def test_batch_under_way_needs_the_tables_it_reads(tmp_path: Path) -> None:
+    """What it was planned with may be removed when it is finished, not before."""
+    file = PlannedFile("customers", "/x", "x", None, 1, 1, "", 1, True, 0, 1)
+    changed = load_text(TEXT[: TEXT.index("  customers:")], tmp_path / "lakejoin.yaml")
+
+    with pytest.raises(
+        ConfigurationChanged, match=r"customers is no longer declared, but batch 1 .* Put it back"
+    ):
+        still_declared(changed, replace(BUILT, files=(file,)))
+    assert still_declared(changed, BUILT) == BUILT
+
+
+def lake_with(folder: Path, *joins: str) -> tuple[Lake, Journal]:
+    """A lake with one finished batch that kept these joins, of each of which there is a table."""
+    lake = Lake(str(folder / "lake"))
+    journal = Journal(lake)
+    shapes = shapes_of(load_text(TEXT, folder / "lakejoin.yaml"))
+    journal.plans.append(replace(BUILT, joins=joins, shapes=shapes))
+    commits = {f"joined/{name}": 1 for name in joins}
+    counts = {name: {"answers": 0} for name in joins}
+    now = BUILT.planned_at
+    journal.published.append(Published(1, "batch", now, (), {}, commits, {}, counts, {}, {}))
+    for name in joins:
+        write_deltalake(f"{lake.root}/joins/{name}/joined", pa.table({"id": [1]}))
+    return lake, journal
+
+
+def test_join_that_was_added_is_new(tmp_path: Path) -> None:
+    """All joins of a lake without batches begin with the first one; later ones start from the rows there are."""
+    pipeline = load_text(TEXT, tmp_path / "lakejoin.yaml")
+    empty = Lake(str(tmp_path / "empty"))
+    lake, journal = lake_with(tmp_path)
+
+    assert new_joins(pipeline, empty, Journal(empty)) == []
+    assert new_joins(pipeline, lake, journal) == ["orders_with_customers"]
+    journal.plans.append(replace(BUILT, batch=2, joins=("orders_with_customers",)))
+    assert new_joins(pipeline, lake, journal) == []
+
+
+def test_join_that_comes_back_must_begin_anew(tmp_path: Path) -> None:
+    """Batches went by without it, so the tables it left behind are not what they should be."""
+    pipeline = load_text(TEXT, tmp_path / "lakejoin.yaml")
+    lake, journal = lake_with(tmp_path)
+    write_deltalake(f"{lake.root}/joins/orders_with_customers/joined", pa.table({"id": [1]}))
+
+    with pytest.raises(
+        ConfigurationChanged, match=r"15: joins.orders_with_customers: .* remove that directory"
+    ):
+        new_joins(pipeline, lake, journal)
+    assert join_remains(lake, "orders_with_customers")
+    assert not join_remains(lake, "others")
+
+
+def test_join_that_begins_anew_may_be_another_one(tmp_path: Path) -> None:
+    """Nothing that was kept of it is used."""
+    _, journal = lake_with(tmp_path)
+
+    check_shapes(load_text(TEXT.replace("how: left", "how: inner"), tmp_path / "lakejoin.yaml"), journal)
+
+
+def test_table_of_a_declared_join_that_is_gone_stops_the_run(tmp_path: Path) -> None:
+    """What is no longer declared may be removed from the lake; nothing else may."""
+    lake, journal = lake_with(tmp_path, "former", "orders_with_customers")
+    without = load_text(TEXT[: TEXT.index("joins:")], tmp_path / "lakejoin.yaml")
+
+    check_progress(without, lake, journal)
+    begun_anew = replace(
+        BUILT, batch=2, joins=("orders_with_customers",), bootstrap=("orders_with_customers",)
+    )
+    again = Journal(lake)
+    again.published, again.plans = journal.published, [*journal.plans, begun_anew]
+    check_progress(load_text(TEXT, tmp_path / "lakejoin.yaml"), lake, again)
+    with pytest.raises(
+        LakeInconsistent, match=r"joins/orders_with_customers/joined: its log says .* batch None"
+    ):
+        check_progress(load_text(TEXT, tmp_path / "lakejoin.yaml"), lake, journal)

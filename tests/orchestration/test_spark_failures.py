@@ -1,0 +1,71 @@
+"""Errors of Spark that a user can do something about, and those that keep their traceback."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from orchestration.config import load_text
+from orchestration.spark_failures import BatchFailed, explained
+from storage.plan import Plan
+
+pytestmark = pytest.mark.spark
+
+PIPELINE = load_text(
+    """\
+name: shop
+lake: ./lake
+tables:
+  orders: {source: {format: jsonl, path: orders.jsonl}, columns: {id: int, code: string}, key: [id]}
+  customers: {source: {format: jsonl, path: customers.jsonl}, columns: {id: int}, key: [id]}
+joins:
+  first: {left: orders, right: customers, foreign_key: [id], how: left}
+  second: {left: orders, right: customers, foreign_key: ["cast(code as int)"], how: left}
+""",
+    "/etc/shop.yaml",
+)
+PLAN = Plan(7, "batch", datetime(2024, 1, 1, tzinfo=UTC), (), {}, {}, {}, (), (), "", {}, "0.1")
+
+
+def test_row_that_a_foreign_key_fails_on_is_explained(spark: SparkSession) -> None:
+    """The message names the line of the expression, what was wrong with the value, and the way out."""
+    rows = spark.range(1).select(F.lit("x").alias("code")).select(F.expr("cast(code as int)"))
+
+    with pytest.raises(BatchFailed) as failed, explained(PIPELINE, PLAN):
+        rows.collect()
+
+    message = str(failed.value)
+    assert message.startswith(
+        "batch 7 of /etc/lake failed: /etc/shop.yaml:8: joins.second.foreign_key[0]: 'cast"
+    )
+    assert "fails on a row: [CAST_INVALID_INPUT] The value 'x'" in message
+    assert "another name, then run again" in message
+    assert len(message.splitlines()) == 1
+
+
+def test_expression_of_nobody_keeps_its_traceback(spark: SparkSession) -> None:
+    """What stands in no foreign key is a mistake of ours."""
+    rows = spark.range(1).select(F.expr("cast('y' as date)"))
+
+    with pytest.raises(PySparkException, match="CAST_INVALID_INPUT"), explained(PIPELINE, PLAN):
+        rows.collect()
+
+
+def test_what_the_disk_refuses_is_explained(spark: SparkSession, tmp_path: Path) -> None:
+    """No room, no right, no directory: the system's own words, and what to look at."""
+    (tmp_path / "file").touch()
+
+    with pytest.raises(BatchFailed, match=r"file.*See that the disk has room"), explained(PIPELINE, PLAN):
+        spark.range(1).write.parquet(f"{tmp_path}/file/lake")
+
+
+def test_other_errors_pass(spark: SparkSession) -> None:
+    """Nothing else is dressed up, whether it comes from Java or from Python."""
+    with pytest.raises(ZeroDivisionError), explained(PIPELINE, PLAN):
+        _ = 1 / 0
+    assert spark.sparkContext._jvm is not None
+    with pytest.raises(PySparkException, match="For input string"), explained(PIPELINE, PLAN):
+        spark.sparkContext._jvm.java.lang.Long.parseLong("x")
