@@ -7,8 +7,9 @@ committed already is skipped by Delta, what is missing comes out the same.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from threading import Lock
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -55,6 +56,8 @@ class _Batch:
     progress: Progress
     seconds: dict[str, float] = field(default_factory=dict)
     committed: list[str] = field(default_factory=list)
+    quarantine: Lock = field(default_factory=Lock)
+    """For the one table that several stages write: where two make it at once, Delta lets one of them fail."""
     grow: Callable[[], None] = lambda: None
     """Puts the settings for a small batch back to the usual ones."""
 
@@ -76,7 +79,7 @@ class _Batch:
         """Commit a stage's rows to its log; nothing where there are none."""
         if count == 0:
             return
-        with self.stage(stage):
+        with self.stage(stage), self.quarantine if table == QUARANTINE else nullcontext():
             files = max(1, -(-count // _ROWS_PER_FILE))
             append(
                 rows.coalesce(files), self.lake.path(table), self.journal.transaction(stage, self.plan.batch)

@@ -164,7 +164,7 @@ def _floor(state: State, table: TableSpec) -> Column:
 def _truncations(records: DataFrame, good: DataFrame, state: State, table: TableSpec) -> DataFrame:
     """A delete at the truncate event's position for every key there was before it."""
     key = [named(name) for name in table.key]
-    events = records.where(F.col(OP) == "truncate").select(POSITION, SEQUENCE, TIME)
+    events = records.where(~F.col(CONTEXT) & (F.col(OP) == "truncate")).select(POSITION, SEQUENCE, TIME)
     stored = (
         state.all_rows(table).where(~F.col(DELETED)).select(*key, F.lit(None).cast(POSITION_TYPE).alias("at"))
     )

@@ -11,23 +11,27 @@ from deltalake import CommitProperties, write_deltalake
 from deltalake import Transaction as AppTransaction
 
 from storage.commits import Transaction
+from storage.errors import LakeUnusable
 
 
 def record(path: str, row: Mapping[str, object], schema: pa.Schema, transaction: Transaction) -> None:
     """Append one row to a bookkeeping table; the first one makes it.
 
-    Raises `deltalake.exceptions.CommitFailedError` where another process committed this transaction meanwhile.
+    Raises `LakeUnusable`, and `deltalake.exceptions.CommitFailedError` where another process committed this
+    transaction meanwhile.
     """
-    values = {field.name: _value(row[field.name]) for field in schema}
-    write_deltalake(
-        path,
-        pa.Table.from_pylist([values], schema=schema),
-        mode="append",
-        commit_properties=CommitProperties(
-            app_transactions=[AppTransaction(transaction.app, transaction.batch)],
-            custom_metadata={"userMetadata": transaction.user_metadata},
-        ),
+    rows = pa.Table.from_pylist([{field.name: _value(row[field.name]) for field in schema}], schema=schema)
+    commit = CommitProperties(
+        app_transactions=[AppTransaction(transaction.app, transaction.batch)],
+        custom_metadata={"userMetadata": transaction.user_metadata},
     )
+    try:
+        write_deltalake(path, rows, mode="append", commit_properties=commit)
+    except OSError as error:
+        raise LakeUnusable(
+            f"{path}: cannot be written ({str(error).splitlines()[0]}); the user that runs Lakejoin needs the right to "
+            "write it, and the disk room for it"
+        ) from error
 
 
 def _value(value: object) -> object:

@@ -114,8 +114,10 @@ def _cutoff(rows: DataFrame, table: TableSpec, retention: timedelta, now: Plan) 
     """Before it tombstones are past retention: by event time where the table has it, else by the batches' clock."""
     if table.event_time is None:
         return now.planned_at - retention
+    # of live rows only: a delete without event time bears the batch's clock, which may be years ahead of the data
+    live = F.when(~F.col(DELETED), named(table.event_time))
     # microseconds since 1970: PySpark would give a timestamp in the zone of the Python process
-    row = rows.agg(F.unix_micros(F.max(TIME)).alias("newest")).first()
+    row = rows.agg(F.unix_micros(F.max(live)).alias("newest")).first()
     if row is None or row["newest"] is None:
         return None
     return datetime.fromtimestamp(row["newest"] / 1_000_000, UTC) - retention

@@ -139,7 +139,8 @@ class Plan:
     @property
     def dates(self) -> tuple[date, ...]:
         """The `{date}` values the batch covers."""
-        return tuple(sorted({file.date for file in self.files if file.date is not None}))
+        with_records = (file for file in self.files if file.from_line < file.to_line)
+        return tuple(sorted({file.date for file in with_records if file.date is not None}))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from storage.lake import (
 )
 from storage.plan import Plan
 from transforms.rows import latest_rows, restrict, settled
-from transforms.schemas import BATCH, JoinSpec, TableSpec, changes_schema, rows_schema
+from transforms.schemas import BATCH, JoinSpec, TableSpec, changes_schema, named, rows_schema
 from transforms.subscriptions import subscription_schema
 
 
@@ -38,7 +38,7 @@ class State:
         """Rows of these keys, tombstones included: the columns named, key and batch always among them."""
         schema = rows_schema(table.columns, table.sequence)
         wanted = [name for name in schema.names if name in {*table.key, *columns, BATCH}]
-        base = self._base(rows_of(table.name), schema).select(*wanted)
+        base = self._base(rows_of(table.name), schema).select(*[named(name) for name in wanted])
         behind = self._behind(
             changes_of(table.name), rows_of(table.name), changes_schema(table.columns, table.sequence)
         )

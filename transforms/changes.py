@@ -22,7 +22,7 @@ from operator import and_
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StructType
+from pyspark.sql.types import StructType
 
 from transforms.hashing import value_hash
 from transforms.schemas import (
@@ -37,7 +37,6 @@ from transforms.schemas import (
     HASH_TYPE,
     OP,
     POSITION,
-    POSITION_TYPE,
     RAW,
     REASON,
     SEQUENCE,
@@ -55,6 +54,9 @@ _SECOND_LINE = "_lj_second_line"  # a tombstone line that belongs to the delete 
 _INHERITS = "_lj_inherits"  # a delete without a sequence of its own: it stands where its key stands
 _RUNNING = "_lj_running"  # greatest sequence of the key before this record
 _CANDIDATE = "_lj_candidate"  # the record is in order: afterwards its key is what it says
+_UNKNOWN = "_lj_unknown"  # the record left out a value which its key does not have
+_DOUBTFUL = "_lj_doubtful"  # a record of this key left out a value
+_START, _STEPS, _MARKS = "_lj_start", "_lj_steps", "_lj_marks"  # what follows a key record by record
 _LAST = "_lj_last"  # hash and deleted of the last candidate before this record
 
 
@@ -131,41 +133,39 @@ def _quarantine_unknown(placed: DataFrame, table: TableSpec, floor: Column) -> D
     """
     if UNAVAILABLE not in placed.columns:
         return placed
-    left_out = F.col(UNAVAILABLE).isNotNull()
+    unknown = _unknown_values(placed, table, floor).withColumn(_UNKNOWN, F.lit(True))
+    found = F.coalesce(_UNKNOWN, F.lit(False))
+    return _beside(placed, unknown, (*table.key, POSITION)).withColumns(
+        {
+            REASON: F.when(found, F.lit("unavailable_value")),
+            DETAIL: F.when(found, F.array_join(UNAVAILABLE, ", ")),
+            _COUNTS: F.col(_COUNTS) & ~found,
+        }
+    )
+
+
+def _unknown_values(placed: DataFrame, table: TableSpec, floor: Column) -> DataFrame:
+    """Key and position of the records to set aside."""
     stored = F.col(_STORED)
+    at = F.struct(stored[SEQUENCE].alias(SEQUENCE), stored[POSITION].alias(POSITION))
     start = F.struct(
-        F.when(
-            stored.isNotNull(), F.struct(stored[SEQUENCE].alias(SEQUENCE), stored[POSITION].alias(POSITION))
-        ).alias("at"),
+        F.when(stored.isNotNull(), at).alias("at"),
         F.coalesce(~stored[DELETED], F.lit(False)).alias("exists"),
-        F.array().cast(ArrayType(POSITION_TYPE)).alias("unknown"),
+        F.lit("").alias("marks"),
     )
+    left_out = F.col(UNAVAILABLE).isNotNull()
     step = F.struct(POSITION, SEQUENCE, _is_delete().alias("deletes"), left_out.alias("left_out"))
-    keys = (
-        placed.where(_COUNTS)
-        .groupBy(*_key(table))
-        .agg(
-            F.first(start).alias("start"),
-            F.sort_array(F.collect_list(step)).alias("steps"),
-            F.bool_or(left_out).alias("left_out"),
-        )
-        .where("left_out")
-    )
     followed = F.aggregate(
-        "steps", F.col("start"), lambda key, record: _follow(key, record, floor), lambda key: key["unknown"]
+        _STEPS, F.col(_START), lambda key, record: _follow(key, record, floor), lambda key: key["marks"]
     )
-    unknown = keys.select(*_key(table), F.explode(followed).alias(POSITION), F.lit(True).alias("unknown"))
-    found = F.coalesce("unknown", F.lit(False))
+    set_aside = F.filter(_STEPS, lambda _, number: F.get(_MARKS, number) == "?")
     return (
-        _beside(placed, unknown, (*table.key, POSITION))
-        .withColumns(
-            {
-                REASON: F.when(found, F.lit("unavailable_value")),
-                DETAIL: F.when(found, F.array_join(UNAVAILABLE, ", ")),
-                _COUNTS: F.col(_COUNTS) & ~found,
-            }
-        )
-        .drop("unknown")
+        placed.withColumn(_DOUBTFUL, F.bool_or(left_out).over(Window.partitionBy(*_key(table))))
+        .where(F.col(_DOUBTFUL) & F.col(_COUNTS))
+        .groupBy(*_key(table))
+        .agg(F.first(start).alias(_START), F.sort_array(F.collect_list(step)).alias(_STEPS))
+        .withColumn(_MARKS, F.split(followed, ""))
+        .select(*_key(table), F.explode(set_aside[POSITION]).alias(POSITION))
     )
 
 
@@ -174,18 +174,18 @@ def _is_delete() -> Column:
 
 
 def _follow(key: Column, record: Column, floor: Column) -> Column:
-    """What is known of a key after a record: where it stands, whether it has a row, what was set aside so far."""
+    """What is known of a key after a record: where it stands, if it has a row, and a mark for each record so far."""
     sequence = F.coalesce(record[SEQUENCE], key["at"][SEQUENCE])
     at = F.struct(sequence.alias(SEQUENCE), record[POSITION].alias(POSITION))
     is_new = F.coalesce(sequence > floor, sequence.isNotNull())
     in_order = F.when(key["at"].isNull(), is_new).otherwise(at >= key["at"])
     unknown = in_order & record["left_out"] & ~key["exists"]
     counts = in_order & ~unknown
-    more = F.when(unknown, F.array(record[POSITION])).otherwise(F.array())
     return F.struct(
         F.when(counts, at).otherwise(key["at"]).alias("at"),
         F.when(counts, ~record["deletes"]).otherwise(key["exists"]).alias("exists"),
-        F.concat(key["unknown"], more).alias("unknown"),
+        # a text: to append to an array takes so much longer that a key with many records would stop the batch
+        F.concat(key["marks"], F.when(unknown, "?").otherwise(".")).alias("marks"),
     )
 
 

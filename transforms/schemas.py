@@ -11,7 +11,6 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BooleanType,
-    DataType,
     DateType,
     LongType,
     ShortType,
@@ -89,11 +88,6 @@ class TableSpec:
     """Fields that order the changes of one key; the position's own fields where none are declared."""
     event_time: str | None = None
     """Column that holds the event time."""
-
-    @property
-    def key_type(self) -> StructType:
-        """Type of `primary_key`: the key columns in the order of the key."""
-        return StructType([self.columns[name] for name in self.key])
 
 
 @dataclass(frozen=True)
@@ -174,8 +168,3 @@ def changes_schema(columns: StructType, sequence: StructType) -> StructType:
             StructField(TIE, BooleanType()),
         ]
     )
-
-
-def nullable(dtype: DataType, name: str) -> StructField:
-    """A field that may be null, as every declared column may."""
-    return StructField(name, dtype)

@@ -46,7 +46,13 @@ ORDERS = {
 }  # fmt: skip
 CUSTOMERS = {
     "2024-01-01": [("c", "ada", "Paris"), ("c", "bob", "Rome")],
-    "2024-01-02": [("u", "ada", "Lyon"), ("d", "bob", None), ("c", "eve", "Bonn"), ("c", "cyd", "Cork")],
+    "2024-01-02": [
+        ("u", "ada", "Lyon"),
+        ("x", "bob", "?"),
+        ("d", "bob", None),
+        ("c", "eve", "Bonn"),
+        ("c", "cyd", "Cork"),
+    ],
     "2024-01-03": [("c", "bob", "Oslo"), ("u", "cyd", "Kiel")],
 }
 
