@@ -17,10 +17,15 @@ SMALL = 200_000
 
 _FOR_SMALL = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 
+_computed_later: list[DataFrame] = []
+"""What kept frames are computed from, until the batch ends. If the JVM collected these plans before that, the metrics
+of their rows would have nowhere to go, and Spark would log an error for every task."""
+
 
 def keep(frame: DataFrame, *, small: bool = False) -> DataFrame:
     """The same rows, computed when they are first asked for, and then kept until `release`. `small`: see `gather`."""
     gathered = gather(frame, small=small)
+    _computed_later.append(gathered)
     return gathered.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK)
 
 
@@ -53,6 +58,7 @@ def sized(spark: SparkSession, records: int) -> Iterator[Callable[[], None]]:
         yield lambda: _set(spark, usual)
     finally:
         _set(spark, usual)
+        _computed_later.clear()
 
 
 def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
