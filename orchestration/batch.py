@@ -22,8 +22,9 @@ from orchestration.pending import check_read
 from orchestration.sides import left_bootstrap, left_join, left_table, right_table
 from orchestration.table_batch import TableBatch, table_batch, untouched
 from storage.commits import append
+from storage.data_files import LOG_PROPERTIES
 from storage.frames import SMALL, sized
-from storage.joined import apply_emissions, joined_schema
+from storage.joined import apply_emissions, create_joined, joined_schema
 from storage.lake import (
     QUARANTINE,
     Lake,
@@ -38,7 +39,17 @@ from storage.lake import (
 from storage.plan import Journal, Plan, Published
 from storage.sources import FileRange, read_records
 from storage.state import State
-from transforms.schemas import DELETED, POSITION, POSITION_TYPE, JoinSpec, TableSpec, key_struct, named
+from transforms.schemas import (
+    BATCH,
+    DELETED,
+    POSITION,
+    POSITION_TYPE,
+    TIME,
+    JoinSpec,
+    TableSpec,
+    key_struct,
+    named,
+)
 
 Progress = Callable[[str], None]
 
@@ -81,10 +92,17 @@ class _Batch:
             return
         with self.stage(stage), self.quarantine if table == QUARANTINE else nullcontext():
             files = max(1, -(-count // _ROWS_PER_FILE))
-            append(
-                rows.coalesce(files), self.lake.path(table), self.journal.transaction(stage, self.plan.batch)
-            )
+            rows = self.numbered(rows).coalesce(files)
+            transaction = self.journal.transaction(stage, self.plan.batch)
+            append(rows, self.lake.path(table), transaction, LOG_PROPERTIES)
         self.committed.append(stage)
+
+    def numbered(self, rows: DataFrame) -> DataFrame:
+        """Rows as they are committed: with the number of the batch, and its clock where they have no time."""
+        rows = rows.withColumn(BATCH, F.lit(self.plan.batch).cast("bigint"))
+        if TIME not in rows.columns:
+            return rows
+        return rows.withColumn(TIME, F.coalesce(TIME, F.lit(self.plan.planned_at)))
 
 
 _ROWS_PER_FILE = 2_000_000
@@ -233,7 +251,11 @@ def _commit_joined(batch: _Batch, join: JoinBatch, counts: dict[str, int]) -> No
             stage, batch.plan.batch, accepted=list(batch.accept), counts=counts
         )
         path = batch.lake.path(joined_of(name))
-        apply_emissions(batch.spark, join.emissions, path, join.join, transaction, exists=exists)
+        emissions = batch.numbered(join.emissions)
+        if exists:
+            apply_emissions(emissions, counts, path, join.join, transaction)
+        else:
+            create_joined(emissions, path, join.join, transaction)
     batch.committed.append(stage)
 
 

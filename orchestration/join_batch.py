@@ -90,8 +90,8 @@ def join_batch(
 
     `small`: the changes of both sides fit one task. `grow`: called where what they touch does not.
     """
-    batch = F.lit(state.plan.batch).cast("bigint")
-    log = send_subscriptions(with_previous(left.changes, left.before), join.how).withColumn(BATCH, batch)
+    under_way = F.lit(None).cast("bigint")
+    log = send_subscriptions(with_previous(left.changes, left.before), join.how).withColumn(BATCH, under_way)
     log = keep(log.select(*subscription_schema(join).names), small=small)
     store = keep(_store(join, log, right, state, small=small), small=small)
 
@@ -111,9 +111,9 @@ def join_batch(
     touched = gather(log.select("primary_key").unionByName(answers.select("primary_key")), small=small)
     left_rows = gather(left_rows, small=small).join(touched, "primary_key", "left_semi")
     left_rows = keep(left_rows, small=small)
-    resolved = resolve_responses(answers, left_rows).withColumn(BATCH, batch)
+    resolved = resolve_responses(answers, left_rows).withColumn(BATCH, under_way)
     resolved = keep(resolved.select(*response_schema(join).names), small=small)
-    emissions = emit_results(resolved, left_rows, right_rows, join).withColumn(BATCH, batch)
+    emissions = emit_results(resolved, left_rows, right_rows, join).withColumn(BATCH, under_way)
     return JoinBatch(
         join, log, resolved, keep(emissions, small=small), left_rows, right_rows, store, small=small
     )

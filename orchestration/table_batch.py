@@ -121,8 +121,7 @@ def table_batch(
     keys = good.where(~F.col(CONTEXT)).select(*[named(name) for name in table.key])
     before = state.rows(table, keys, small=small, columns=columns)
     before = keep(before, small=small)
-    walked = _complete(walk(good, before, table, _floor(state, table)), records, state.plan.batch, table)
-    walked = walked.withColumn(TIME, F.coalesce(F.col(TIME), F.lit(state.plan.planned_at)))
+    walked = _complete(walk(good, before, table, _floor(state, table)), records, table)
     walked = keep(walked, small=small)
     counts = count_verdicts(walked)
     release(records)
@@ -185,7 +184,7 @@ def _truncations(records: DataFrame, good: DataFrame, state: State, table: Table
     return deletes.withColumns(rest).select(*[named(name) for name in good.columns])
 
 
-def _complete(walked: DataFrame, records: DataFrame, batch: int, table: TableSpec) -> DataFrame:
+def _complete(walked: DataFrame, records: DataFrame, table: TableSpec) -> DataFrame:
     """Put the records that never reached the walk beside those that did, so that each is accounted for."""
     schema = StructType([*changes_schema(table.columns, table.sequence)])
     for name in (REASON, DETAIL, RAW):
@@ -199,11 +198,9 @@ def _complete(walked: DataFrame, records: DataFrame, batch: int, table: TableSpe
     for frame in (walked, beside):
         present = set(frame.columns)
         frames.append(
-            frame.withColumn(BATCH, F.lit(batch).cast("bigint")).select(
+            frame.select(
                 *[
-                    named(f.name)
-                    if f.name in present or f.name == BATCH
-                    else F.lit(None).cast(f.dataType).alias(f.name)
+                    named(f.name) if f.name in present else F.lit(None).cast(f.dataType).alias(f.name)
                     for f in schema
                 ]
             )

@@ -1,6 +1,7 @@
-"""Commits that happen once: each carries Delta's transaction identifier, so a rerun is skipped by Delta itself.
+"""Commits that happen once: each carries Delta's transaction identifier, and a rerun finds it and does nothing.
 
-Writer options win over the session's, so appends may run beside a MERGE, which can only be told through the session.
+What stands in a commit wins over the session's settings, so appends may run beside a MERGE, which can only be told
+through the session.
 """
 
 import json
@@ -8,12 +9,18 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from delta.tables import DeltaMergeBuilder
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from storage.delta import DeltaTransaction
 
 _PREFIX = "spark.databricks.delta."
 _SESSION = threading.Lock()
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -33,46 +40,64 @@ class Transaction:
 
 
 def append(
-    rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] | None = None
+    rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = _NONE
 ) -> None:
     """Append rows to a Delta table, once; `properties` are set when this makes the table."""
-    writer = (
-        rows.write.format("delta")
-        .mode("append")
-        .options(
-            **{
-                "txnAppId": transaction.app,
-                "txnVersion": str(transaction.batch),
-                "userMetadata": transaction.user_metadata,
-                **(properties or {}),
-            }
-        )
-    )
-    writer.save(path)
+    delta = DeltaTransaction(rows.sparkSession, path)
+    if not delta.exists:
+        _save(rows, "append", path, transaction, properties)
+    elif not delta.is_committed(transaction.app, transaction.batch):
+        written = delta.write(rows)
+        delta.commit_write(written, transaction.app, transaction.batch, transaction.user_metadata)
+
+
+def replace(  # noqa: PLR0913
+    new: DataFrame, count: int, keys: DataFrame, key: StructType, path: str, transaction: Transaction,
+    *, small: bool,
+) -> None:  # fmt: skip
+    """Put new rows in the place of those that have these keys, once and in one commit.
+
+    `new`: `count` rows. `keys`: columns of `key`; those of new rows and of rows that only end. `small`: they fit on
+    every task.
+    """
+    delta = DeltaTransaction(new.sparkSession, path)
+    if delta.is_committed(transaction.app, transaction.batch):
+        return
+    replaced = delta.replace(key, F.broadcast(keys) if small else keys)
+    written = delta.write(new)
+    with _SESSION, _settings(new.sparkSession, {"commitInfo.userMetadata": transaction.user_metadata}):
+        delta.commit_merge(replaced, written, transaction.app, transaction.batch, count)
 
 
 def overwrite(rows: DataFrame, path: str, transaction: Transaction) -> None:
     """Replace the rows of a Delta table, once."""
-    rows.write.format("delta").mode("overwrite").options(
-        txnAppId=transaction.app,
-        txnVersion=str(transaction.batch),
-        userMetadata=transaction.user_metadata,
-    ).save(path)
+    _save(rows, "overwrite", path, transaction, _NONE)
 
 
 def merge(spark: SparkSession, builder: DeltaMergeBuilder, transaction: Transaction) -> None:
     """Run a MERGE, once. One at a time: only the session's settings can carry its identifier."""
-    with _SESSION, _session_transaction(spark, transaction):
-        builder.execute()
-
-
-@contextmanager
-def _session_transaction(spark: SparkSession, transaction: Transaction) -> Iterator[None]:
     settings = {
         "write.txnAppId": transaction.app,
         "write.txnVersion": str(transaction.batch),
         "commitInfo.userMetadata": transaction.user_metadata,
     }
+    with _SESSION, _settings(spark, settings):
+        builder.execute()
+
+
+def _save(
+    rows: DataFrame, mode: str, path: str, transaction: Transaction, properties: Mapping[str, str]
+) -> None:
+    stated = {
+        "txnAppId": transaction.app,
+        "txnVersion": str(transaction.batch),
+        "userMetadata": transaction.user_metadata,
+    }
+    rows.write.format("delta").mode(mode).options(**stated, **properties).save(path)
+
+
+@contextmanager
+def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     for name, value in settings.items():
         spark.conf.set(_PREFIX + name, value)
     try:

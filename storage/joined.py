@@ -1,13 +1,18 @@
 """The joined table: a plain Delta table that every batch changes in exactly one commit."""
 
+from collections.abc import Mapping
+
 from delta.tables import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
-from storage.commits import Transaction, append, merge
+from storage.commits import Transaction, append, merge, replace
+from storage.frames import SMALL
 from transforms.resolution import LEFT_HASH, RIGHT_HASH, TOMBSTONE
 from transforms.schemas import BATCH, HASH, HASH_TYPE, JoinSpec, named, quoted
 
+MERGE = "spark.lakejoin.merge"
+"""Setting: `true` changes the joined table by MERGE, through Delta's public API alone; slower at any size."""
 PROPERTIES = {"delta.enableDeletionVectors": "true"}
 """An update then writes the rows that changed and marks the old ones, instead of rewriting their files."""
 
@@ -26,25 +31,33 @@ def joined_schema(join: JoinSpec) -> StructType:
 
 
 def apply_emissions(
-    spark: SparkSession,
-    emissions: DataFrame,
-    path: str,
-    join: JoinSpec,
-    transaction: Transaction,
-    *,
-    exists: bool,
+    emissions: DataFrame, counts: Mapping[str, int], path: str, join: JoinSpec, transaction: Transaction
 ) -> None:
     """Bring a batch's emissions into the joined table: at most one for each key, tombstones delete.
 
-    `emissions`: columns of `joined_schema` and `TOMBSTONE`. Where the table does not exist yet, this makes it.
+    `emissions`: columns of `joined_schema` and `TOMBSTONE`. `counts`: how many `emissions`, and `tombstones` of them.
     """
-    columns = [named(name) for name in joined_schema(join).names]
-    if not exists:
-        append(emissions.where(~named(TOMBSTONE)).select(*columns), path, transaction, PROPERTIES)
+    rows = emissions.where(~named(TOMBSTONE)).select(*[named(name) for name in joined_schema(join).names])
+    if emissions.sparkSession.conf.get(MERGE, "false") == "true":
+        _merge(emissions, path, join, transaction)
         return
+    keys = emissions.select(*[named(name) for name in join.left_key])
+    count = counts["emissions"] - counts["tombstones"]
+    small = counts["emissions"] <= SMALL
+    replace(rows, count, keys, join.primary_key_type, path, transaction, small=small)
+
+
+def create_joined(emissions: DataFrame, path: str, join: JoinSpec, transaction: Transaction) -> None:
+    """Make the joined table of a batch's emissions."""
+    rows = emissions.where(~named(TOMBSTONE)).select(*[named(name) for name in joined_schema(join).names])
+    append(rows, path, transaction, PROPERTIES)
+
+
+def _merge(emissions: DataFrame, path: str, join: JoinSpec, transaction: Transaction) -> None:
     same_key = " AND ".join(f"joined.{quoted(name)} = emission.{quoted(name)}" for name in join.left_key)
     every = {quoted(name): f"emission.{quoted(name)}" for name in joined_schema(join).names}
     tombstone = f"emission.{quoted(TOMBSTONE)}"
+    spark = emissions.sparkSession
     builder = (
         DeltaTable.forPath(spark, path)
         .alias("joined")

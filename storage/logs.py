@@ -3,9 +3,9 @@
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from storage.data_files import read_table
 from storage.frames import empty
 from storage.state import State
-from transforms.schemas import named
 
 
 def read_log(state: State, table: str, schema: StructType) -> DataFrame:
@@ -13,5 +13,4 @@ def read_log(state: State, table: str, schema: StructType) -> DataFrame:
     version = state.plan.versions.get(table)
     if version is None:
         return empty(state.spark, schema)
-    reader = state.spark.read.format("delta").option("versionAsOf", version)
-    return reader.load(state.lake.path(table)).select(*[named(name) for name in schema.names])
+    return read_table(state.spark, state.lake.path(table), version, schema)

@@ -4,13 +4,12 @@ State tables are log-structured: a batch appends to the logs, and a fold brings 
 the rows of a table are its base and the changes behind it; a log and its store are the same thing seen twice.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from storage.data_files import read_table
 from storage.frames import empty
 from storage.lake import (
     Lake,
@@ -62,7 +61,11 @@ class State:
 
     def joined(self, join: str, schema: StructType) -> DataFrame:
         """The joined table of a join."""
-        return self._base(joined_of(join), schema)
+        version = self.plan.versions.get(joined_of(join))
+        if version is None:
+            return empty(self.spark, schema)
+        reader = self.spark.read.format("delta").option("versionAsOf", version)
+        return reader.load(self.lake.path(joined_of(join))).select(*[named(name) for name in schema.names])
 
     def has_rows(self, table: str) -> bool:
         """Whether a declared table held anything before the batch; a first load has nothing to look up."""
@@ -73,27 +76,14 @@ class State:
         return subscription_log_of(join) in self.plan.versions
 
     def _base(self, table: str, schema: StructType) -> DataFrame:
+        return self._read(table, schema, after=0)
+
+    def _behind(self, log: str, base: str, schema: StructType) -> DataFrame:
+        """The part of a log that its base does not hold yet."""
+        return self._read(log, schema, after=self.plan.folded.get(base, 0))
+
+    def _read(self, table: str, schema: StructType, *, after: int) -> DataFrame:
         version = self.plan.versions.get(table)
         if version is None:
             return empty(self.spark, schema)
-        return self._at(table, version).select(*_columns(schema))
-
-    def _behind(self, log: str, base: str, schema: StructType) -> DataFrame:
-        """The part of a log that its base does not hold yet; its files are found by their batch numbers."""
-        version = self.plan.versions.get(log)
-        if version is None:
-            return empty(self.spark, schema)
-        batches = F.col(BATCH).between(self.plan.folded.get(base, 0) + 1, self.plan.batch - 1)
-        return self._at(log, version).where(batches).select(*_columns(schema))
-
-    def _at(self, table: str, version: int) -> DataFrame:
-        reader = self.spark.read.format("delta").option("versionAsOf", version)
-        return reader.load(self.lake.path(table))
-
-
-def _columns(schema: StructType) -> list[str]:
-    return [f"`{name.replace('`', '``')}`" for name in schema.names]
-
-
-Lookup = Callable[[DataFrame], DataFrame]
-"""From keys to the rows of these keys."""
+        return read_table(self.spark, self.lake.path(table), version, schema, after=after)

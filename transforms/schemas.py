@@ -23,7 +23,10 @@ from pyspark.sql.types import (
 How = Literal["inner", "left"]
 
 BATCH = "_lj_batch"
-"""Number of the batch that wrote the row."""
+"""Number of the batch that wrote the row; null until the row is committed.
+
+As a literal it would be in the code that Spark generates, and the JVM would compile every stage anew for each batch.
+"""
 POSITION = "_lj_position"
 """Where the record stood: date of its file (null without `{date}`), file name, line from 1. Its order is fixed."""
 SEQUENCE = "_lj_sequence"
@@ -31,7 +34,7 @@ SEQUENCE = "_lj_sequence"
 OP = "_lj_op"
 """What the record does: one of `Op`."""
 TIME = "_lj_time"
-"""Event time where declared, else the clock of the batch: the clock of tombstone retention."""
+"""Event time where declared, else the clock of the batch (null until committed): the clock of tombstone retention."""
 HASH = "_lj_hash"
 """Hash of the value (`hashing.value_hash`); null when the row is deleted."""
 DELETED = "_lj_deleted"

@@ -114,7 +114,8 @@ def subscriptions(log: DataFrame) -> DataFrame:
     foreign key is answered but never stored.
     """
     columns = [c for c in log.columns if c not in ("foreign_key", "primary_key")]
-    latest = F.max_by(F.struct(*columns), F.struct(BATCH, POSITION, STEP))
+    under_way = F.col(BATCH).isNull()
+    latest = F.max_by(F.struct(*columns), F.struct(under_way, BATCH, POSITION, STEP))
     stored = log.where(F.col("foreign_key").isNotNull())
     return (
         stored.groupBy("foreign_key", "primary_key")

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from typing import Any, Literal
 from unittest import mock
 
-from delta.tables import DeltaMergeBuilder
 from pyspark.sql.readwriter import DataFrameWriter
 
 from storage import bookkeeping
+from storage.delta import DeltaTransaction
 
 When = Literal["before", "after"]
 
@@ -54,7 +54,9 @@ def commits(last: int | None = None, when: When = "after") -> Iterator[Commits]:
             DataFrameWriter, "save", counting.wrap(DataFrameWriter.save, lambda _, path, **__: _table(path))
         ),
         mock.patch.object(
-            DeltaMergeBuilder, "execute", counting.wrap(DeltaMergeBuilder.execute, lambda _: "merge")
+            DeltaTransaction,
+            "_commit",
+            counting.wrap(DeltaTransaction._commit, lambda delta, *_: _table(delta.path)),
         ),
         mock.patch.object(
             bookkeeping,

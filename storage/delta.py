@@ -1,0 +1,152 @@
+"""Delta's own transactions, through the classes behind its public API.
+
+What the public API does with many Spark jobs takes few here: an append need not compute the table's whole state to
+learn whether its transaction identifier was used before, and rows are replaced by one scan of their keys, deletion
+vectors and new files in one commit, where MERGE joins and rewrites (docs/decisions/0005).
+
+These classes are private: only this module uses them, only with the minor version of delta-spark it was tested with,
+and the tests hold its tables against those that MERGE makes. Deletion vectors: Delta protocol, "Deletion Vectors".
+"""
+# ruff: noqa: SLF001 - the gateway to the JVM is a private part of PySpark
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from storage.data_files import data_paths
+
+FILE, ROW = "_lj_file", "_lj_row"
+"""Where a row stands in a table: the URI of its file, and its number in it from 0."""
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """What marking rows as deleted came to."""
+
+    actions: Any
+    """Delta's actions, for the commit."""
+    rows: int
+    """How many rows had not been deleted before."""
+
+
+class DeltaTransaction:
+    """One optimistic transaction on a table, which sees it as it was when this began."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._spark, self.path = spark, path
+        jvm: Any = spark._jvm
+        self._jvm = jvm
+        self._delta = jvm.org.apache.spark.sql.delta
+        self._none = jvm.scala.Option.empty()
+        self._nil = _module(jvm.scala.collection.immutable, "Nil")
+        self._log = self._delta.DeltaLog.forTable(spark._jsparkSession, path)
+        self._transaction = self._log.startTransaction(self._none, self._none)
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a table yet."""
+        return int(self._transaction.snapshot().version()) >= 0
+
+    def is_committed(self, app: str, version: int) -> bool:
+        """Whether this transaction identifier was committed. If that happens after this look, the commit fails."""
+        self._transaction.readTxn().addOne(app)
+        last = DeltaTable(self.path).transaction_version(app)
+        return last is not None and last >= version
+
+    def write(self, rows: DataFrame) -> Any:
+        """Write rows as new files of the table; the actions are for the commit."""
+        return self._transaction.writeFiles(rows._jdf)
+
+    def replace(self, key: StructType, keys: DataFrame) -> Replaced:
+        """Mark the rows of these keys as deleted. `keys`: columns of `key`.
+
+        The scan reads the key columns of the table's files and not their deletion vectors: a row that was deleted
+        before is deleted once more, which changes nothing.
+        """
+        files = self._transaction.filterFiles(self._nil, True)
+        if files.isEmpty():
+            return Replaced(self._nil, 0)
+        version = int(self._transaction.snapshot().version())
+        place = [F.col("_metadata.file_path").alias(FILE), F.col("_metadata.row_index").alias(ROW)]
+        stored = self._spark.read.schema(key).parquet(*data_paths(self.path, version)).select("*", *place)
+        return self._mark(stored.join(keys, key.names, "left_semi"), files)
+
+    def _mark(self, matched: DataFrame, files: Any) -> Replaced:
+        commands = self._delta.commands
+        session, some = self._spark._jsparkSession, self._jvm.scala.Option.apply
+        true = _module(self._jvm.org.apache.spark.sql.catalyst.expressions, "Literal").TrueLiteral()
+        has_vectors = True  # of some files, perhaps: the few of them are joined in
+        vectors = _module(
+            commands, "DeletionVectorBitmapGenerator"
+        ).buildRowIndexSetsForFilesMatchingCondition(
+            session,
+            self._transaction,
+            has_vectors,
+            matched._jdf,
+            files,
+            true,
+            some(_column(FILE)),
+            some(_column(ROW)),
+        )
+        helper = _module(commands, "DMLWithDeletionVectorsHelper")
+        by_path = helper.generateCandidateFileMap(self._log.dataPath(), files)
+        actions, rows = self._nil, 0
+        touched = helper.findFilesWithMatchingRows(self._transaction, by_path, vectors)
+        for file in (touched.apply(number) for number in range(touched.size())):
+            entry, vector = file.fileLogEntry(), file.newDeletionVector()
+            before = entry.deletionVector()
+            if before is not None and before.cardinality() == vector.cardinality():
+                continue
+            rows += vector.cardinality() - (before.cardinality() if before is not None else 0)
+            if file.isFullyReplaced():
+                actions = actions.appended(entry.remove())
+                continue
+            with_vector = entry.removeRows(vector, True, True)
+            actions = actions.appended(with_vector._1()).appended(with_vector._2())
+        return Replaced(actions, rows)
+
+    def commit_write(self, written: Any, app: str, version: int, metadata: str) -> None:
+        """Commit new files as a WRITE."""
+        mode = self._jvm.org.apache.spark.sql.SaveMode.Append
+        stated = self._jvm.scala.Option.apply(metadata)
+        operation = self._operation("Write", mode, self._none, self._none, stated, *[self._none] * 5)
+        self._commit(written, operation, app, version)
+
+    def commit_merge(self, replaced: Replaced, written: Any, app: str, version: int, rows: int) -> None:
+        """Commit the end of some rows and new files with `rows` rows as a MERGE."""
+        operation = self._operation("Merge", *[self._none] * 4, *[self._nil] * 3)
+        names = [*operation.operationMetrics().mkString(",").split(","), "operationNumSourceRows"]
+        done = {"numTargetRowsDeleted": replaced.rows, "numTargetRowsInserted": rows, "numOutputRows": rows}
+        self._state_figures(dict.fromkeys(names, 0) | done)
+        self._commit(written.appendedAll(replaced.actions), operation, app, version)
+
+    def _operation(self, name: str, *arguments: Any) -> Any:
+        return getattr(self._delta, f"DeltaOperations${name}")(*arguments)
+
+    def _state_figures(self, figures: Mapping[str, int]) -> None:
+        """What `DESCRIBE HISTORY` shows of the commit."""
+        metrics = _module(self._jvm.org.apache.spark.sql.execution.metric, "SQLMetrics")
+        stated = _module(self._jvm.scala.collection.immutable, "Map").empty()
+        for name, value in figures.items():
+            metric = metrics.createMetric(self._spark.sparkContext._jsc.sc(), name)
+            metric.set(value)
+            stated = stated.updated(name, metric)
+        self._transaction.registerSQLMetrics(self._spark._jsparkSession, stated)
+
+    def _commit(self, actions: Any, operation: Any, app: str, version: int) -> None:
+        identifier = self._delta.actions.SetTransaction(app, version, self._none)
+        self._transaction.commit(actions.appended(identifier), operation)
+
+
+def _column(name: str) -> Any:
+    return F.col(name)._jc
+
+
+def _module(package: Any, name: str) -> Any:
+    """A Scala object."""
+    return getattr(getattr(package, f"{name}$"), "MODULE$")

@@ -1,0 +1,179 @@
+"""What our own Delta transactions leave behind, held against Delta's public API."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from storage.commits import Transaction, append
+from storage.data_files import LOG_PROPERTIES, read_table
+from storage.delta import DeltaTransaction
+from storage.joined import MERGE, apply_emissions, create_joined, joined_schema
+from transforms.resolution import TOMBSTONE
+from transforms.schemas import BATCH, JoinSpec
+
+pytestmark = pytest.mark.spark
+
+ROWS = StructType([StructField("id", LongType()), StructField(BATCH, LongType())])
+JOIN = JoinSpec(
+    name="j",
+    left="l",
+    right="r",
+    left_columns=StructType(
+        [StructField("id", LongType()), StructField("part", StringType()), StructField("v", StringType())]
+    ),
+    left_key=("id", "part"),
+    right_columns=StructType([StructField("id", LongType())]),
+    right_key=("id",),
+    foreign_key=("id",),
+    how="left",
+)
+
+
+def transaction(batch: int) -> Transaction:
+    """A stage's transaction for a batch."""
+    return Transaction("lake/stage", batch, {"note": "it's"})
+
+
+def frame(spark: SparkSession, batch: int, *ids: int) -> DataFrame:
+    """Rows of a log."""
+    return spark.createDataFrame([(number, batch) for number in ids], ROWS)
+
+
+def log_of(spark: SparkSession, path: str, batches: int) -> None:
+    """A log of so many batches with a row each."""
+    for batch in range(1, batches + 1):
+        append(frame(spark, batch, batch * 10), path, transaction(batch), LOG_PROPERTIES)
+
+
+def emissions(
+    spark: SparkSession, rows: dict[tuple[int, str], str | None]
+) -> tuple[DataFrame, dict[str, int]]:
+    """Emissions by key, tombstones without a value, and their counts."""
+    schema = StructType([*joined_schema(JOIN)]).add(TOMBSTONE, "boolean")
+    values: list[tuple[Any, ...]] = [
+        (number, part, value, None, 1, None, None, None, value is None)
+        for (number, part), value in rows.items()
+    ]
+    dead = sum(value is None for value in rows.values())
+    return spark.createDataFrame(values, schema), {"emissions": len(rows), "tombstones": dead}
+
+
+KEYS = st.tuples(st.integers(0, 5), st.sampled_from(["a", "b", "é`"]))
+ROUNDS = st.lists(
+    st.dictionaries(KEYS, st.none() | st.sampled_from("xyz"), min_size=1), min_size=2, max_size=4
+)
+
+
+@settings(max_examples=4, phases=[Phase.generate])
+@given(rounds=ROUNDS)
+def test_replaced_rows_are_those_that_a_merge_leaves(
+    spark: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    rounds: list[dict[tuple[int, str], str | None]],
+) -> None:
+    """Inserts, updates and deletes, over files with and without deletion vectors, in a folder of an odd name."""
+    folder = tmp_path_factory.mktemp("it's [odd] {1,2} 50% ü")
+    ours, merged = str(folder / "ours"), str(folder / "merged")
+    for batch, rows in enumerate(rounds, start=1):
+        found, counts = emissions(spark, rows)
+        for path, merge in ((ours, "false"), (merged, "true")):
+            if batch == 1:
+                create_joined(found, path, JOIN, transaction(batch))
+                continue
+            spark.conf.set(MERGE, merge)
+            apply_emissions(found, counts, path, JOIN, transaction(batch))
+            spark.conf.unset(MERGE)
+        left, right = (spark.read.format("delta").load(path) for path in (ours, merged))
+        assert sorted(left.collect(), key=repr) == sorted(right.collect(), key=repr)
+
+
+def test_history_shows_one_merge_with_its_batch(spark: SparkSession, lake: Path) -> None:
+    """The path taken is ours: a MERGE that states no condition, with deletion vectors."""
+    path = str(lake / "joined")
+    for batch, rows in enumerate(({(1, "a"): "x", (2, "a"): "x"}, {(1, "a"): "y", (3, "a"): "z"}), start=1):
+        found, counts = emissions(spark, {**rows})
+        if batch == 1:
+            create_joined(found.coalesce(1), path, JOIN, transaction(batch))
+        else:
+            apply_emissions(found.coalesce(1), counts, path, JOIN, transaction(batch))
+
+    last = DeltaTable(path).history(1)[0]
+
+    assert (last["operation"], last["version"]) == ("MERGE", 1)
+    assert last["operationParameters"]["predicate"] == "[]"
+    assert last["operationMetrics"]["numTargetRowsDeleted"] == "1"
+    assert last["operationMetrics"]["numOutputRows"] == "2"
+    assert json.loads(last["userMetadata"]) == {"batch": 2, "app": "lake/stage", "note": "it's"}
+    assert DeltaTable(path).deletion_vectors()
+
+
+def test_a_commit_is_made_once(spark: SparkSession, lake: Path) -> None:
+    """The second finds the identifier of the first."""
+    path = str(lake / "log")
+    for _ in range(2):
+        append(frame(spark, 1, 1), path, transaction(1), LOG_PROPERTIES)
+    for _ in range(2):
+        append(frame(spark, 2, 2), path, transaction(2), LOG_PROPERTIES)
+
+    assert DeltaTable(path).version() == 1
+    assert spark.read.format("delta").load(path).count() == 2
+
+
+def test_of_two_commits_at_the_same_time_one_fails(spark: SparkSession, lake: Path) -> None:
+    """Both looked before either had committed."""
+    path = str(lake / "log")
+    log_of(spark, path, 1)
+    first, second = DeltaTransaction(spark, path), DeltaTransaction(spark, path)
+    for delta in (first, second):
+        assert not delta.is_committed("lake/stage", 2)
+    first.commit_write(first.write(frame(spark, 2, 7)), "lake/stage", 2, "{}")
+
+    with pytest.raises(Exception, match=r"ConcurrentTransaction|DELTA_CONCURRENT_TRANSACTION"):
+        second.commit_write(second.write(frame(spark, 2, 7)), "lake/stage", 2, "{}")
+
+    assert spark.read.format("delta").load(path).count() == 2
+
+
+def test_only_the_files_of_later_batches_are_read(spark: SparkSession, lake: Path) -> None:
+    """They are found by the batch numbers in Delta's log."""
+    path = str(lake / "log")
+    log_of(spark, path, 4)
+
+    rows = read_table(spark, path, 3, ROWS, after=2)
+
+    assert {row["id"] for row in rows.collect()} == {30, 40}
+    assert len(rows.inputFiles()) == 2
+    assert read_table(spark, path, 1, ROWS, after=2).count() == 0
+
+
+def test_a_compacted_log_is_filtered(spark: SparkSession, lake: Path) -> None:
+    """Someone put the files of several batches into one."""
+    path = str(lake / "log")
+    log_of(spark, path, 3)
+    spark.sql(f"OPTIMIZE delta.`{path}`").collect()
+
+    rows = read_table(spark, path, DeltaTable(path).version(), ROWS, after=1)
+
+    assert {row["id"] for row in rows.collect()} == {20, 30}
+
+
+def test_a_table_with_deletion_vectors_is_read_through_delta(spark: SparkSession, lake: Path) -> None:
+    """Someone switched them on, and deleted a row."""
+    path = str(lake / "log")
+    for batch in (1, 2):
+        rows = frame(spark, batch, batch * 10, batch * 10 + 1).coalesce(1)
+        append(rows, path, transaction(batch), LOG_PROPERTIES)
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id IN (10, 20)")
+
+    version = DeltaTable(path).version()
+
+    assert {row["id"] for row in read_table(spark, path, version, ROWS).collect()} == {11, 21}
+    assert {row["id"] for row in read_table(spark, path, version, ROWS, after=1).collect()} == {21}
