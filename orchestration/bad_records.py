@@ -10,9 +10,10 @@ from pyspark.sql import functions as F
 
 from orchestration.config import Pipeline, Table
 from storage.errors import LakejoinError
-from storage.frames import SMALL, keep, release, sized
+from storage.frames import Frames, framing
+from storage.lake import SCRATCH, Lake
 from storage.plan import Plan, PlannedFile
-from storage.sources import FileRange, read_records
+from storage.sources import read_records
 from transforms.schemas import CONTEXT, DERIVED, DETAIL, POSITION, REASON
 
 
@@ -39,15 +40,16 @@ def check_bad_ratio(pipeline: Pipeline, spark: SparkSession, draft: Plan) -> Non
     Raises `TooManyBadRecords`.
     """
     limited = {name: table for name, table in pipeline.tables.items() if table.max_bad_ratio < 1}
-    with sized(spark, draft.records):
+    scratch = Lake(pipeline.lake).path(SCRATCH)
+    with framing(spark, scratch, draft.records) as frames:
         for name, table in limited.items():
             if files := draft.files_of(name):
-                _check(table, files, _reasons(table, files, spark))
+                _check(table, files, _reasons(table, files, spark, frames))
 
 
 def _check(table: Table, files: list[PlannedFile], reasons: list[_Reason]) -> None:
     bad = sum(reason.records for reason in reasons)
-    total = sum(file.to_line - file.from_line for file in files)
+    total = sum(file.records for file in files)
     if bad <= table.max_bad_ratio * total:
         return
     found = "; ".join(str(reason) for reason in reasons)
@@ -59,11 +61,11 @@ def _check(table: Table, files: list[PlannedFile], reasons: list[_Reason]) -> No
     )
 
 
-def _reasons(table: Table, files: list[PlannedFile], spark: SparkSession) -> list[_Reason]:
-    ranges = [FileRange(f.path, f.name, f.date, f.from_line, f.to_line, f.lines) for f in files]
+def _reasons(table: Table, files: list[PlannedFile], spark: SparkSession, frames: Frames) -> list[_Reason]:
+    ranges = [file.range for file in files]
     read = read_records(spark, table.spec, table.source.parse_options, ranges)
     # kept, because Spark refuses to read of a CSV file nothing but whether its records are whole
-    records = keep(read, small=sum(part.to_line - part.from_line for part in ranges) <= SMALL)
+    records = frames.keep(read)
     place, position = F.concat_ws(":", F.col(POSITION)["file"], F.col(POSITION)["line"]), F.col(POSITION)
     first = F.concat(place, F.coalesce(F.concat(F.lit(" ("), F.col(DETAIL), F.lit(")")), F.lit("")))
     counted = (
@@ -72,6 +74,4 @@ def _reasons(table: Table, files: list[PlannedFile], spark: SparkSession) -> lis
         .agg(F.count("*").alias("records"), F.min_by(first, position).alias("first"))
         .orderBy(F.desc("records"), REASON)
     )
-    found = [_Reason(row[REASON], row["records"], row["first"]) for row in counted.collect()]
-    release(records)
-    return found
+    return [_Reason(row[REASON], row["records"], row["first"]) for row in counted.collect()]

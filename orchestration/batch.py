@@ -23,10 +23,11 @@ from orchestration.sides import left_bootstrap, left_join, left_table, right_tab
 from orchestration.table_batch import TableBatch, table_batch, untouched
 from storage.commits import append
 from storage.data_files import LOG_PROPERTIES
-from storage.frames import SMALL, sized
+from storage.frames import SMALL, Frames, framing
 from storage.joined import apply_emissions, create_joined, joined_schema
 from storage.lake import (
     QUARANTINE,
+    SCRATCH,
     Lake,
     changelog_of,
     changes_of,
@@ -37,7 +38,7 @@ from storage.lake import (
     subscription_store_of,
 )
 from storage.plan import Journal, Plan, Published
-from storage.sources import FileRange, read_records
+from storage.sources import read_records
 from storage.state import State
 from transforms.schemas import (
     BATCH,
@@ -65,12 +66,11 @@ class _Batch:
     plan: Plan
     accept: Sequence[str]
     progress: Progress
+    frames: Frames
     seconds: dict[str, float] = field(default_factory=dict)
     committed: list[str] = field(default_factory=list)
     quarantine: Lock = field(default_factory=Lock)
     """For the one table that several stages write: where two make it at once, Delta lets one of them fail."""
-    grow: Callable[[], None] = lambda: None
-    """Puts the settings for a small batch back to the usual ones."""
 
     @property
     def state(self) -> State:
@@ -116,33 +116,25 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
 
     `accept` names rules of the gate that may be violated. Raises `GateFailed` before any joined table is touched.
     """
-    batch = _Batch(pipeline, spark, lake, journal, plan, accept, progress)
     tables: dict[str, TableBatch] = {}
     joins: dict[str, JoinBatch] = {}
     counts: dict[str, dict[str, int]] = {}
-    try:
-        with sized(spark, plan.records) as batch.grow:
-            with ThreadPoolExecutor(max_workers=8, thread_name_prefix="stage") as pool:
-                logs: list[Future[None]] = []
-                started = {name: pool.submit(_read_table, batch, name) for name in pipeline.tables}
-                for name, future in started.items():
-                    tables[name] = future.result()
-                    logs += _commit_table(batch, pool, tables[name])
-                for name in plan.joins:
-                    joins[name], counts[name] = _run_join(
-                        batch, pipeline.join_spec(name), tables, joins, counts
-                    )
-                    logs += _commit_logs(batch, pool, joins[name], counts[name])
-                for log in logs:
-                    log.result()
+    with framing(spark, lake.path(SCRATCH), plan.records) as frames:
+        batch = _Batch(pipeline, spark, lake, journal, plan, accept, progress, frames)
+        with ThreadPoolExecutor(max_workers=8, thread_name_prefix="stage") as pool:
+            logs: list[Future[None]] = []
+            started = {name: pool.submit(_read_table, batch, name) for name in pipeline.tables}
+            for name, future in started.items():
+                tables[name] = future.result()
+                logs += _commit_table(batch, pool, tables[name])
             for name in plan.joins:
-                _commit_joined(batch, joins[name], counts[name])
-            return _publish(batch, tables, counts)
-    finally:
-        for table in tables.values():
-            table.release()
-        for join in joins.values():
-            join.release()
+                joins[name], counts[name] = _run_join(batch, pipeline.join_spec(name), tables, joins, counts)
+                logs += _commit_logs(batch, pool, joins[name], counts[name])
+            for log in logs:
+                log.result()
+        for name in plan.joins:
+            _commit_joined(batch, joins[name], counts[name])
+        return _publish(batch, tables, counts)
 
 
 def _read_table(batch: _Batch, name: str) -> TableBatch:
@@ -150,13 +142,16 @@ def _read_table(batch: _Batch, name: str) -> TableBatch:
     files = batch.plan.files_of(name)
     if not files:
         return untouched(table.spec, batch.state)
-    ranges = [FileRange(f.path, f.name, f.date, f.from_line, f.to_line, f.lines) for f in files]
+    options = table.source.parse_options
     with batch.stage(f"read/{name}"):
+        records = read_records(batch.spark, table.spec, options, [file.range for file in files])
+        # many rows are rather read again from a file of columns than kept
+        columnar = options.format == "parquet"
         read = table_batch(
             table.spec,
-            read_records(batch.spark, table.spec, table.source.parse_options, ranges),
+            batch.frames.keep_if_small(records) if columnar else batch.frames.keep(records),
             batch.state,
-            size=sum(f.to_line - f.from_line for f in files),
+            batch.frames,
             truncate_stops=table.on_truncate == "stop",
             needed=lambda: _left_columns(batch, table.spec),
         )
@@ -185,13 +180,14 @@ def _run_join(
     counts: dict[str, dict[str, int]],
 ) -> tuple[JoinBatch, dict[str, int]]:  # fmt: skip
     left = _left(batch, join, tables, joins, counts)
-    right = right_table(tables[join.right], batch.state)
-    small = all(side.changed <= SMALL for side in (left, right))
-    result = join_batch(join, left, right, batch.state, small=small, grow=batch.grow)
+    right = right_table(tables[join.right], batch.state, batch.frames)
+    if max(left.changed, right.changed) > SMALL:
+        batch.frames.grow()
+    result = join_batch(join, left, right, batch.state, batch.frames)
     if not left.changed and not right.changed:
         return result, dict.fromkeys(JOIN_COUNTS, 0)
     with batch.stage(f"join/{join.name}"):
-        return result, judge(result, batch.accept)
+        return result, judge(result, batch.accept, batch.frames)
 
 
 def _left(
@@ -201,7 +197,9 @@ def _left(
     if join.left in joins:
         bootstrapped = join.name in batch.plan.bootstrap and join.left not in batch.plan.bootstrap
         if not bootstrapped:
-            return left_join(join, joins[join.left], counts[join.left]["emissions"], batch.state)
+            return left_join(
+                join, joins[join.left], counts[join.left]["emissions"], batch.state, batch.frames
+            )
         source = batch.pipeline.join_spec(join.left)
         rows = batch.state.joined(join.left, joined_schema(source))
         rows = rows.withColumns({DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)})
@@ -209,7 +207,7 @@ def _left(
     if join.name in batch.plan.bootstrap:
         rows = batch.state.all_rows(batch.pipeline.tables[join.left].spec)
         return left_bootstrap(join, rows, rows.count())
-    return left_table(join, tables[join.left], batch.state)
+    return left_table(join, tables[join.left], batch.state, batch.frames)
 
 
 def _commit_logs(

@@ -6,9 +6,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from expectations.gate import gate
-from orchestration.join_batch import JoinBatch, rule_frames
+from orchestration.join_batch import JoinBatch, rule_frames, seen_by_rules
 from storage.errors import LakejoinError
-from storage.frames import gather
+from storage.frames import Frames
 from transforms.resolution import TOMBSTONE
 
 JOIN_COUNTS = ("subscriptions", "answers", "applied", "superseded", "stale", "emissions", "tombstones")
@@ -18,16 +18,20 @@ class GateFailed(LakejoinError):
     """A batch would leave a joined table in a state that its rules forbid; nothing was published."""
 
 
-def judge(batch: JoinBatch, accept: Sequence[str]) -> dict[str, int]:
+def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames) -> dict[str, int]:
     """Count what a batch does to a join, and hold it against the join's rules.
 
-    Returns the counts. Raises `GateFailed` where a rule is violated that `accept`
-    does not name.
+    Returns the counts. Raises `GateFailed` where a rule is violated that `accept` does not name.
     """
-    verdicts = gate(rule_frames(batch), batch.join.how, small=batch.small)
-    found_rows = _counts(batch).unionByName(verdicts.select("rule", "offending", "sample"))
+    emissions = frames.keep_by(seen_by_rules(batch), "primary_key")
+    held = {
+        name: frame if name == "joined" else frames.keep_by(frame, "primary_key")
+        for name, frame in rule_frames(batch, emissions).items()
+    }
+    verdicts = gate(held, batch.join.how, small=frames.small)
+    found_rows = _counts(batch, emissions).unionByName(verdicts.select("rule", "offending", "sample"))
     # one row a count and a rule
-    rows = gather(found_rows, small=batch.small).collect()
+    rows = frames.gather(found_rows).collect()
     found = {row["rule"]: row for row in rows}
     counts = {name: int(found.pop(name)["offending"]) for name in JOIN_COUNTS}
     violated = [row for row in found.values() if row["offending"] and row["rule"] not in accept]
@@ -36,7 +40,7 @@ def judge(batch: JoinBatch, accept: Sequence[str]) -> dict[str, int]:
     return counts
 
 
-def _counts(batch: JoinBatch) -> DataFrame:
+def _counts(batch: JoinBatch, emissions: DataFrame) -> DataFrame:
     resolution = F.col("resolution")
     parts = [
         _named(batch.log, {"subscriptions": F.count(F.lit(1))}),
@@ -47,7 +51,7 @@ def _counts(batch: JoinBatch) -> DataFrame:
                 **{name: F.count_if(resolution == name) for name in ("applied", "superseded", "stale")},
             },
         ),
-        _named(batch.emissions, {"emissions": F.count(F.lit(1)), "tombstones": F.count_if(F.col(TOMBSTONE))}),
+        _named(emissions, {"emissions": F.count(F.lit(1)), "tombstones": F.count_if(F.col(TOMBSTONE))}),
     ]
     return parts[0].unionByName(parts[1]).unionByName(parts[2])
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from storage.frames import SMALL, gather, keep, release
+from storage.frames import SMALL, Frames
 from storage.joined import joined_schema
 from storage.state import State
 from transforms.resolution import (
@@ -41,8 +41,8 @@ class Left:
     """primary_key, foreign_key of the live rows before the batch, of the changed keys."""
     after: DataFrame
     """primary_key, hash, position, value of the changed keys' rows after the batch."""
-    lookup: Callable[[DataFrame, bool], DataFrame]
-    """The same columns for keys that did not change; the flag says whether they fit on every task."""
+    lookup: Callable[[DataFrame], DataFrame]
+    """The same columns for keys that did not change."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Right:
     """primary_key, hash, position of the rows that changed, after the batch; tombstones have no hash."""
     after: DataFrame
     """primary_key, hash, position, value of the batch's keys after it."""
-    lookup: Callable[[DataFrame, bool], DataFrame]
+    lookup: Callable[[DataFrame], DataFrame]
 
 
 @dataclass(frozen=True)
@@ -69,57 +69,37 @@ class JoinBatch:
     emissions: DataFrame
     """Rows of the joined table with primary_key and `TOMBSTONE`."""
     left: DataFrame
-    """primary_key, hash, position, value of the touched left rows after the batch."""
+    """primary_key, hash, position, value of the touched left rows after the batch, and of changed ones."""
     right: DataFrame
     """The same of the right rows that answers name."""
     store: DataFrame
     """Live subscriptions at hand: of the changed left rows and of the changed right keys."""
-    small: bool
-    """Whether the batch and all that it touches fit one task."""
-
-    def release(self) -> None:
-        """Free what was kept for the batch."""
-        for frame in (self.log, self.responses, self.emissions, self.left, self.right, self.store):
-            release(frame)
 
 
-def join_batch(
-    join: JoinSpec, left: Left, right: Right, state: State, *, small: bool, grow: Callable[[], None]
-) -> JoinBatch:
-    """Run a join's steps over the changes of its two sides; nothing is committed here.
-
-    `small`: the changes of both sides fit one task. `grow`: called where what they touch does not.
-    """
+def join_batch(join: JoinSpec, left: Left, right: Right, state: State, frames: Frames) -> JoinBatch:
+    """Run a join's steps over the changes of its two sides; nothing is committed here."""
     under_way = F.lit(None).cast("bigint")
     log = send_subscriptions(with_previous(left.changes, left.before), join.how).withColumn(BATCH, under_way)
-    log = keep(log.select(*subscription_schema(join).names), small=small)
-    store = keep(_store(join, log, right, state, small=small), small=small)
+    log = frames.keep(log.select(*subscription_schema(join).names))
+    store = frames.keep(_store(join, log, right, state, frames))
 
-    right_rows = right.after.unionByName(right.lookup(_unknown(log, "foreign_key", right.after), small))
-    right_rows = keep(right_rows, small=small)
+    right_rows = right.after.unionByName(right.lookup(_unknown(log, "foreign_key", right.after)))
+    right_rows = frames.keep_if_small(right_rows)
     answers, left_rows = answer_subscriptions(log, right_rows), left.after
     if right.changed:
-        answers = answers.unionByName(answer_right_changes(right.changes, store))
-    answers = keep(answers, small=small)
-    if right.changed:
+        answers = frames.keep(answers.unionByName(answer_right_changes(right.changes, store)))
         # only the store knows how many left rows point at the changed right ones: count before looking them up
-        if answers.count() > SMALL:
-            small = False
-            grow()
-        left_rows = left_rows.unionByName(left.lookup(_unknown(answers, "primary_key", left.after), small))
-    # only what sent a message or got an answer: the subscription of a row that a duplicate met is not at hand
-    touched = gather(log.select("primary_key").unionByName(answers.select("primary_key")), small=small)
-    left_rows = gather(left_rows, small=small).join(touched, "primary_key", "left_semi")
-    left_rows = keep(left_rows, small=small)
+        if frames.small and answers.count() > SMALL:
+            frames.grow()
+        left_rows = left_rows.unionByName(left.lookup(_unknown(answers, "primary_key", left.after)))
+    left_rows = frames.keep_if_small(left_rows)
     resolved = resolve_responses(answers, left_rows).withColumn(BATCH, under_way)
-    resolved = keep(resolved.select(*response_schema(join).names), small=small)
+    resolved = frames.keep(resolved.select(*response_schema(join).names))
     emissions = emit_results(resolved, left_rows, right_rows, join).withColumn(BATCH, under_way)
-    return JoinBatch(
-        join, log, resolved, keep(emissions, small=small), left_rows, right_rows, store, small=small
-    )
+    return JoinBatch(join, log, resolved, frames.keep_if_small(emissions), left_rows, right_rows, store)
 
 
-def _store(join: JoinSpec, log: DataFrame, right: Right, state: State, *, small: bool) -> DataFrame:
+def _store(join: JoinSpec, log: DataFrame, right: Right, state: State, frames: Frames) -> DataFrame:
     """Live subscriptions after the batch, as far as the batch needs them: those of the changed right keys.
 
     The CombinedKey begins with the foreign key, so a lookup by it finds every message that bears on the answer.
@@ -127,7 +107,7 @@ def _store(join: JoinSpec, log: DataFrame, right: Right, state: State, *, small:
     messages = log
     if right.changed and state.has_subscriptions(join.name):
         wanted = right.changes.select(F.col("primary_key").alias("foreign_key"))
-        found = restrict(state.subscriptions(join), wanted, ("foreign_key",), small=small)
+        found = restrict(state.subscriptions(join), wanted, ("foreign_key",), small=frames.small)
         messages = log.unionByName(found)
     return live_subscriptions(messages)
 
@@ -144,9 +124,17 @@ def changelog_rows(batch: JoinBatch, before: DataFrame) -> DataFrame:
     return redundant(batch.emissions, before).select(*columns)
 
 
-def rule_frames(batch: JoinBatch) -> dict[str, DataFrame]:
+def seen_by_rules(batch: JoinBatch) -> DataFrame:
+    """The emissions as far as rules and counts look at them: keys, hashes, and which are tombstones."""
+    keys = [named(batch.join.prefix + name) for name in batch.join.right_key]
+    return batch.emissions.select("primary_key", TOMBSTONE, LEFT_HASH, RIGHT_HASH, *keys, BATCH)
+
+
+def rule_frames(batch: JoinBatch, emissions: DataFrame) -> dict[str, DataFrame]:
     """The rows at hand as the five frames that the rules of `expectations` read, restricted to touched keys."""
-    left = batch.left.select("primary_key", "hash", "value.*")
+    # only what sent a message or got an answer: the subscription of a row that a duplicate met is not at hand
+    touched = batch.log.select("primary_key").unionByName(batch.responses.select("primary_key"))
+    left = batch.left.join(touched, "primary_key", "left_semi").select("primary_key", "hash", "value.*")
     right_key = F.struct(*[named(batch.join.prefix + name).alias(name) for name in batch.join.right_key])
     return {
         "left_rows": left.select(
@@ -160,7 +148,7 @@ def rule_frames(batch: JoinBatch) -> dict[str, DataFrame]:
         "responses": batch.responses.select(
             "primary_key", "foreign_key", "hash", "cause", "resolution", F.col(BATCH).alias("batch")
         ),
-        "joined": batch.emissions.where(~named(TOMBSTONE)).select(
+        "joined": emissions.where(~named(TOMBSTONE)).select(
             "primary_key",
             named(LEFT_HASH).alias("left_hash"),
             F.when(named(RIGHT_HASH).isNotNull(), right_key).alias("right_key"),

@@ -25,7 +25,7 @@ class Group:
     @property
     def records(self) -> int:
         """How many lines wait in the group."""
-        return sum(file.to_line - file.from_line for file in self.files)
+        return sum(file.records for file in self.files)
 
 
 def pending_groups(  # noqa: PLR0913 - the options of a run that choose its input
@@ -135,7 +135,7 @@ def check_read(table: Table, files: Sequence[PlannedFile], records: int) -> None
     A file may be cut, replaced or continued between its measuring and its reading. `records`: how many were read.
     """
     _check_same(table, files)
-    planned = sum(file.to_line - file.from_line for file in files)
+    planned = sum(file.records for file in files)
     if records != planned:
         raise SourceChanged(
             f"table {table.name}: {records:,} records were read of {_files(files)}, expected {planned:,} as planned; "
@@ -164,7 +164,7 @@ def cut(group: Group, rows: int | None) -> list[Group]:
     pieces: list[list[PlannedFile]] = [[] for _ in range(parts)]
     for table in tables:
         files = [file for file in group.files if file.table == table]
-        total = sum(file.to_line - file.from_line for file in files)
+        total = sum(file.records for file in files)
         bounds = [total * part // parts for part in range(parts + 1)]
         for part in range(parts):
             pieces[part] += _between(files, bounds[part], bounds[part + 1])
@@ -176,7 +176,7 @@ def _between(files: Sequence[PlannedFile], start: int, end: int) -> Iterable[Pla
     """The parts of files that hold the records from `start` (exclusive) to `end` of their common count."""
     passed = 0
     for file in files:
-        length = file.to_line - file.from_line
+        length = file.records
         first, last = max(start - passed, 0), min(end - passed, length)
         if first < last:
             yield replace(file, from_line=file.from_line + first, to_line=file.from_line + last)

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from orchestration.join_batch import JoinBatch, Left, Right
 from orchestration.table_batch import TableBatch
-from storage.frames import SMALL
+from storage.frames import Frames
 from storage.joined import joined_schema
 from storage.state import State
 from transforms.resolution import TOMBSTONE
@@ -24,18 +24,18 @@ from transforms.schemas import (
 from transforms.sides import left_changes, live_keys, spread, valued
 
 
-def left_table(join: JoinSpec, batch: TableBatch, state: State) -> Left:
+def left_table(join: JoinSpec, batch: TableBatch, state: State, frames: Frames) -> Left:
     """A declared table as the left side."""
     return Left(
         changed=batch.counts["changed"],
         changes=left_changes(batch.applied, join),
         before=live_keys(batch.before, join),
         after=valued(batch.changes.where(CURRENT), join.left_key, join.left_columns),
-        lookup=lambda keys, small: _stored(batch.table, keys, state, small=small),
+        lookup=lambda keys: _stored(batch.table, keys, state, small=frames.small),
     )
 
 
-def left_join(join: JoinSpec, batch: JoinBatch, changed: int, state: State) -> Left:
+def left_join(join: JoinSpec, batch: JoinBatch, changed: int, state: State, frames: Frames) -> Left:
     """Another join as the left side: its emissions of the batch, redundant ones included, are the changes."""
     rows = batch.emissions.withColumns(
         {
@@ -44,16 +44,17 @@ def left_join(join: JoinSpec, batch: JoinBatch, changed: int, state: State) -> L
         }
     )
 
-    def lookup(keys: DataFrame, small: bool) -> DataFrame:
+    def lookup(keys: DataFrame) -> DataFrame:
         stored = state.joined(join.left, joined_schema(batch.join)).withColumn(
             POSITION, F.lit(None).cast(POSITION_TYPE)
         )
         wanted = spread(keys, "primary_key", join.left_key)
-        return valued(restrict(stored, wanted, join.left_key, small=small), join.left_key, join.left_columns)
+        found = restrict(stored, wanted, join.left_key, small=frames.small)
+        return valued(found, join.left_key, join.left_columns)
 
     keys = batch.emissions.select(*[named(name) for name in join.left_key])
     stored = state.joined(join.left, joined_schema(batch.join))
-    before = restrict(stored, keys, join.left_key, small=changed <= SMALL)
+    before = restrict(stored, keys, join.left_key, small=frames.small)
     return Left(
         changed=changed,
         changes=left_changes(rows, join),
@@ -71,18 +72,18 @@ def left_bootstrap(join: JoinSpec, rows: DataFrame, changed: int) -> Left:
         changes=left_changes(live, join),
         before=live_keys(rows.limit(0), join),
         after=valued(live, join.left_key, join.left_columns),
-        lookup=lambda _keys, _small: valued(rows.limit(0), join.left_key, join.left_columns),
+        lookup=lambda _keys: valued(rows.limit(0), join.left_key, join.left_columns),
     )
 
 
-def right_table(batch: TableBatch, state: State) -> Right:
+def right_table(batch: TableBatch, state: State, frames: Frames) -> Right:
     """A declared table as the right side."""
     table = batch.table
     return Right(
         changed=batch.counts["changed"],
         changes=last_changes(valued(batch.applied, table.key, table.columns)),
         after=valued(batch.changes.where(CURRENT), table.key, table.columns),
-        lookup=lambda keys, small: _stored(table, keys, state, small=small),
+        lookup=lambda keys: _stored(table, keys, state, small=frames.small),
     )
 
 

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StringType, StructType
 
 from storage.errors import LakejoinError
-from storage.frames import SMALL, empty, keep, release
+from storage.frames import Frames, empty
 from storage.state import State
 from transforms.changes import walk
 from transforms.schemas import (
@@ -55,7 +55,6 @@ class TableBatch:
     before: DataFrame
     """The stored rows of the batch's keys as they were."""
     counts: dict[str, int]
-    small: bool
 
     @property
     def changes(self) -> DataFrame:
@@ -82,28 +81,21 @@ class TableBatch:
             F.substring(RAW, 1, RAW_LIMIT).alias("raw"),
         )
 
-    def release(self) -> None:
-        """Free what was kept for the batch."""
-        release(self.records)
-        release(self.before)
-
 
 def table_batch(
     table: TableSpec,
     records: DataFrame,
     state: State,
+    frames: Frames,
     *,
-    size: int,
     truncate_stops: bool,
     needed: Callable[[], list[str]],
 ) -> TableBatch:
     """Walk a table's source records of a batch.
 
-    `records`: what the parsers yield; `size` of them. `needed`: columns of the rows before the batch that the joins
+    `records`: what the parsers yield; read several times. `needed`: columns of the rows before the batch that the joins
     read. Raises `TruncateStopped` at a truncate event the configuration does not allow.
     """
-    small = size <= SMALL
-    records = keep(records, small=small)
     found = _special(records)
     if found["truncated"] and truncate_stops:
         raise TruncateStopped(
@@ -118,14 +110,16 @@ def table_batch(
         columns += table.columns.names
     else:
         good = good.drop(UNAVAILABLE)
+    before = _before(good, table, state, frames, columns)
+    beside = records if found["beside"] else records.limit(0)
+    walked = frames.keep(_complete(walk(good, before, table, _floor(state, table)), beside, table))
+    return TableBatch(table, walked, before, count_verdicts(walked))
+
+
+def _before(good: DataFrame, table: TableSpec, state: State, frames: Frames, columns: list[str]) -> DataFrame:
     keys = good.where(~F.col(CONTEXT)).select(*[named(name) for name in table.key])
-    before = state.rows(table, keys, small=small, columns=columns)
-    before = keep(before, small=small)
-    walked = _complete(walk(good, before, table, _floor(state, table)), records, table)
-    walked = keep(walked, small=small)
-    counts = count_verdicts(walked)
-    release(records)
-    return TableBatch(table, walked, before, counts, small)
+    before = state.rows(table, keys, small=frames.small, columns=columns)
+    return frames.keep(before) if state.has_rows(table.name) else before
 
 
 def untouched(table: TableSpec, state: State) -> TableBatch:
@@ -136,7 +130,7 @@ def untouched(table: TableSpec, state: State) -> TableBatch:
     records = empty(state.spark, columns.add(EXISTED, BooleanType()))
     before = empty(state.spark, rows_schema(table.columns, table.sequence))
     nothing = dict.fromkeys(("records", *VERDICTS, "tie", "changed", "inserted", "removed"), 0)
-    return TableBatch(table, records, before, nothing, small=True)
+    return TableBatch(table, records, before, nothing)
 
 
 def _special(records: DataFrame) -> dict[str, object]:
@@ -148,6 +142,7 @@ def _special(records: DataFrame) -> dict[str, object]:
             F.count_if(truncate).alias("truncated"),
             F.min_by(F.when(truncate, position), F.when(truncate, F.col(POSITION))).alias("first_truncate"),
             F.count_if(F.col(UNAVAILABLE).isNotNull()).alias("unavailable"),
+            F.count_if(truncate | F.col(REASON).isNotNull()).alias("beside"),
         )
         .first()
     )

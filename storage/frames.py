@@ -4,61 +4,113 @@ A cached frame would do for the first, but its plan lives on in every plan built
 again at each step: with a frame used twice at each of five steps, most of a small batch's time went there.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
+from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from storage.file_systems import spark_path
+
 SMALL = 200_000
 """Up to this many records a batch is worked off without shuffles: what it holds fits one task."""
 
 _FOR_SMALL = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 
-_computed_later: list[DataFrame] = []
-"""What kept frames are computed from, until the batch ends. If the JVM collected these plans before that, the metrics
-of their rows would have nowhere to go, and Spark would log an error for every task."""
 
+class Frames:
+    """The frames of one batch. A small one holds them in memory, a large one in files.
 
-def keep(frame: DataFrame, *, small: bool = False) -> DataFrame:
-    """The same rows, computed when they are first asked for, and then kept until `release`. `small`: see `gather`."""
-    gathered = gather(frame, small=small)
-    _computed_later.append(gathered)
-    return gathered.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK)
-
-
-def gather(frame: DataFrame, *, small: bool) -> DataFrame:
-    """The same rows, in one partition if they are few.
-
-    Frames of one partition are joined and counted where they are, without a shuffle; and starting a task costs more
-    than its share of so few rows.
+    A large frame in memory would be kept row by row with all its columns, and read whole by each step that needs a
+    few of them; from Parquet files a step reads what it needs.
     """
-    return frame.coalesce(1) if small else frame
 
+    def __init__(self, spark: SparkSession, scratch: str, *, small: bool) -> None:
+        self.small = small
+        """Whether the batch, and all that it touches so far, fits one task."""
+        self._usual = {name: str(spark.conf.get(name)) for name in _FOR_SMALL}
+        self._spark, self._scratch, self._numbers = spark, scratch, count(1)
+        self._kept: list[DataFrame] = []
+        self._persisted: list[DataFrame] = []
+        # What kept frames are computed from. If the JVM collected these plans before the batch ends, the metrics of
+        # their rows would have nowhere to go, and Spark would log an error for every task.
+        self._sources: list[DataFrame] = []
 
-def release(frame: DataFrame) -> None:
-    """Free a kept frame; any other is left as it is."""
-    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - a kept frame is a leaf that Python cannot free
-    if plan.nodeName().startswith("LogicalRDD"):
-        plan.rdd().unpersist(False)
+    def keep(self, frame: DataFrame) -> DataFrame:
+        """The same rows, computed once. A small frame is computed when it is first asked for, a large one now."""
+        if not self.small:
+            return self._written(frame)
+        gathered = self.gather(frame)
+        kept = gathered.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK)
+        self._sources.append(gathered)
+        self._kept.append(kept)
+        return kept
+
+    def keep_if_small(self, frame: DataFrame) -> DataFrame:
+        """The same rows, computed once if they are few: to write many takes longer than to join kept ones again."""
+        return self.keep(frame) if self.small else frame
+
+    def keep_by(self, frame: DataFrame, key: str) -> DataFrame:
+        """The same rows; many are kept in the order of a key, so that joins by it neither shuffle nor sort them."""
+        if self.small:
+            return frame
+        parts = int(self._usual["spark.sql.shuffle.partitions"])
+        # a number, or adaptive execution would give each frame another, and they would no longer fit together
+        kept = frame.repartition(parts, key).sortWithinPartitions(key).persist(StorageLevel.MEMORY_AND_DISK)
+        self._persisted.append(kept)
+        return kept
+
+    def gather(self, frame: DataFrame) -> DataFrame:
+        """The same rows, in one partition if they are few.
+
+        Frames of one partition are joined and counted where they are, without a shuffle; and starting a task costs
+        more than its share of so few rows.
+        """
+        return frame.coalesce(1) if self.small else frame
+
+    def grow(self) -> None:
+        """Go on with the settings of a large batch: this one turned out to touch many rows."""
+        self.small = False
+        _set(self._spark, self._usual)
+
+    def release(self) -> None:
+        """Free everything that was kept."""
+        for kept in self._kept:
+            # a kept frame is a leaf that Python cannot free
+            kept._jdf.queryExecution().analyzed().rdd().unpersist(False)  # noqa: SLF001
+        for persisted in self._persisted:
+            persisted.unpersist()
+        path = self._jvm.org.apache.hadoop.fs.Path(self._scratch)
+        path.getFileSystem(self._spark.sparkContext._jsc.hadoopConfiguration()).delete(path, True)  # noqa: SLF001
+        _set(self._spark, self._usual)
+
+    def _written(self, frame: DataFrame) -> DataFrame:
+        path = f"{self._scratch}/{next(self._numbers)}"
+        frame.write.parquet(path, compression="lz4_raw")
+        return self._spark.read.schema(frame.schema).parquet(spark_path(path))
+
+    @property
+    def _jvm(self) -> Any:
+        return self._spark._jvm  # noqa: SLF001
 
 
 @contextmanager
-def sized(spark: SparkSession, records: int) -> Iterator[Callable[[], None]]:
-    """Settings for a batch of so many records: a small one neither shuffles nor plans twice.
+def framing(spark: SparkSession, scratch: str, records: int) -> Iterator[Frames]:
+    """Frames for a batch of so many records, and settings by which a small one neither shuffles nor plans twice.
 
-    Yields what puts the usual settings back early, for a small batch that turns out to touch many rows.
+    `scratch`: folder for the frames of a large batch, which no other batch uses; it is removed at the end.
     """
-    usual = {name: str(spark.conf.get(name)) for name in _FOR_SMALL}
-    if records <= SMALL:
+    frames = Frames(spark, scratch, small=records <= SMALL)
+    if frames.small:
         _set(spark, _FOR_SMALL)
     try:
-        yield lambda: _set(spark, usual)
+        yield frames
     finally:
-        _set(spark, usual)
-        _computed_later.clear()
+        frames.release()
 
 
 def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:

@@ -21,6 +21,8 @@ PLAN = "_plan"
 PUBLISHED = "_published"
 MAINTENANCE = "_maintenance"
 QUARANTINE = "quarantine"
+SCRATCH = "_scratch"
+"""Folder of what a large batch keeps while it runs."""
 
 
 def changes_of(table: str) -> str:

@@ -25,6 +25,7 @@ from storage.lake import (
     response_log_of,
     subscription_log_of,
 )
+from storage.line_numbers import FileRange
 
 Kind = Literal["batch", "bootstrap"]
 
@@ -103,6 +104,16 @@ class PlannedFile:
     from_line: int
     to_line: int
 
+    @property
+    def records(self) -> int:
+        """How many source records the part has."""
+        return self.to_line - self.from_line
+
+    @property
+    def range(self) -> FileRange:
+        """The part as the readers of sources take it."""
+        return FileRange(self.path, self.name, self.date, self.from_line, self.to_line, self.lines)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -134,12 +145,12 @@ class Plan:
     @property
     def records(self) -> int:
         """How many source records the batch reads."""
-        return sum(file.to_line - file.from_line for file in self.files)
+        return sum(file.records for file in self.files)
 
     @property
     def dates(self) -> tuple[date, ...]:
         """The `{date}` values the batch covers."""
-        with_records = (file for file in self.files if file.from_line < file.to_line)
+        with_records = (file for file in self.files if file.records)
         return tuple(sorted({file.date for file in with_records if file.date is not None}))
 
 
