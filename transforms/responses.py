@@ -57,14 +57,19 @@ def answer_subscriptions(log: DataFrame, right: DataFrame) -> DataFrame:
 
 
 def answer_right_changes(changed: DataFrame, store: DataFrame) -> DataFrame:
-    """Answer every subscriber of each changed right key, tombstones included.
+    """Answer the subscribers of each changed right key, tombstones included.
 
     `changed`: primary_key, hash (null for a tombstone) and position of the right rows that changed, after the batch.
-    `store`: live subscriptions after the batch. Returns the same columns as `answer_subscriptions`, with the hash
-    that the subscriber left behind.
+    `store`: live subscriptions after the batch. One that the batch itself sent was answered with the same right value
+    already, unless it asks for none and there is none. Returns the same columns as `answer_subscriptions`, with the
+    hash that the subscriber left behind.
     """
+    answered = F.col(BATCH).isNull() & (
+        (F.col("instruction") == NULL_IF_NO) | F.col("right_hash").isNotNull()
+    )
     return (
         store.join(_right_values(changed), F.col("foreign_key") == F.col("right_key"))
+        .where(~answered)
         .withColumn(POSITION, F.col("right_position"))
         .withColumn("cause", F.lit("right_change"))
         .select(*_COLUMNS)
