@@ -4,16 +4,13 @@ Everything here is a function of the plan, so a batch that was cut off anywhere 
 committed already is skipped by Delta, what is missing comes out the same.
 """
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
-from threading import Lock
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from orchestration.batch_context import Batch, Progress, state_tables
 from orchestration.config import Pipeline
 from orchestration.config.expressions import referenced_columns
 from orchestration.gate import JOIN_COUNTS, judge
@@ -21,9 +18,7 @@ from orchestration.join_batch import JoinBatch, Left, changelog_rows, join_batch
 from orchestration.pending import check_read
 from orchestration.sides import left_bootstrap, left_join, left_table, right_table
 from orchestration.table_batch import TableBatch, table_batch, untouched
-from storage.commits import append
-from storage.data_files import LOG_PROPERTIES
-from storage.frames import SMALL, Frames, framing
+from storage.frames import SMALL, framing
 from storage.joined import apply_emissions, create_joined, joined_schema
 from storage.lake import (
     QUARANTINE,
@@ -33,79 +28,19 @@ from storage.lake import (
     changes_of,
     joined_of,
     response_log_of,
-    rows_of,
     subscription_log_of,
-    subscription_store_of,
 )
 from storage.plan import Journal, Plan, Published
 from storage.sources import read_records
-from storage.state import State
 from transforms.schemas import (
-    BATCH,
     DELETED,
     POSITION,
     POSITION_TYPE,
-    TIME,
     JoinSpec,
     TableSpec,
     key_struct,
     named,
 )
-
-Progress = Callable[[str], None]
-
-
-@dataclass
-class _Batch:
-    """What the stages of one batch share."""
-
-    pipeline: Pipeline
-    spark: SparkSession
-    lake: Lake
-    journal: Journal
-    plan: Plan
-    accept: Sequence[str]
-    progress: Progress
-    frames: Frames
-    seconds: dict[str, float] = field(default_factory=dict)
-    committed: list[str] = field(default_factory=list)
-    quarantine: Lock = field(default_factory=Lock)
-    """For the one table that several stages write: where two make it at once, Delta lets one of them fail."""
-
-    @property
-    def state(self) -> State:
-        return State(self.spark, self.lake, self.plan)
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Time a stage and say that it runs."""
-        self.progress(name)
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            self.seconds[name] = round(time.monotonic() - started, 3)
-
-    def append(self, stage: str, table: str, rows: DataFrame, count: int) -> None:
-        """Commit a stage's rows to its log; nothing where there are none."""
-        if count == 0:
-            return
-        with self.stage(stage), self.quarantine if table == QUARANTINE else nullcontext():
-            files = max(1, -(-count // _ROWS_PER_FILE))
-            rows = self.numbered(rows).coalesce(files)
-            transaction = self.journal.transaction(stage, self.plan.batch)
-            append(rows, self.lake.path(table), transaction, LOG_PROPERTIES)
-        self.committed.append(stage)
-
-    def numbered(self, rows: DataFrame) -> DataFrame:
-        """Rows as they are committed: with the number of the batch, and its clock where they have no time."""
-        rows = rows.withColumn(BATCH, F.lit(self.plan.batch).cast("bigint"))
-        if TIME not in rows.columns:
-            return rows
-        return rows.withColumn(TIME, F.coalesce(TIME, F.lit(self.plan.planned_at)))
-
-
-_ROWS_PER_FILE = 2_000_000
 
 
 def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look at it
@@ -120,7 +55,7 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
     joins: dict[str, JoinBatch] = {}
     counts: dict[str, dict[str, int]] = {}
     with framing(spark, lake.path(SCRATCH), plan.records) as frames:
-        batch = _Batch(pipeline, spark, lake, journal, plan, accept, progress, frames)
+        batch = Batch(pipeline, spark, lake, journal, plan, accept, progress, frames)
         with ThreadPoolExecutor(max_workers=8, thread_name_prefix="stage") as pool:
             logs: list[Future[None]] = []
             started = {name: pool.submit(_read_table, batch, name) for name in pipeline.tables}
@@ -137,7 +72,7 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
         return _publish(batch, tables, counts)
 
 
-def _read_table(batch: _Batch, name: str) -> TableBatch:
+def _read_table(batch: Batch, name: str) -> TableBatch:
     table = batch.pipeline.tables[name]
     files = batch.plan.files_of(name)
     if not files:
@@ -159,13 +94,13 @@ def _read_table(batch: _Batch, name: str) -> TableBatch:
     return read
 
 
-def _left_columns(batch: _Batch, table: TableSpec) -> list[str]:
+def _left_columns(batch: Batch, table: TableSpec) -> list[str]:
     """Columns of a table that the foreign keys of its joins read."""
     specs = [batch.pipeline.join_spec(name) for name in batch.plan.joins]
     return [c for spec in specs if spec.left == table.name for c in referenced_columns(spec.foreign_key)]
 
 
-def _commit_table(batch: _Batch, pool: ThreadPoolExecutor, table: TableBatch) -> list[Future[None]]:
+def _commit_table(batch: Batch, pool: ThreadPoolExecutor, table: TableBatch) -> list[Future[None]]:
     name, counts = table.table.name, table.counts
     bad = counts["quarantined"]
     kept = counts["records"] + counts["changed"] - bad
@@ -176,7 +111,7 @@ def _commit_table(batch: _Batch, pool: ThreadPoolExecutor, table: TableBatch) ->
 
 
 def _run_join(
-    batch: _Batch, join: JoinSpec, tables: dict[str, TableBatch], joins: dict[str, JoinBatch],
+    batch: Batch, join: JoinSpec, tables: dict[str, TableBatch], joins: dict[str, JoinBatch],
     counts: dict[str, dict[str, int]],
 ) -> tuple[JoinBatch, dict[str, int]]:  # fmt: skip
     left = _left(batch, join, tables, joins, counts)
@@ -191,7 +126,7 @@ def _run_join(
 
 
 def _left(
-    batch: _Batch, join: JoinSpec, tables: dict[str, TableBatch], joins: dict[str, JoinBatch],
+    batch: Batch, join: JoinSpec, tables: dict[str, TableBatch], joins: dict[str, JoinBatch],
     counts: dict[str, dict[str, int]],
 ) -> Left:  # fmt: skip
     if join.left in joins:
@@ -211,7 +146,7 @@ def _left(
 
 
 def _commit_logs(
-    batch: _Batch, pool: ThreadPoolExecutor, join: JoinBatch, counts: dict[str, int]
+    batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, counts: dict[str, int]
 ) -> list[Future[None]]:
     name = join.join.name
     logs = [
@@ -238,7 +173,7 @@ def _commit_logs(
     return logs
 
 
-def _commit_joined(batch: _Batch, join: JoinBatch, counts: dict[str, int]) -> None:
+def _commit_joined(batch: Batch, join: JoinBatch, counts: dict[str, int]) -> None:
     name = join.join.name
     exists = joined_of(name) in batch.plan.versions
     if counts["emissions"] == 0 and exists:
@@ -257,7 +192,7 @@ def _commit_joined(batch: _Batch, join: JoinBatch, counts: dict[str, int]) -> No
     batch.committed.append(stage)
 
 
-def _publish(batch: _Batch, tables: dict[str, TableBatch], counts: dict[str, dict[str, int]]) -> Published:
+def _publish(batch: Batch, tables: dict[str, TableBatch], counts: dict[str, dict[str, int]]) -> Published:
     previous = batch.journal.last
     commits = dict(previous.commits) if previous else {}
     commits |= dict.fromkeys(batch.committed, batch.plan.batch)
@@ -279,14 +214,3 @@ def _publish(batch: _Batch, tables: dict[str, TableBatch], counts: dict[str, dic
     )
     batch.journal.write_published(published)
     return published
-
-
-def state_tables(pipeline: Pipeline) -> list[str]:
-    """Every table of a lake that a batch reads or writes, by its name below the lake."""
-    of_tables = [table for name in pipeline.tables for table in (changes_of(name), rows_of(name))]
-    of_joins = [
-        kind(name)
-        for name in pipeline.joins
-        for kind in (subscription_log_of, subscription_store_of, response_log_of, joined_of, changelog_of)
-    ]
-    return [QUARANTINE, *of_tables, *of_joins]

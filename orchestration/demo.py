@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from orchestration.batch import Progress
+from orchestration.batch_context import Progress
 from orchestration.comparison import Comparison, compare, read_expected
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage

@@ -1,15 +1,16 @@
-"""Which bases of a lake are due for a fold, and folds them: after a batch, never within one."""
+"""Which tables of a lake are due for a fold or a compaction, and both: after a batch, never within one."""
 
 from pyspark.sql import SparkSession
 
 from orchestration.config import Pipeline
-from storage.lake import Lake, rows_of, subscription_store_of
+from storage.compaction import compact, needs_compaction
+from storage.lake import Lake, joined_of, rows_of, subscription_store_of
 from storage.maintenance import fold_rows, fold_subscriptions, is_due
 from storage.plan import Journal, Plan
 
 
 def fold_due(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, now: Plan) -> list[str]:
-    """Fold every base that is due; returns their names below the lake.
+    """Fold every base that is due, and compact joined tables; returns their names below the lake.
 
     `now`: a plan of the next batch, never committed, that pins the state after the last finished one.
     """
@@ -33,4 +34,8 @@ def fold_due(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journ
         if is_due([count for count in sent if count], rows.get(join.left, 0)):
             fold_subscriptions(spark, lake, journal, now, join)
             folded.append(base)
+        joined = joined_of(name)
+        if joined in now.versions and needs_compaction(lake.path(joined)):
+            compact(spark, lake.path(joined))
+            folded.append(joined)
     return folded

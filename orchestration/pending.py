@@ -8,7 +8,7 @@ from typing import Literal
 
 from orchestration.config import Pipeline, Table
 from storage.files import FileCounter, FoundFile, MeasuredFile, find_files, measure_file, stat_file
-from storage.plan import Journal, Plan, PlannedFile
+from storage.plan import Journal, Plan, PlannedFile, dates_of
 from storage.source_errors import SourceChanged, SourceError
 
 BatchBy = Literal["date", "all"]
@@ -169,7 +169,7 @@ def cut(group: Group, rows: int | None) -> list[Group]:
         for part in range(parts):
             pieces[part] += _between(files, bounds[part], bounds[part + 1])
     pieces[0] += [file for file in group.files if file.from_line == file.to_line]
-    return [Group(_dates(piece), tuple(piece)) for piece in pieces if piece]
+    return [Group(dates_of(piece), tuple(piece)) for piece in pieces if piece]
 
 
 def _between(files: Sequence[PlannedFile], start: int, end: int) -> Iterable[PlannedFile]:
@@ -181,8 +181,3 @@ def _between(files: Sequence[PlannedFile], start: int, end: int) -> Iterable[Pla
         if first < last:
             yield replace(file, from_line=file.from_line + first, to_line=file.from_line + last)
         passed += length
-
-
-def _dates(files: Iterable[PlannedFile]) -> tuple[date, ...]:
-    with_records = (file for file in files if file.from_line < file.to_line)
-    return tuple(sorted({file.date for file in with_records if file.date is not None}))

@@ -8,7 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pyspark.sql import SparkSession
 
 from orchestration.bad_records import check_bad_ratio
-from orchestration.batch import Progress, run_batch, state_tables
+from orchestration.batch import run_batch
+from orchestration.batch_context import Progress, state_tables
 from orchestration.config import Pipeline
 from orchestration.folding import fold_due
 from orchestration.pending import BatchBy, Dates, Group, check_unchanged, cut, pending_groups

@@ -4,7 +4,7 @@ It names the input, the versions of the state before the batch, and the time. Ev
 `_published` closes a batch: which versions of which tables belong together, and the batch's counts.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime
 from typing import Any, Literal
@@ -115,6 +115,11 @@ class PlannedFile:
         return FileRange(self.path, self.name, self.date, self.from_line, self.to_line, self.lines)
 
 
+def dates_of(files: Iterable[PlannedFile]) -> tuple[date, ...]:
+    """Return the `{date}` values of the parts that have records, each once."""
+    return tuple(sorted({file.date for file in files if file.records and file.date is not None}))
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a batch works on."""
@@ -150,8 +155,7 @@ class Plan:
     @property
     def dates(self) -> tuple[date, ...]:
         """The `{date}` values the batch covers."""
-        with_records = (file for file in self.files if file.records)
-        return tuple(sorted({file.date for file in with_records if file.date is not None}))
+        return dates_of(self.files)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from dagster import (
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-from orchestration.batch import state_tables
+from orchestration.batch_context import state_tables
 from orchestration.code_location import pipeline_definitions
 from orchestration.config import Pipeline, load
 from recordings.tiny import DAYS, write_pipeline

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from storage.commits import Transaction, append
+from storage.compaction import compact, needs_compaction
 from storage.data_files import LOG_PROPERTIES, read_table
 from storage.delta import DeltaTransaction
 from storage.joined import MERGE, apply_emissions, create_joined, joined_schema
@@ -177,3 +178,31 @@ def test_a_table_with_deletion_vectors_is_read_through_delta(spark: SparkSession
 
     assert {row["id"] for row in read_table(spark, path, version, ROWS).collect()} == {11, 21}
     assert {row["id"] for row in read_table(spark, path, version, ROWS, after=1).collect()} == {21}
+
+
+def test_compaction_leaves_the_rows_and_fewer_files(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small files become one, marks of deleted rows go, and the next batch finds its rows."""
+    monkeypatch.setattr("storage.compaction.SMALL_FILES", 4)
+    path = str(lake / "joined")
+    for batch in range(1, 5):
+        found, counts = emissions(
+            spark, {(1, "a"): "x", (2, "a"): "x"} if batch == 1 else {(batch, "a"): "y"}
+        )
+        if batch == 1:
+            create_joined(found.coalesce(1), path, JOIN, transaction(batch))
+        else:
+            apply_emissions(found.coalesce(1), counts, path, JOIN, transaction(batch))
+        assert needs_compaction(path) == (batch == 4)
+    before = sorted(spark.read.format("delta").load(path).collect())
+
+    compact(spark, path)
+
+    assert not needs_compaction(path)
+    assert len(DeltaTable(path).file_uris()) == 1
+    assert sorted(spark.read.format("delta").load(path).collect()) == before
+    assert DeltaTable(path).history(1)[0]["operation"] == "OPTIMIZE"
+    found, counts = emissions(spark, {(1, "a"): None})
+    apply_emissions(found, counts, path, JOIN, transaction(1000))
+    assert spark.read.format("delta").load(path).count() == len(before) - 1

@@ -38,10 +38,10 @@ def right_rows(spark: SparkSession, *rows: tuple[str, tuple[int, int, int] | Non
     return spark.createDataFrame([((key,), hashed, place(line)) for key, hashed, line in rows], _ROWS)
 
 
-def log(spark: SparkSession, *messages: tuple[str, str | None, str, int]) -> DataFrame:
+def log(spark: SparkSession, *messages: tuple[str, str | None, str, int], batch: int | None = 1) -> DataFrame:
     """A subscription log by primary key, foreign key, instruction and line, all with the same hash."""
     rows = [
-        (foreign and (foreign,), (primary,), LEFT_HASH, instruction, 1, place(line), 1)
+        (foreign and (foreign,), (primary,), LEFT_HASH, instruction, batch, place(line), 1)
         for primary, foreign, instruction, line in messages
     ]
     return spark.createDataFrame(rows, subscription_schema(_JOIN))
@@ -115,6 +115,23 @@ def test_right_change_answers_every_subscriber_of_exactly_its_key(spark: SparkSe
     }
     assert {(row["hash"], row["cause"]) for row in found.values()} == {(LEFT_HASH, "right_change")}
     assert all(row[POSITION] == row["right_position"] for row in found.values())
+
+
+def test_right_change_answers_no_subscription_that_its_batch_has_answered(spark: SparkSession) -> None:
+    """With the same value: it would only be superseded. One that asks for a value and got none waits for this one."""
+    sent = log(
+        spark,
+        ("got the value", "changed", ONLY_IF, 1),
+        ("got the value, too", "changed", NULL_IF_NO, 2),
+        ("got null", "deleted", NULL_IF_NO, 3),
+        ("got nothing", "deleted", ONLY_IF, 4),
+        batch=None,
+    )
+    changed = right_rows(spark, ("changed", RIGHT_HASH, 7), ("deleted", None, 8))
+
+    found = answers(answer_right_changes(changed, sent))
+
+    assert {key: row["right_hash"] for key, row in found.items()} == {"got nothing": None}
 
 
 def test_subscribers_are_told_the_last_change_of_a_right_key(spark: SparkSession) -> None:

@@ -1,0 +1,96 @@
+"""What the stages of one batch share: where they work, by which plan, what they have committed and how long it took."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from threading import Lock
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from orchestration.config import Pipeline
+from storage.commits import append
+from storage.data_files import LOG_PROPERTIES
+from storage.frames import Frames
+from storage.lake import (
+    QUARANTINE,
+    Lake,
+    changelog_of,
+    changes_of,
+    joined_of,
+    response_log_of,
+    rows_of,
+    subscription_log_of,
+    subscription_store_of,
+)
+from storage.plan import Journal, Plan
+from storage.state import State
+from transforms.schemas import BATCH, TIME
+
+Progress = Callable[[str], None]
+
+
+_ROWS_PER_FILE = 500_000
+
+
+@dataclass
+class Batch:
+    """What the stages of one batch share, and how they commit."""
+
+    pipeline: Pipeline
+    spark: SparkSession
+    lake: Lake
+    journal: Journal
+    plan: Plan
+    accept: Sequence[str]
+    progress: Progress
+    frames: Frames
+    seconds: dict[str, float] = field(default_factory=dict)
+    committed: list[str] = field(default_factory=list)
+    quarantine: Lock = field(default_factory=Lock)
+    """For the one table that several stages write: where two make it at once, Delta lets one of them fail."""
+
+    @property
+    def state(self) -> State:
+        """The tables as the plan pins them."""
+        return State(self.spark, self.lake, self.plan)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time a stage and say that it runs."""
+        self.progress(name)
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(time.monotonic() - started, 3)
+
+    def append(self, stage: str, table: str, rows: DataFrame, count: int) -> None:
+        """Commit a stage's rows to its log; nothing where there are none."""
+        if count == 0:
+            return
+        with self.stage(stage), self.quarantine if table == QUARANTINE else nullcontext():
+            files = max(1, -(-count // _ROWS_PER_FILE))
+            rows = self.numbered(rows).coalesce(files)
+            transaction = self.journal.transaction(stage, self.plan.batch)
+            append(rows, self.lake.path(table), transaction, LOG_PROPERTIES)
+        self.committed.append(stage)
+
+    def numbered(self, rows: DataFrame) -> DataFrame:
+        """Rows as they are committed: with the number of the batch, and its clock where they have no time."""
+        rows = rows.withColumn(BATCH, F.lit(self.plan.batch).cast("bigint"))
+        if TIME not in rows.columns:
+            return rows
+        return rows.withColumn(TIME, F.coalesce(TIME, F.lit(self.plan.planned_at)))
+
+
+def state_tables(pipeline: Pipeline) -> list[str]:
+    """Every table of a lake that a batch reads or writes, by its name below the lake."""
+    of_tables = [table for name in pipeline.tables for table in (changes_of(name), rows_of(name))]
+    of_joins = [
+        kind(name)
+        for name in pipeline.joins
+        for kind in (subscription_log_of, subscription_store_of, response_log_of, joined_of, changelog_of)
+    ]
+    return [QUARANTINE, *of_tables, *of_joins]
