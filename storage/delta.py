@@ -77,38 +77,35 @@ class DeltaTransaction:
         return self._mark(stored.join(keys, key.names, "left_semi"), files)
 
     def _mark(self, matched: DataFrame, files: Any) -> Replaced:
-        commands = self._delta.commands
-        session, some = self._spark._jsparkSession, self._jvm.scala.Option.apply
+        commands, some = self._delta.commands, self._jvm.scala.Option.apply
         true = _module(self._jvm.org.apache.spark.sql.catalyst.expressions, "Literal").TrueLiteral()
-        has_vectors = True  # of some files, perhaps: the few of them are joined in
-        vectors = _module(
-            commands, "DeletionVectorBitmapGenerator"
-        ).buildRowIndexSetsForFilesMatchingCondition(
-            session,
-            self._transaction,
-            has_vectors,
-            matched._jdf,
-            files,
-            true,
-            some(_column(FILE)),
-            some(_column(ROW)),
-        )
+        generator = _module(commands, "DeletionVectorBitmapGenerator")
+        have_vectors = True  # some of the files, perhaps; those they have are joined in
+        vectors = generator.buildRowIndexSetsForFilesMatchingCondition(
+            self._spark._jsparkSession, self._transaction, have_vectors, matched._jdf, files, true,
+            some(_column(FILE)), some(_column(ROW)),
+        )  # fmt: skip
         helper = _module(commands, "DMLWithDeletionVectorsHelper")
         by_path = helper.generateCandidateFileMap(self._log.dataPath(), files)
-        actions, rows = self._nil, 0
         touched = helper.findFilesWithMatchingRows(self._transaction, by_path, vectors)
-        for file in (touched.apply(number) for number in range(touched.size())):
-            entry, vector = file.fileLogEntry(), file.newDeletionVector()
-            before = entry.deletionVector()
-            if before is not None and before.cardinality() == vector.cardinality():
-                continue
-            rows += vector.cardinality() - (before.cardinality() if before is not None else 0)
-            if file.isFullyReplaced():
-                actions = actions.appended(entry.remove())
-                continue
-            with_vector = entry.removeRows(vector, True, True)
-            actions = actions.appended(with_vector._1()).appended(with_vector._2())
+        actions, rows = self._nil, 0
+        for number in range(touched.size()):
+            file = touched.apply(number)
+            former = file.fileLogEntry().deletionVector()
+            marked = file.newDeletionVector().cardinality() - (0 if former is None else former.cardinality())
+            if marked:
+                rows += marked
+                actions = actions.appendedAll(self._ended(file))
         return Replaced(actions, rows)
+
+    def _ended(self, file: Any) -> Any:
+        """The actions that end some rows of a file, or the file with its last ones."""
+        entry = file.fileLogEntry()
+        if file.isFullyReplaced():
+            return self._nil.appended(entry.remove())
+        updates_statistics = True  # to wide bounds
+        renewed = entry.removeRows(file.newDeletionVector(), updates_statistics, True)
+        return self._nil.appended(renewed._1()).appended(renewed._2())
 
     def commit_write(self, written: Any, app: str, version: int, metadata: str) -> None:
         """Commit new files as a WRITE."""

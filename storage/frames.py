@@ -90,7 +90,7 @@ class Frames:
 
     def _written(self, frame: DataFrame) -> DataFrame:
         path = f"{self._scratch}/{next(self._numbers)}"
-        frame.write.parquet(path, compression="lz4_raw")
+        frame.write.mode("overwrite").parquet(path, compression="lz4_raw")  # over what a crash left
         return self._spark.read.schema(frame.schema).parquet(spark_path(path))
 
     @property

@@ -5,13 +5,14 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from faults.shop import CONFIGURATION, make_shop, run, texts
 from orchestration.config import Pipeline, load
 from orchestration.join_batch import emit_results
-from storage.lake import Lake, joined_of
+from storage.frames import Frames
+from storage.lake import SCRATCH, Lake, joined_of
 from storage.plan import Journal
 from transforms.resolution import LEFT_HASH
 
@@ -63,6 +64,37 @@ def test_joined_tables_do_not_depend_on_how_input_is_cut(
     assert way(pipeline, spark) == batches
     assert {name: joined(pipeline, spark, name) for name in day_by_day} == day_by_day
     assert run(pipeline, spark, dates=(FIRST, SECOND)) == 0  # days that are asked for again
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [["storage.frames", "storage.joined"], ["orchestration.batch"], ["orchestration.join_batch"]],
+    ids=["of many records", "of many changes", "that many rows answer"],
+)
+def test_a_large_batch_ends_with_the_rows_of_small_ones(
+    modules: list[str], day_by_day: dict[str, Rows], tmp_path: Path, spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Its frames are kept in files, which are gone afterwards; a small one that touches many rows goes on as large."""
+    grown: list[Frames] = []
+
+    def counted(frames: Frames, frame: DataFrame) -> DataFrame:
+        grown.append(frames)
+        return written(frames, frame)
+
+    written = Frames._written
+    monkeypatch.setattr(Frames, "_written", counted)
+    for module in modules:
+        monkeypatch.setattr(f"{module}.SMALL", -1)
+    usual = spark.conf.get("spark.sql.shuffle.partitions")
+    pipeline = make_shop(tmp_path)
+
+    run(pipeline, spark)
+
+    assert grown
+    assert {name: joined(pipeline, spark, name) for name in day_by_day} == day_by_day
+    assert not Path(Lake(pipeline.lake).path(SCRATCH)).exists()
+    assert spark.conf.get("spark.sql.shuffle.partitions") == usual
 
 
 def test_join_added_to_a_lake_starts_from_the_rows_there_are(
