@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from bench.contest.jvm import Query, node_metrics, plan, queries
 
 _NOTHING = {"0", "0 ms", "0.0 B"}
+_ROOT = f"{Path(__file__).resolve().parents[2]}/"
 
 
 def explanation(spark: SparkSession, started: datetime, seconds: float) -> str:
@@ -28,7 +30,8 @@ def _lines(spark: SparkSession, found: list[Query]) -> Iterator[str]:
     yield ""
     yield "seconds  query  in     what"
     for query in sorted(found, key=lambda query: -query.seconds):
-        yield f"{query.seconds:7.3f}  {query.id:5}  {query.parent or '':5}  {query.what.partition(chr(10))[0]}"
+        what = query.what.partition("\n")[0].replace(_ROOT, "")
+        yield f"{query.seconds:7.3f}  {query.id:5}  {query.parent or '':5}  {what}"
     longest = costliest(found)
     if longest is None:
         return
