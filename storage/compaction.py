@@ -5,6 +5,7 @@ from deltalake import DeltaTable as DeltaLog
 from pyspark.sql import SparkSession
 
 from storage.lake import reading_table
+from storage.session import changed_settings
 
 SMALL_FILES = 50
 """A joined table is compacted when it has so many small files."""
@@ -26,11 +27,5 @@ def needs_compaction(path: str) -> bool:
 
 def compact(spark: SparkSession, path: str) -> None:
     """Put small files together in a commit that changes no row: a reader of changes sees nothing of it."""
-    usual = {name: str(spark.conf.get(name)) for name in _SETTINGS}
-    for name, value in _SETTINGS.items():
-        spark.conf.set(name, value)
-    try:
+    with changed_settings(spark, _SETTINGS):
         DeltaTable.forPath(spark, path).optimize().executeCompaction()
-    finally:
-        for name, value in usual.items():
-            spark.conf.set(name, value)

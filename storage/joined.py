@@ -37,20 +37,22 @@ def apply_emissions(
 
     `emissions`: columns of `joined_schema` and `TOMBSTONE`. `counts`: how many `emissions`, and `tombstones` of them.
     """
-    rows = emissions.where(~named(TOMBSTONE)).select(*[named(name) for name in joined_schema(join).names])
     if emissions.sparkSession.conf.get(MERGE, "false") == "true":
         _merge(emissions, path, join, transaction)
         return
     keys = emissions.select(*[named(name) for name in join.left_key])
     count = counts["emissions"] - counts["tombstones"]
     small = counts["emissions"] <= SMALL
-    replace(rows, count, keys, join.primary_key_type, path, transaction, small=small)
+    replace(_rows(emissions, join), count, keys, join.primary_key_type, path, transaction, small=small)
 
 
 def create_joined(emissions: DataFrame, path: str, join: JoinSpec, transaction: Transaction) -> None:
     """Make the joined table of a batch's emissions."""
-    rows = emissions.where(~named(TOMBSTONE)).select(*[named(name) for name in joined_schema(join).names])
-    append(rows, path, transaction, PROPERTIES)
+    append(_rows(emissions, join), path, transaction, PROPERTIES)
+
+
+def _rows(emissions: DataFrame, join: JoinSpec) -> DataFrame:
+    return emissions.where(~named(TOMBSTONE)).select(*[named(name) for name in joined_schema(join).names])
 
 
 def _merge(emissions: DataFrame, path: str, join: JoinSpec, transaction: Transaction) -> None:

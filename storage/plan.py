@@ -177,7 +177,7 @@ class Published:
 
 
 class Journal:
-    """The plan and what was published, read without a JVM and written through Spark."""
+    """The plan and what was published, read and written without a JVM."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake

@@ -83,6 +83,19 @@ def start_session(master: str = "local[*]", conf: Mapping[str, str] = NO_CONF) -
         return builder.getOrCreate()
 
 
+@contextmanager
+def changed_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Give a session other settings while the block runs, then its own again."""
+    usual = {name: str(spark.conf.get(name)) for name in values}
+    for name, value in values.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in usual.items():
+            spark.conf.set(name, value)
+
+
 def settings(master: str, jars: Sequence[Path], cache: Path, conf: Mapping[str, str]) -> dict[str, str]:
     """Return all settings of a session: a key in `conf` wins, or is appended where Spark takes a list."""
     ours = {

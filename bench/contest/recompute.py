@@ -1,8 +1,7 @@
 """Recomputing: both sides are read, joined, and written over what was there. By Spark, and by DuckDB."""
 
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -14,6 +13,7 @@ from bench.contest.current import KEYS, CurrentRows
 from bench.contest.duck import Duck
 from bench.tpch.answers import change_file
 from bench.tpch.schemas import HEAD, RIGHT
+from storage.session import changed_settings
 
 _OF_SPARK = {"spark.sql.files.openCostInBytes": "4194304", "spark.sql.maxSinglePartitionBytes": "128m"}
 """Where our session differs from Spark's defaults in what the plan of a large join depends on."""
@@ -41,7 +41,7 @@ class SparkRecompute(Contender):
 
     def run(self, batch: int) -> Work:
         """Join and write; the first time from the files of the workload."""
-        with _settings(self._spark, _OF_SPARK):
+        with changed_settings(self._spark, _OF_SPARK):
             left, right = (self._rows(side, batch) for side in KEYS)
             renamed = right.select([F.col(name).alias(f"{PREFIX}{name}") for name in right.columns])
             joined = left.join(renamed, left["o_custkey"] == renamed[f"{PREFIX}c_custkey"], "left")
@@ -110,19 +110,6 @@ class DuckRecompute(Contender):
     @property
     def _result(self) -> Path:
         return self.folder / "joined.parquet"
-
-
-@contextmanager
-def _settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Give a session other settings while the block runs."""
-    usual = {name: str(spark.conf.get(name)) for name in values}
-    for name, value in values.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, value in usual.items():
-            spark.conf.set(name, value)
 
 
 def _remove_replaced(table: Path) -> None:
