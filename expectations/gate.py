@@ -1,9 +1,8 @@
-"""The rules as one native query: for each rule how many rows offend it, and a few of them.
+"""The rules as one native query: which of them are broken, by how many keys, and a few of these.
 
-With `small` frames the query is one Spark job: on frames of one partition and with hash joins it needs
-neither a shuffle nor a broadcast, each of which adaptive execution runs as a job of its own. That holds
-while `spark.sql.maxSinglePartitionBytes` is out of the way, for a join of a join is estimated at the
-product of its sides.
+With `small` frames the query is one Spark job: on frames of one partition it needs neither a shuffle nor a broadcast,
+each of which adaptive execution runs as a job of its own. That holds while `spark.sql.maxSinglePartitionBytes` is out
+of the way, for a join of a join is estimated at the product of its sides.
 """
 
 from collections.abc import Mapping
@@ -12,10 +11,14 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from expectations.rules import Kind, Rule, frames_for, rules_for
+from expectations.keys import Kind, frames_for, keys_sql
+from expectations.rules import Rule, rules_for
 
 SAMPLES = 5
-"""How many offending rows a verdict shows."""
+"""How many offending keys a verdict shows."""
+# Each frame has few rows of a key: grouped before they meet, they would be sorted twice for nothing.
+_BY_KEY = "/*+ REPARTITION(primary_key) */"
+_ONE_PARTITION = "/*+ COALESCE(1) */"
 
 
 def gate(frames: Mapping[str, DataFrame], kind: Kind, *, small: bool = False) -> DataFrame:
@@ -23,8 +26,8 @@ def gate(frames: Mapping[str, DataFrame], kind: Kind, *, small: bool = False) ->
 
     `frames`: those of `frames_for(kind)` with at least its columns, full or restricted to touched keys as
     `expectations.rules` says. Frames that the caller keeps persisted stay so. `small`: they fit in one task.
-    Returns one row for each rule: `rule`, `offending` (how many rows) and `sample` (the first of them as JSON
-    texts, an empty array when none). Raises `ValueError` for a missing frame.
+    Returns one row for each broken rule: `rule`, `offending` (how many keys) and `sample` (the first of them as JSON
+    texts). Raises `ValueError` for a missing frame.
     """
     wanted = frames_for(kind)
     if missing := wanted.keys() - frames.keys():
@@ -34,18 +37,33 @@ def gate(frames: Mapping[str, DataFrame], kind: Kind, *, small: bool = False) ->
     read: dict[str, Any] = {
         name: _frame(frames[name], columns, small=small) for name, columns in wanted.items()
     }
-    text = "\nUNION ALL\n".join(verdict_sql(rule) for rule in rules_for(kind))
     # Spark names a temporary view for each frame by a random UUID, so that threads do not meet.
     session: SparkSession = next(iter(read.values())).sparkSession
-    return session.sql(text, **read)
+    return session.sql(verdicts_sql(kind, _ONE_PARTITION if small else _BY_KEY), **read)
 
 
-def verdict_sql(rule: Rule) -> str:
-    """Return the query that counts and samples a rule's offending rows; it reads frames as `{name}`."""
+def verdicts_sql(kind: Kind, hint: str = "") -> str:
+    """Return the query that counts and samples what offends each rule of a kind; it reads frames as `{name}`."""
+    rules = rules_for(kind)
+    broken = ",\n    ".join(_offence(rule) for rule in rules)
+    any_broken = "\n    OR ".join(f"({rule.where})" for rule in rules)
     return f"""
-SELECT '{rule.name}' AS rule, count(*) AS offending,
-  coalesce(min_by(line, line, {SAMPLES}), array()) AS sample
-FROM (SELECT to_json(struct(*), map('ignoreNullFields', 'false')) AS line FROM ({rule.sql}))"""
+WITH keys AS (
+{keys_sql(kind, hint)}
+)
+SELECT offence.rule, count(*) AS offending, min_by(offence.line, offence.line, {SAMPLES}) AS sample
+FROM (
+  SELECT explode(array_compact(array(
+    {broken}))) AS offence
+  FROM keys
+  WHERE {any_broken}
+)
+GROUP BY offence.rule"""
+
+
+def _offence(rule: Rule) -> str:
+    line = f"to_json(struct(primary_key, {rule.shows}), map('ignoreNullFields', 'false'))"
+    return f"CASE WHEN {rule.where} THEN struct('{rule.name}' AS rule, {line} AS line) END"
 
 
 def _frame(frame: DataFrame, columns: tuple[str, ...], *, small: bool) -> DataFrame:

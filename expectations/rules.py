@@ -1,43 +1,25 @@
-"""The rules that a joined table and its state keep, each written once as SQL that selects the offending rows.
+"""The rules that a joined table and its state keep, each written once as SQL that selects the offending keys.
 
-The gate before a commit and the Great Expectations suites run these very texts, by way of
-`expectations.gate`. They read frames by name: five for a join, one for a table. The frames hold all rows,
-or only those of the keys that a batch touched. Restricted frames must be closed, or a row that was merely
-left out would look missing:
+The gate before a commit and the Great Expectations suites run these very texts, by way of `expectations.gate`. They
+read the view of `expectations.keys`: one row for each primary key. The frames behind it hold all rows, or only those of
+the keys that a batch touched. Restricted frames must be closed, or a row that was merely left out would look missing:
 
-- `left_rows` holds the row of every primary key in `joined`, `subscriptions` and `responses`;
+- `left_rows` holds the row of every primary key in `joined`, `subscriptions` and `answers`;
 - `right_rows` holds the row of every foreign key in `left_rows` and of every right key in `joined`;
 - `subscriptions` holds all live ones of every primary key in `left_rows`, `joined` its rows after the
   batch. In a batch the emissions are enough: a touched left row without one has no right row and nothing to
   show.
 
-A row that is not there although the frames are closed was purged, or never came: it is as gone as a
-tombstone. Keys are structs without null fields; hashes may be null, so they are compared with `IS [NOT]
-DISTINCT FROM`. What must be absent is looked for by a left join: Spark would push `NOT EXISTS` below the
-`coalesce` by which the gate saves its jobs. The join and its subscriptions are those of KIP-213.
+A row that is not there although the frames are closed was purged, or never came: it is as gone as a tombstone. Hashes
+and foreign keys may be null, so they are compared with `IS [NOT] DISTINCT FROM`. The join and its subscriptions are
+those of KIP-213.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Literal
 
-Kind = Literal["inner", "left", "table"]
-"""What a rule is about: a join by its `how`, or a declared table."""
+from expectations.keys import Kind, keys_sql
 
-JOIN_FRAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "left_rows": ("primary_key", "foreign_key", "hash", "deleted"),
-        "right_rows": ("primary_key", "hash", "deleted"),
-        "subscriptions": ("foreign_key", "primary_key", "hash"),
-        "joined": ("primary_key", "left_hash", "right_key", "right_hash", "batch"),
-        "responses": ("primary_key", "foreign_key", "hash", "cause", "resolution", "batch"),
-    }
-)
-"""Frames of a join with their columns. `subscriptions` are live ones; a null `right_key` means no match."""
-
-TABLE_FRAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({"rows": ("primary_key", "hash", "deleted")})
-"""The frame of a declared table: its current rows, tombstones included."""
+_JOINS: tuple[Kind, ...] = ("inner", "left")
 
 
 @dataclass(frozen=True)
@@ -48,174 +30,133 @@ class Rule:
     """Says what holds; unique among the rules of a kind. `--accept` takes it."""
     statement: str
     """The same in one sentence for people."""
-    kinds: tuple[Kind, ...]
+    where: str
+    """SQL condition of an offending key over the columns of the view."""
+    shows: str
+    """Columns of the view that a sample shows of it, beside the key."""
+    kinds: tuple[Kind, ...] = _JOINS
     """What it applies to."""
-    sql: str
-    """Selects the offending rows, reading frames as `{name}`."""
 
+    @property
+    def sql(self) -> str:
+        """The query of the offending keys, over the view as `keys`."""
+        return f"SELECT primary_key, {self.shows}\nFROM keys\nWHERE {self.where}"
 
-_JOINS: tuple[Kind, ...] = ("inner", "left")
+    def query(self, kind: Kind) -> str:
+        """The whole query; it reads frames as `{name}`."""
+        return f"WITH keys AS (\n{keys_sql(kind)}\n)\n{self.sql}"
+
 
 RULES: tuple[Rule, ...] = (
     Rule(
         name="one_row_per_key",
         statement="The joined table has one row for each key.",
-        kinds=_JOINS,
-        sql="""
-SELECT primary_key, count(*) AS copies
-FROM {joined}
-GROUP BY primary_key
-HAVING count(*) > 1""",
+        where="joined > 1",
+        shows="joined AS copies",
     ),
     Rule(
         name="left_row_exists",
         statement="No joined row outlives its left row.",
-        kinds=_JOINS,
-        sql="""
-SELECT j.primary_key, j.batch
-FROM {joined} j LEFT JOIN {left_rows} l ON l.primary_key = j.primary_key AND NOT l.deleted
-WHERE l.primary_key IS NULL""",
+        where="joined > 0 AND NOT lives",
+        shows="batch",
     ),
     Rule(
         name="left_row_current",
         statement="A joined row is made of the current left row, not of an older one.",
-        kinds=_JOINS,
-        sql="""
-SELECT j.primary_key, j.left_hash AS found, l.hash AS expected, j.batch
-FROM {joined} j JOIN {left_rows} l ON l.primary_key = j.primary_key
-WHERE NOT l.deleted AND j.left_hash IS DISTINCT FROM l.hash""",
+        where="joined > 0 AND lives AND joined_left_hash IS DISTINCT FROM left_hash",
+        shows="joined_left_hash AS found, left_hash AS expected, batch",
     ),
     Rule(
         name="right_row_exists",
         statement="No row of an inner join outlives its right row.",
+        where="joined > 0 AND (right_key IS NULL OR NOT right_lives)",
+        shows="right_key, batch",
         kinds=("inner",),
-        # A null right key equals nothing, so a row without a match is found as well.
-        sql="""
-SELECT j.primary_key, j.right_key, j.batch
-FROM {joined} j LEFT JOIN {right_rows} r ON r.primary_key = j.right_key AND NOT r.deleted
-WHERE r.primary_key IS NULL""",
     ),
     Rule(
         name="right_columns_null",
         statement="A row of a left join has no right columns once its right row is gone.",
+        where="joined > 0 AND CASE WHEN right_key IS NULL THEN joined_right_hash IS NOT NULL ELSE NOT right_lives END",
+        shows="right_key, joined_right_hash, batch",
         kinds=("left",),
-        sql="""
-SELECT j.primary_key, j.right_key, j.right_hash, j.batch
-FROM {joined} j LEFT JOIN {right_rows} r ON r.primary_key = j.right_key AND NOT r.deleted
-WHERE r.primary_key IS NULL AND (j.right_key IS NOT NULL OR j.right_hash IS NOT NULL)""",
     ),
     Rule(
         name="right_row_current",
         statement="A joined row is made of the current right row, not of an older one.",
-        kinds=_JOINS,
         # Looks at the right row it was joined with; whether that is the right one, `right_row_matches` says.
-        sql="""
-SELECT j.primary_key, j.right_key, j.right_hash AS found, r.hash AS expected, j.batch
-FROM {joined} j JOIN {right_rows} r ON r.primary_key = j.right_key
-WHERE NOT r.deleted AND j.right_hash IS DISTINCT FROM r.hash""",
+        where="right_key IS NOT NULL AND right_lives AND joined_right_hash IS DISTINCT FROM right_hash",
+        shows="right_key, joined_right_hash AS found, right_hash AS expected, batch",
     ),
     Rule(
         name="right_row_matches",
         statement="A joined row's right row is the one that the foreign key of its left row names.",
-        kinds=_JOINS,
         # An older left row may have named another right row: that is for `left_row_current` to say.
-        sql="""
-SELECT j.primary_key, j.right_key AS found, l.foreign_key AS expected, j.batch
-FROM {joined} j JOIN {left_rows} l ON l.primary_key = j.primary_key
-WHERE NOT l.deleted AND j.left_hash IS NOT DISTINCT FROM l.hash
-  AND j.right_key IS NOT NULL AND j.right_key IS DISTINCT FROM l.foreign_key""",
+        where="lives AND joined_left_hash IS NOT DISTINCT FROM left_hash\n"
+        "  AND right_key IS NOT NULL AND right_key IS DISTINCT FROM foreign_key",
+        shows="right_key AS found, foreign_key AS expected, batch",
     ),
     Rule(
         name="one_subscription",
         statement="Each left row with a foreign key has exactly one live subscription.",
-        kinds=_JOINS,
-        sql="""
-SELECT l.primary_key, l.foreign_key, count(s.primary_key) AS subscriptions
-FROM {left_rows} l LEFT JOIN {subscriptions} s ON s.primary_key = l.primary_key
-WHERE NOT l.deleted AND l.foreign_key IS NOT NULL
-GROUP BY l.primary_key, l.foreign_key
-HAVING count(s.primary_key) <> 1""",
+        where="lives AND foreign_key IS NOT NULL AND subscriptions <> 1",
+        shows="foreign_key, subscriptions",
     ),
     Rule(
         name="no_other_subscription",
         statement="A left row that is gone or has no foreign key has no live subscription.",
-        kinds=_JOINS,
         # On restricted frames this holds also for subscriptions that were looked up by a changed right key:
         # each was answered, so the left row that it names is at hand.
-        sql="""
-SELECT s.primary_key, s.foreign_key, s.hash
-FROM {subscriptions} s LEFT JOIN {left_rows} l
-  ON l.primary_key = s.primary_key AND NOT l.deleted AND l.foreign_key IS NOT NULL
-WHERE l.primary_key IS NULL""",
+        where="subscriptions > 0 AND NOT (lives AND foreign_key IS NOT NULL)",
+        shows="subscribed_key, subscribed_hash",
     ),
     Rule(
         name="subscription_agrees",
         statement="A live subscription has the foreign key and the hash of its current left row.",
-        kinds=_JOINS,
-        sql="""
-SELECT s.primary_key, s.foreign_key AS found_key, l.foreign_key AS expected_key,
-  s.hash AS found_hash, l.hash AS expected_hash
-FROM {subscriptions} s JOIN {left_rows} l ON l.primary_key = s.primary_key
-WHERE NOT l.deleted AND l.foreign_key IS NOT NULL
-  AND (s.foreign_key IS DISTINCT FROM l.foreign_key OR s.hash IS DISTINCT FROM l.hash)""",
+        where="subscriptions > 0 AND lives AND foreign_key IS NOT NULL\n"
+        "  AND (subscribed_key IS DISTINCT FROM foreign_key OR subscribed_hash IS DISTINCT FROM left_hash)",
+        shows="subscribed_key AS found_key, foreign_key AS expected_key,\n"
+        "  subscribed_hash AS found_hash, left_hash AS expected_hash",
     ),
     Rule(
         name="answer_subscribed",
-        statement="Every answer that was applied to the current left row came from its subscription.",
-        kinds=_JOINS,
-        # The log remembers answers to values that the row no longer has; their subscriptions are rightly
-        # gone, so only answers with the current hash count. An inner join retracts by an answer to the
-        # deleted subscription of a row that now has no foreign key: the one answer that leaves no
-        # subscription behind.
-        sql="""
-SELECT a.primary_key, a.foreign_key, a.hash, a.cause, a.batch
-FROM {responses} a LEFT JOIN {subscriptions} s
-  ON s.primary_key = a.primary_key AND s.foreign_key = a.foreign_key AND s.hash = a.hash
-  JOIN {left_rows} l ON l.primary_key = a.primary_key AND l.hash = a.hash
-WHERE a.resolution = 'applied' AND NOT l.deleted AND a.foreign_key IS NOT NULL
-  AND (l.foreign_key IS NOT NULL OR a.cause = 'right_change') AND s.primary_key IS NULL""",
+        statement="The last answer that was applied to the current left row came from its subscription.",
+        # An answer to a value that the row no longer has proves nothing; its subscription is rightly gone. An
+        # inner join retracts by an answer to the deleted subscription of a row that now has no foreign key: the
+        # one answer that leaves no subscription behind.
+        where="lives AND answer_key IS NOT NULL AND answer_hash IS NOT DISTINCT FROM left_hash\n"
+        "  AND (foreign_key IS NOT NULL OR answer_cause = 'right_change')\n"
+        "  AND (subscriptions = 0 OR subscribed_key IS DISTINCT FROM answer_key\n"
+        "    OR subscribed_hash IS DISTINCT FROM answer_hash)",
+        shows="answer_key, answer_hash, answer_cause",
     ),
     Rule(
         name="nothing_pending",
         statement="Every left row whose right row lives is in the joined table.",
+        where="lives AND right_lives AND joined = 0",
+        shows="foreign_key",
         kinds=("inner",),
-        sql="""
-SELECT l.primary_key, l.foreign_key
-FROM {left_rows} l LEFT JOIN {joined} j ON j.primary_key = l.primary_key
-  JOIN {right_rows} r ON r.primary_key = l.foreign_key
-WHERE NOT l.deleted AND NOT r.deleted AND j.primary_key IS NULL""",
     ),
     Rule(
         name="nothing_pending",
         statement="Every left row is in the joined table, with its right row if that lives.",
+        where="lives AND (joined = 0 OR (right_key IS NULL AND right_lives))",
+        shows="foreign_key, batch",
         kinds=("left",),
-        sql="""
-SELECT l.primary_key, l.foreign_key, j.batch
-FROM {left_rows} l
-  LEFT JOIN {joined} j ON j.primary_key = l.primary_key
-  LEFT JOIN {right_rows} r ON r.primary_key = l.foreign_key AND NOT r.deleted
-WHERE NOT l.deleted
-  AND (j.primary_key IS NULL OR (j.right_key IS NULL AND r.primary_key IS NOT NULL))""",
     ),
     Rule(
         name="one_row_per_key",
         statement="The table has one row for each key, tombstones included.",
+        where="copies > 1",
+        shows="copies",
         kinds=("table",),
-        sql="""
-SELECT primary_key, count(*) AS copies
-FROM {rows}
-GROUP BY primary_key
-HAVING count(*) > 1""",
     ),
     Rule(
         name="hash_of_live_row",
         statement="A row has a hash exactly while it lives.",
-        kinds=("table",),
         # Every rule above compares hashes; a null one would pass for a deleted row.
-        sql="""
-SELECT primary_key, hash, deleted
-FROM {rows}
-WHERE deleted = (hash IS NOT NULL)""",
+        where="contradictions > 0",
+        shows="hash, deleted",
+        kinds=("table",),
     ),
 )
 """Every rule, in the order in which they are shown."""
@@ -224,8 +165,3 @@ WHERE deleted = (hash IS NOT NULL)""",
 def rules_for(kind: Kind) -> tuple[Rule, ...]:
     """Return the rules that apply to a kind of join, or to a table."""
     return tuple(rule for rule in RULES if kind in rule.kinds)
-
-
-def frames_for(kind: Kind) -> Mapping[str, tuple[str, ...]]:
-    """Return the names of the frames that a kind's rules read, each with its columns."""
-    return TABLE_FRAMES if kind == "table" else JOIN_FRAMES

@@ -20,7 +20,8 @@ from great_expectations.render.components import (
 )
 from great_expectations.render.renderer.renderer import renderer
 
-from expectations.rules import Kind, Rule, rules_for
+from expectations.keys import Kind
+from expectations.rules import Rule, rules_for
 
 _Style = tuple[str, dict[str, Any]]
 """The name of a value in a text, and how that value looks."""
@@ -102,19 +103,19 @@ class RuleHolds(UnexpectedRowsExpectation):
 
 def suite_for(name: str, kind: Kind) -> ExpectationSuite:
     """Return the suite of an asset; its results are told apart by `meta["rule"]`, not by their order."""
-    return ExpectationSuite(name=name, expectations=[_expectation(rule) for rule in rules_for(kind)])
+    return ExpectationSuite(name=name, expectations=[_expectation(rule, kind) for rule in rules_for(kind)])
 
 
-def _expectation(rule: Rule) -> RuleHolds:
+def _expectation(rule: Rule, kind: Kind) -> RuleHolds:
     return RuleHolds(
         unexpected_rows_query=f"SELECT offending, sample FROM {{batch}} WHERE rule = '{rule.name}'",
-        meta={"rule": rule.name, "statement": rule.statement, "sql": _readable(rule)},
+        meta={"rule": rule.name, "statement": rule.statement, "sql": _readable(rule.query(kind))},
     )
 
 
-def _readable(rule: Rule) -> str:
-    """Return the rule's SQL with the names of frames as they are."""
-    return rule.sql.replace("{", "").replace("}", "").strip()
+def _readable(sql: str) -> str:
+    """Return SQL with the names of frames as they are."""
+    return sql.replace("{", "").replace("}", "")
 
 
 def _meta(configuration: ExpectationConfiguration | None) -> dict[str, str]:

@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from expectations.data_docs import DataDocs, open_context, publish
 from expectations.gate import gate
+from expectations.keys import Kind
 from expectations.results import RuleResult, rule_results
-from expectations.rules import Kind
+from expectations.rules import rules_for
 from transforms.schemas import How
 
 if TYPE_CHECKING:  # importing Great Expectations takes seconds
@@ -23,6 +25,7 @@ if TYPE_CHECKING:  # importing Great Expectations takes seconds
     from great_expectations.core import RunIdentifier
     from great_expectations.data_context.data_context.abstract_data_context import AbstractDataContext
 
+_VERDICT = pa.schema([("rule", pa.string()), ("offending", pa.int64()), ("sample", pa.list_(pa.string()))])
 _ONE_AT_A_TIME = threading.Lock()
 """Great Expectations has one current context in a process and one temporary view in a session."""
 
@@ -34,7 +37,7 @@ class Asset:
     name: str
     kind: Kind
     frames: Mapping[str, DataFrame]
-    """Those of `rules.frames_for(kind)`, full or restricted to touched keys."""
+    """Those of `keys.frames_for(kind)`, full or restricted to touched keys."""
     small: bool = False
     """The frames fit in one task: fewer Spark jobs."""
 
@@ -85,10 +88,15 @@ def _check(context: "AbstractDataContext", asset: Asset, run: "RunIdentifier") -
         validation_definitions=[context.validation_definitions.add(definition)],
         result_format=ResultFormat.COMPLETE,  # keeps the offending rows
     )
-    verdicts = _collected(gate(asset.frames, asset.kind, small=asset.small))
+    verdicts = _verdicts(gate(asset.frames, asset.kind, small=asset.small), asset.kind)
     return context.checkpoints.add(checkpoint).run({"dataframe": verdicts}, run_id=run)
 
 
-def _collected(verdicts: DataFrame) -> DataFrame:
-    """Return the rows as they are now; a query of them then starts no Spark job."""
-    return verdicts.sparkSession.createDataFrame(verdicts.toArrow(), verdicts.schema)
+def _verdicts(broken: DataFrame, kind: Kind) -> DataFrame:
+    """Return the verdict of every rule, those that hold included; a query of them starts no Spark job."""
+    found = {row["rule"]: row.asDict() for row in broken.collect()}
+    verdicts = [
+        found.get(rule.name, {"rule": rule.name, "offending": 0, "sample": []}) for rule in rules_for(kind)
+    ]
+    # from Arrow it is a relation of the plan; from rows it would go through Python workers at each use
+    return broken.sparkSession.createDataFrame(pa.Table.from_pylist(verdicts, _VERDICT))

@@ -21,8 +21,9 @@ from dagster import (
     multi_asset_check,
 )
 
+from expectations.keys import Kind
 from expectations.results import RuleResult
-from expectations.rules import Kind, rules_for
+from expectations.rules import rules_for
 from orchestration.asset_specs import step_key, table_key
 from orchestration.checks import Checked, check_lake
 from orchestration.config import Pipeline

@@ -87,7 +87,7 @@ def join_asset(pipeline: Pipeline, name: str, scope: Scope) -> Asset:
         "right_rows": _keyed(_rows(right, scope, right_keys), right.key),
         "subscriptions": _subscriptions(join, scope, keys),
         "joined": joined,
-        "responses": _responses(join, scope),
+        "answers": _answers(join, scope),
     }
     return Asset(name, join.how, frames, small=scope.in_one_task)
 
@@ -170,8 +170,9 @@ def _subscriptions(join: JoinSpec, scope: Scope, keys: DataFrame | None) -> Data
     return live_subscriptions(messages).select("foreign_key", "primary_key", "hash")
 
 
-def _responses(join: JoinSpec, scope: Scope) -> DataFrame:
+def _answers(join: JoinSpec, scope: Scope) -> DataFrame:
+    """The last applied answer of each primary key: a batch applies at most one."""
     log = _recent(read_log(scope.state, response_log_of(join.name), response_schema(join)), scope)
-    return log.select(
-        "primary_key", "foreign_key", "hash", "cause", "resolution", named(BATCH).alias("batch")
-    )
+    last = F.max_by(F.struct("foreign_key", "hash", "cause"), named(BATCH)).alias("last")
+    applied = log.where(F.col("resolution") == "applied").groupBy("primary_key").agg(last)
+    return applied.select("primary_key", "last.*")

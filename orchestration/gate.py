@@ -23,18 +23,14 @@ def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames) -> dict[str, 
 
     Returns the counts. Raises `GateFailed` where a rule is violated that `accept` does not name.
     """
-    emissions = frames.keep_by(seen_by_rules(batch), "primary_key")
-    held = {
-        name: frame if name == "joined" else frames.keep_by(frame, "primary_key")
-        for name, frame in rule_frames(batch, emissions).items()
-    }
-    verdicts = gate(held, batch.join.how, small=frames.small)
-    found_rows = _counts(batch, emissions).unionByName(verdicts.select("rule", "offending", "sample"))
-    # one row a count and a rule
+    emissions = frames.keep_if_large(seen_by_rules(batch))
+    verdicts = gate(rule_frames(batch, emissions), batch.join.how, small=frames.small)
+    found_rows = _counts(batch, emissions).unionByName(verdicts)
+    # one row a count and a broken rule
     rows = frames.gather(found_rows).collect()
     found = {row["rule"]: row for row in rows}
     counts = {name: int(found.pop(name)["offending"]) for name in JOIN_COUNTS}
-    violated = [row for row in found.values() if row["offending"] and row["rule"] not in accept]
+    violated = [row for row in found.values() if row["rule"] not in accept]
     if violated:
         raise GateFailed(_message(batch.join.name, violated))
     return counts

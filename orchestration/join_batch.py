@@ -40,7 +40,7 @@ class Left:
     before: DataFrame
     """primary_key, foreign_key of the live rows before the batch, of the changed keys."""
     after: DataFrame
-    """primary_key, hash, position, value of the changed keys' rows after the batch."""
+    """primary_key, hash, position, value of the changed keys' rows after the batch; no other key's."""
     lookup: Callable[[DataFrame], DataFrame]
     """The same columns for keys that did not change."""
 
@@ -132,9 +132,7 @@ def seen_by_rules(batch: JoinBatch) -> DataFrame:
 
 def rule_frames(batch: JoinBatch, emissions: DataFrame) -> dict[str, DataFrame]:
     """The rows at hand as the five frames that the rules of `expectations` read, restricted to touched keys."""
-    # only what sent a message or got an answer: the subscription of a row that a duplicate met is not at hand
-    touched = batch.log.select("primary_key").unionByName(batch.responses.select("primary_key"))
-    left = batch.left.join(touched, "primary_key", "left_semi").select("primary_key", "hash", "value.*")
+    left = batch.left.select("primary_key", "hash", "value.*")
     right_key = F.struct(*[named(batch.join.prefix + name).alias(name) for name in batch.join.right_key])
     return {
         "left_rows": left.select(
@@ -145,8 +143,8 @@ def rule_frames(batch: JoinBatch, emissions: DataFrame) -> dict[str, DataFrame]:
         ),
         "subscriptions": batch.store.select("foreign_key", "primary_key", "hash"),
         "right_rows": batch.right.select("primary_key", "hash", F.col("hash").isNull().alias("deleted")),
-        "responses": batch.responses.select(
-            "primary_key", "foreign_key", "hash", "cause", "resolution", F.col(BATCH).alias("batch")
+        "answers": batch.responses.where(F.col("resolution") == "applied").select(
+            "primary_key", "foreign_key", "hash", "cause"
         ),
         "joined": emissions.where(~named(TOMBSTONE)).select(
             "primary_key",

@@ -30,7 +30,7 @@ def left_table(join: JoinSpec, batch: TableBatch, state: State, frames: Frames) 
         changed=batch.counts["changed"],
         changes=left_changes(batch.applied, join),
         before=live_keys(batch.before, join),
-        after=valued(batch.changes.where(CURRENT), join.left_key, join.left_columns),
+        after=valued(batch.current, join.left_key, join.left_columns),
         lookup=lambda keys: _stored(batch.table, keys, state, small=frames.small),
     )
 

@@ -13,6 +13,7 @@ from storage.state import State
 from transforms.changes import walk
 from transforms.schemas import (
     BATCH,
+    CHANGED,
     CONTEXT,
     CURRENT,
     DELETED,
@@ -61,6 +62,11 @@ class TableBatch:
         """Rows of `tables/T/changes`."""
         columns = changes_schema(self.table.columns, self.table.sequence).names
         return self.records.where(F.col(VERDICT) != "quarantined").select(*[named(c) for c in columns])
+
+    @property
+    def current(self) -> DataFrame:
+        """The rows of the batch's keys after it, without those that a record met and did not change."""
+        return self.records.where(F.col(CURRENT) & F.col(CHANGED))
 
     @property
     def applied(self) -> DataFrame:
@@ -127,7 +133,7 @@ def untouched(table: TableSpec, state: State) -> TableBatch:
     columns = changes_schema(table.columns, table.sequence)
     for name in (REASON, DETAIL, RAW):
         columns = columns.add(name, StringType())
-    records = empty(state.spark, columns.add(EXISTED, BooleanType()))
+    records = empty(state.spark, columns.add(CHANGED, BooleanType()).add(EXISTED, BooleanType()))
     before = empty(state.spark, rows_schema(table.columns, table.sequence))
     nothing = dict.fromkeys(("records", *VERDICTS, "tie", "changed", "inserted", "removed"), 0)
     return TableBatch(table, records, before, nothing)
@@ -184,7 +190,7 @@ def _complete(walked: DataFrame, records: DataFrame, table: TableSpec) -> DataFr
     schema = StructType([*changes_schema(table.columns, table.sequence)])
     for name in (REASON, DETAIL, RAW):
         schema = schema.add(name, StringType())
-    schema = schema.add(EXISTED, BooleanType())
+    schema = schema.add(CHANGED, BooleanType()).add(EXISTED, BooleanType())
     verdict = F.when(F.col(REASON).isNotNull(), "quarantined").otherwise("applied")
     beside = records.where(
         ~F.col(CONTEXT) & (F.col(REASON).isNotNull() | (F.col(OP) == "truncate"))

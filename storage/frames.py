@@ -35,7 +35,6 @@ class Frames:
         self._usual = {name: str(spark.conf.get(name)) for name in _FOR_SMALL}
         self._spark, self._scratch, self._numbers = spark, scratch, count(1)
         self._kept: list[DataFrame] = []
-        self._persisted: list[DataFrame] = []
         # What kept frames are computed from. If the JVM collected these plans before the batch ends, the metrics of
         # their rows would have nowhere to go, and Spark would log an error for every task.
         self._sources: list[DataFrame] = []
@@ -54,15 +53,9 @@ class Frames:
         """The same rows, computed once if they are few: to write many takes longer than to join kept ones again."""
         return self.keep(frame) if self.small else frame
 
-    def keep_by(self, frame: DataFrame, key: str) -> DataFrame:
-        """The same rows; many are kept in the order of a key, so that joins by it neither shuffle nor sort them."""
-        if self.small:
-            return frame
-        parts = int(self._usual["spark.sql.shuffle.partitions"])
-        # a number, or adaptive execution would give each frame another, and they would no longer fit together
-        kept = frame.repartition(parts, key).sortWithinPartitions(key).persist(StorageLevel.MEMORY_AND_DISK)
-        self._persisted.append(kept)
-        return kept
+    def keep_if_large(self, frame: DataFrame) -> DataFrame:
+        """The same rows, computed once if they are many: for a few columns of what was not kept itself."""
+        return frame if self.small else self.keep(frame)
 
     def gather(self, frame: DataFrame) -> DataFrame:
         """The same rows, in one partition if they are few.
@@ -82,8 +75,6 @@ class Frames:
         for kept in self._kept:
             # a kept frame is a leaf that Python cannot free
             kept._jdf.queryExecution().analyzed().rdd().unpersist(False)  # noqa: SLF001
-        for persisted in self._persisted:
-            persisted.unpersist()
         path = self._jvm.org.apache.hadoop.fs.Path(self._scratch)
         path.getFileSystem(self._spark.sparkContext._jsc.hadoopConfiguration()).delete(path, True)  # noqa: SLF001
         _set(self._spark, self._usual)

@@ -10,6 +10,7 @@ from types import MappingProxyType
 import pyspark
 from pyspark.sql import SparkSession
 
+from storage.gateway import remember_members
 from storage.jars import provide_jars, spark_resolver
 from storage.java import find_java, wrap_java
 
@@ -80,7 +81,9 @@ def start_session(master: str = "local[*]", conf: Mapping[str, str] = NO_CONF) -
     for key, value in settings(master, jars, cache, conf).items():
         builder = builder.config(key, value)
     with _environment(variables):
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
+    remember_members(spark)
+    return spark
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from pyspark.sql.types import StructType
 from transforms.hashing import value_hash
 from transforms.schemas import (
     BATCH,
+    CHANGED,
     CONTEXT,
     CURRENT,
     DELETED,
@@ -68,8 +69,8 @@ def walk(records: DataFrame, before: DataFrame, table: TableSpec, floor: Column)
     sequence, position, hash, deleted; every column if a record has unavailable values). `floor`: greatest sequence
     of a purged tombstone, null if none: an unknown key at or below it is expired.
 
-    Returns the columns of `changes_schema` without the batch, with `EXISTED` and with reason, detail and raw for
-    records that end quarantined because the value they left out is unknown.
+    Returns the columns of `changes_schema` without the batch, with `CHANGED` and `EXISTED`, and with reason, detail
+    and raw for records that end quarantined because the value they left out is unknown.
     """
     placed = _with_places(_with_stored(records, before, table), table)
     ordered = _with_running_sequence(_quarantine_unknown(placed, table, floor), table, floor)
@@ -78,6 +79,7 @@ def walk(records: DataFrame, before: DataFrame, table: TableSpec, floor: Column)
         *[f.name for f in changes_schema(StructType(), table.sequence) if f.name not in (BATCH, CURRENT)],
         *[named(name) for name in table.columns.names],
         _is_current(table).alias(CURRENT),
+        _is_changed(table).alias(CHANGED),
         F.coalesce(~F.col(_STORED)[DELETED], F.lit(False)).alias(EXISTED),
         REASON,
         DETAIL,
@@ -108,6 +110,10 @@ def _by_key(table: TableSpec) -> WindowSpec:
 
 def _earlier(table: TableSpec) -> WindowSpec:
     return _by_key(table).rowsBetween(Window.unboundedPreceding, -1)
+
+
+def _whole(table: TableSpec) -> WindowSpec:
+    return _by_key(table).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
 
 
 def _with_places(records: DataFrame, table: TableSpec) -> DataFrame:
@@ -268,6 +274,9 @@ def _judge(walked: DataFrame, floor: Column) -> DataFrame:
 def _is_current(table: TableSpec) -> Column:
     """The last record of the key that set its state; a duplicate counts, for it moves the position of the row."""
     stands = F.col(VERDICT).isin("applied", "duplicate") & ~_stored_stands_later()
-    whole = _by_key(table).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-    last = F.max(F.when(stands, F.col(POSITION))).over(whole)
+    last = F.max(F.when(stands, F.col(POSITION))).over(_whole(table))
     return stands & F.coalesce(last == F.col(POSITION), F.lit(False))
+
+
+def _is_changed(table: TableSpec) -> Column:
+    return F.max(F.col(VERDICT) == "applied").over(_whole(table))

@@ -10,7 +10,9 @@ def latest_rows(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
     """The last row of each key by batch; `rows` holds at most one row of a key for each batch."""
     columns = [named(name) for name in rows.columns if name not in key]
     latest = F.max_by(F.struct(*columns), named(BATCH)).alias("latest")
-    grouped = rows.groupBy(*[named(name) for name in key]).agg(latest)
+    # most keys have one row: grouped before they are shuffled, they would be sorted twice for nothing
+    together = rows.repartition(*[named(name) for name in key])
+    grouped = together.groupBy(*[named(name) for name in key]).agg(latest)
     unpacked = [named(n) if n in key else F.col("latest")[n].alias(n) for n in rows.columns]
     return grouped.select(*unpacked)
 

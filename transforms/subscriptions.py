@@ -118,7 +118,9 @@ def subscriptions(log: DataFrame) -> DataFrame:
     latest = F.max_by(F.struct(*columns), F.struct(under_way, BATCH, POSITION, STEP))
     stored = log.where(F.col("foreign_key").isNotNull())
     return (
-        stored.groupBy("foreign_key", "primary_key")
+        # most keys have one message: grouped before they are shuffled, they would be sorted twice for nothing
+        stored.repartition("foreign_key", "primary_key")
+        .groupBy("foreign_key", "primary_key")
         .agg(latest.alias("latest"))
         .select("foreign_key", "primary_key", "latest.*")
     )

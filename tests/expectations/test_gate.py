@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from expectations.gate import gate
-from expectations.rules import Kind
+from expectations.keys import Kind
 
 Frames = dict[str, DataFrame]
 

@@ -19,6 +19,7 @@ from transforms.hashing import value_hash
 from transforms.parsing import records_schema
 from transforms.schemas import (
     BATCH,
+    CHANGED,
     CURRENT,
     DELETED,
     DETAIL,
@@ -298,6 +299,20 @@ def test_one_change_of_a_batch_is_its_key_s_state(spark: SparkSession) -> None:
         assert {row[EXISTED] for row in found[case]} == {existed}, case
 
 
+def test_key_is_changed_by_a_record_that_is_applied_and_by_no_other(spark: SparkSession) -> None:
+    """All records of a key say whether the batch changed it: one that only met it is not told to the joins."""
+    cases: Mapping[str, tuple[Line | None, Sequence[Line], bool]] = {
+        "applied between others": (upsert(3), [upsert(2), upsert(4), upsert(4)], True),
+        "deleted": (upsert(3), [delete(4), tombstone()], True),
+        "met": (upsert(3), [upsert(3)], False),
+        "too late": (upsert(3), [upsert(2)], False),
+    }
+    found = walked(spark, _BY_LSN, {case: (row, lines) for case, (row, lines, _) in cases.items()})
+
+    for case, (_, _, changed) in cases.items():
+        assert {row[CHANGED] for row in found[case]} == {changed}, case
+
+
 def test_change_has_the_sequence_and_the_hash_of_the_row_it_leaves(spark: SparkSession) -> None:
     """A tombstone line stands where its key stands; a deletion has no hash."""
     lines = [upsert(6, "b"), tombstone()]
@@ -354,5 +369,5 @@ def test_walk_needs_no_values_where_none_was_left_out(spark: SparkSession) -> No
     frame = walk(given, before, _BY_LSN, floor(_BY_LSN))
 
     log = [name for name in changes_schema(_COLUMNS, _BY_LSN.sequence).names if name != BATCH]
-    assert sorted(frame.columns) == sorted([*log, EXISTED, REASON, DETAIL, RAW])
+    assert sorted(frame.columns) == sorted([*log, CHANGED, EXISTED, REASON, DETAIL, RAW])
     assert [row[VERDICT] for row in frame.orderBy(POSITION).collect()] == ["duplicate", "applied"]
