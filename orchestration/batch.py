@@ -7,7 +7,7 @@ committed already is skipped by Delta, what is missing comes out the same.
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from orchestration.batch_context import Batch, Progress, state_tables
@@ -132,17 +132,22 @@ def _left(
     if join.left in joins:
         bootstrapped = join.name in batch.plan.bootstrap and join.left not in batch.plan.bootstrap
         if not bootstrapped:
-            return left_join(
-                join, joins[join.left], counts[join.left]["emissions"], batch.state, batch.frames
-            )
+            return left_join(join, joins[join.left], counts[join.left], batch.state, batch.frames)
         source = batch.pipeline.join_spec(join.left)
         rows = batch.state.joined(join.left, joined_schema(source))
         rows = rows.withColumns({DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)})
-        return left_bootstrap(join, rows, rows.count())
+        return _bootstrap(batch, join, rows)
     if join.name in batch.plan.bootstrap:
         rows = batch.state.all_rows(batch.pipeline.tables[join.left].spec)
-        return left_bootstrap(join, rows, rows.count())
+        return _bootstrap(batch, join, rows)
     return left_table(join, tables[join.left], batch.state, batch.frames)
+
+
+def _bootstrap(batch: Batch, join: JoinSpec, rows: DataFrame) -> Left:
+    count = rows.count()
+    if count > SMALL:
+        batch.frames.grow()
+    return left_bootstrap(join, rows, count, batch.frames)
 
 
 def _commit_logs(

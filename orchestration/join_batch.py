@@ -1,7 +1,7 @@
 """One foreign-key join in one batch: send, answer, resolve, emit. Read from top to bottom it is KIP-213."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -9,17 +9,19 @@ from pyspark.sql import functions as F
 from storage.frames import SMALL, Frames
 from storage.joined import joined_schema
 from storage.state import State
+from transforms.inserts import applied_answers, pair, subscribe
 from transforms.resolution import (
     LEFT_HASH,
     RIGHT_HASH,
     TOMBSTONE,
+    emit_pairs,
     emit_results,
     redundant,
     resolve_responses,
 )
 from transforms.responses import answer_right_changes, answer_subscriptions, response_schema
 from transforms.rows import restrict
-from transforms.schemas import BATCH, JoinSpec, named
+from transforms.schemas import BATCH, POSITION, JoinSpec, named
 from transforms.sides import foreign_key
 from transforms.subscriptions import (
     live_subscriptions,
@@ -43,6 +45,9 @@ class Left:
     """primary_key, hash, position, value of the changed keys' rows after the batch; no other key's."""
     lookup: Callable[[DataFrame], DataFrame]
     """The same columns for keys that did not change."""
+    inserts: DataFrame | None = None
+    """Plain inserts, as `transforms.inserts` wants them, where they are worth a way of their own; then they are neither
+    among `changes` nor in `after`."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +83,11 @@ class JoinBatch:
 
 def join_batch(join: JoinSpec, left: Left, right: Right, state: State, frames: Frames) -> JoinBatch:
     """Run a join's steps over the changes of its two sides; nothing is committed here."""
-    under_way = F.lit(None).cast("bigint")
-    log = send_subscriptions(with_previous(left.changes, left.before), join.how).withColumn(BATCH, under_way)
-    log = frames.keep(log.select(*subscription_schema(join).names))
+    log = frames.keep(_sent(send_subscriptions(with_previous(left.changes, left.before), join.how), join))
     store = frames.keep(_store(join, log, right, state, frames))
 
-    right_rows = right.after.unionByName(right.lookup(_unknown(log, "foreign_key", right.after)))
+    sent = log if left.inserts is None else log.unionByName(_of_inserts(left.inserts, join))
+    right_rows = right.after.unionByName(right.lookup(_unknown(sent, "foreign_key", right.after)))
     right_rows = frames.keep_if_small(right_rows)
     answers, left_rows = answer_subscriptions(log, right_rows), left.after
     if right.changed:
@@ -93,10 +97,40 @@ def join_batch(join: JoinSpec, left: Left, right: Right, state: State, frames: F
             frames.grow()
         left_rows = left_rows.unionByName(left.lookup(_unknown(answers, "primary_key", left.after)))
     left_rows = frames.keep_if_small(left_rows)
-    resolved = resolve_responses(answers, left_rows).withColumn(BATCH, under_way)
-    resolved = frames.keep(resolved.select(*response_schema(join).names))
-    emissions = emit_results(resolved, left_rows, right_rows, join).withColumn(BATCH, under_way)
-    return JoinBatch(join, log, resolved, frames.keep_if_small(emissions), left_rows, right_rows, store)
+    resolved = _under_way(resolve_responses(answers, left_rows)).select(*response_schema(join).names)
+    resolved = frames.keep(resolved)
+    emissions = _under_way(emit_results(resolved, left_rows, right_rows, join))
+    batch = JoinBatch(join, log, resolved, frames.keep_if_small(emissions), left_rows, right_rows, store)
+    return batch if left.inserts is None else _with_inserts(batch, left.inserts, right)
+
+
+def _under_way(rows: DataFrame) -> DataFrame:
+    """Rows of a batch that is not committed: it has no number yet."""
+    return rows.withColumn(BATCH, F.lit(None).cast("bigint"))
+
+
+def _sent(messages: DataFrame, join: JoinSpec) -> DataFrame:
+    return _under_way(messages).select(*subscription_schema(join).names)
+
+
+def _of_inserts(inserts: DataFrame, join: JoinSpec) -> DataFrame:
+    return _sent(subscribe(inserts, join.how), join)
+
+
+def _with_inserts(batch: JoinBatch, inserts: DataFrame, right: Right) -> JoinBatch:
+    """Put beside what the steps made of the other changes what plain inserts lead to."""
+    join = batch.join
+    log = _of_inserts(inserts, join)
+    pairs = pair(inserts, batch.right, right.changes, join.how)
+    rows = inserts.withColumnRenamed(POSITION, "position").select(*batch.left.columns)
+    return replace(
+        batch,
+        log=batch.log.unionByName(log),
+        responses=batch.responses.unionByName(applied_answers(pairs, join)),
+        emissions=batch.emissions.unionByName(_under_way(emit_pairs(pairs, join))),
+        left=batch.left.unionByName(rows),
+        store=batch.store.unionByName(log.where(F.col("foreign_key").isNotNull())),
+    )
 
 
 def _store(join: JoinSpec, log: DataFrame, right: Right, state: State, frames: Frames) -> DataFrame:

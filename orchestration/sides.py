@@ -1,11 +1,14 @@
 """What a join's two sides are in a batch: a declared table, another join, or all the rows there are (bootstrap)."""
 
-from pyspark.sql import DataFrame
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from orchestration.join_batch import JoinBatch, Left, Right
 from orchestration.table_batch import TableBatch
-from storage.frames import Frames
+from storage.frames import Frames, empty
 from storage.joined import joined_schema
 from storage.state import State
 from transforms.resolution import TOMBSTONE
@@ -14,6 +17,7 @@ from transforms.rows import restrict
 from transforms.schemas import (
     CURRENT,
     DELETED,
+    INSERTED,
     POSITION,
     POSITION_TYPE,
     JoinSpec,
@@ -21,21 +25,29 @@ from transforms.schemas import (
     named,
     rows_schema,
 )
-from transforms.sides import left_changes, live_keys, spread, valued
+from transforms.sides import inserted, left_changes, live_keys, spread, valued
 
 
 def left_table(join: JoinSpec, batch: TableBatch, state: State, frames: Frames) -> Left:
     """A declared table as the left side."""
+    changed = batch.counts["changed"]
+    inserts, rest = None, batch
+    if not frames.small and 2 * batch.inserts > changed:
+        inserts = inserted(batch.records.where(INSERTED), join)
+        rest = replace(batch, records=_rest(batch.records, ~F.col(INSERTED), changed - batch.inserts))
     return Left(
-        changed=batch.counts["changed"],
-        changes=left_changes(batch.applied, join),
+        changed=changed,
+        changes=left_changes(rest.applied, join),
         before=live_keys(batch.before, join),
-        after=valued(batch.current, join.left_key, join.left_columns),
+        after=valued(rest.current, join.left_key, join.left_columns),
         lookup=lambda keys: _stored(batch.table, keys, state, small=frames.small),
+        inserts=inserts,
     )
 
 
-def left_join(join: JoinSpec, batch: JoinBatch, changed: int, state: State, frames: Frames) -> Left:
+def left_join(
+    join: JoinSpec, batch: JoinBatch, counts: Mapping[str, int], state: State, frames: Frames
+) -> Left:
     """Another join as the left side: its emissions of the batch, redundant ones included, are the changes."""
     rows = batch.emissions.withColumns(
         {
@@ -55,24 +67,31 @@ def left_join(join: JoinSpec, batch: JoinBatch, changed: int, state: State, fram
     keys = batch.emissions.select(*[named(name) for name in join.left_key])
     stored = state.joined(join.left, joined_schema(batch.join))
     before = restrict(stored, keys, join.left_key, small=frames.small)
+    inserts, rest = None, rows
+    if not frames.small and not state.has_joined(join.left):
+        inserts = inserted(rows.where(~F.col(DELETED)), join)
+        rest = _rest(rows, F.col(DELETED), counts["tombstones"])
     return Left(
-        changed=changed,
-        changes=left_changes(rows, join),
+        changed=counts["emissions"],
+        changes=left_changes(rest, join),
         before=live_keys(before.withColumn(DELETED, F.lit(False)), join),
-        after=valued(rows, join.left_key, join.left_columns),
+        after=valued(rest, join.left_key, join.left_columns),
         lookup=lookup,
+        inserts=inserts,
     )
 
 
-def left_bootstrap(join: JoinSpec, rows: DataFrame, changed: int) -> Left:
+def left_bootstrap(join: JoinSpec, rows: DataFrame, changed: int, frames: Frames) -> Left:
     """Every live row of the left side as a change: how a join starts on a lake that has rows already."""
-    live = rows.where(~named(DELETED))
+    live, none = rows.where(~named(DELETED)), empty(rows.sparkSession, rows.schema)
+    changes = live if frames.small else none
     return Left(
         changed=changed,
-        changes=left_changes(live, join),
-        before=live_keys(rows.limit(0), join),
-        after=valued(live, join.left_key, join.left_columns),
-        lookup=lambda _keys: valued(rows.limit(0), join.left_key, join.left_columns),
+        changes=left_changes(changes, join),
+        before=live_keys(none, join),
+        after=valued(changes, join.left_key, join.left_columns),
+        lookup=lambda _keys: valued(none, join.left_key, join.left_columns),
+        inserts=None if frames.small else inserted(live, join),
     )
 
 
@@ -85,6 +104,11 @@ def right_table(batch: TableBatch, state: State, frames: Frames) -> Right:
         after=valued(batch.changes.where(CURRENT), table.key, table.columns),
         lookup=lambda keys: _stored(table, keys, state, small=frames.small),
     )
+
+
+def _rest(rows: DataFrame, which: Column, count: int) -> DataFrame:
+    """The rows that are no plain inserts: where there are none, a frame of which Spark knows it."""
+    return rows.where(which) if count else empty(rows.sparkSession, rows.schema)
 
 
 def _stored(table: TableSpec, keys: DataFrame, state: State, *, small: bool) -> DataFrame:

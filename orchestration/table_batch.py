@@ -21,6 +21,7 @@ from transforms.schemas import (
     DETAIL,
     EXISTED,
     HASH,
+    INSERTED,
     OP,
     POSITION,
     POSITION_TYPE,
@@ -56,6 +57,8 @@ class TableBatch:
     before: DataFrame
     """The stored rows of the batch's keys as they were."""
     counts: dict[str, int]
+    inserts: int = 0
+    """How many of the changes are plain inserts."""
 
     @property
     def changes(self) -> DataFrame:
@@ -119,7 +122,8 @@ def table_batch(
     before = _before(good, table, state, frames, columns)
     beside = records if found["beside"] else records.limit(0)
     walked = frames.keep(_complete(walk(good, before, table, _floor(state, table)), beside, table))
-    return TableBatch(table, walked, before, count_verdicts(walked))
+    counts = count_verdicts(walked)
+    return TableBatch(table, walked, before, counts, counts.pop(INSERTED))
 
 
 def _before(good: DataFrame, table: TableSpec, state: State, frames: Frames, columns: list[str]) -> DataFrame:
@@ -130,13 +134,20 @@ def _before(good: DataFrame, table: TableSpec, state: State, frames: Frames, col
 
 def untouched(table: TableSpec, state: State) -> TableBatch:
     """A table that has no records in the batch."""
-    columns = changes_schema(table.columns, table.sequence)
-    for name in (REASON, DETAIL, RAW):
-        columns = columns.add(name, StringType())
-    records = empty(state.spark, columns.add(CHANGED, BooleanType()).add(EXISTED, BooleanType()))
+    records = empty(state.spark, _records_schema(table))
     before = empty(state.spark, rows_schema(table.columns, table.sequence))
     nothing = dict.fromkeys(("records", *VERDICTS, "tie", "changed", "inserted", "removed"), 0)
     return TableBatch(table, records, before, nothing)
+
+
+def _records_schema(table: TableSpec) -> StructType:
+    """What the walk says of a record, beside what the log keeps of it."""
+    schema = StructType([*changes_schema(table.columns, table.sequence)])
+    for name in (REASON, DETAIL, RAW):
+        schema = schema.add(name, StringType())
+    for name in (CHANGED, EXISTED, INSERTED):
+        schema = schema.add(name, BooleanType())
+    return schema
 
 
 def _special(records: DataFrame) -> dict[str, object]:
@@ -187,10 +198,7 @@ def _truncations(records: DataFrame, good: DataFrame, state: State, table: Table
 
 def _complete(walked: DataFrame, records: DataFrame, table: TableSpec) -> DataFrame:
     """Put the records that never reached the walk beside those that did, so that each is accounted for."""
-    schema = StructType([*changes_schema(table.columns, table.sequence)])
-    for name in (REASON, DETAIL, RAW):
-        schema = schema.add(name, StringType())
-    schema = schema.add(CHANGED, BooleanType()).add(EXISTED, BooleanType())
+    schema = _records_schema(table)
     verdict = F.when(F.col(REASON).isNotNull(), "quarantined").otherwise("applied")
     beside = records.where(
         ~F.col(CONTEXT) & (F.col(REASON).isNotNull() | (F.col(OP) == "truncate"))
@@ -212,7 +220,8 @@ def _complete(walked: DataFrame, records: DataFrame, table: TableSpec) -> DataFr
 def count_verdicts(records: DataFrame) -> dict[str, int]:
     """Records of a batch by verdict, each source record once.
 
-    Beside them: ties, `changed` (applied changes, derived ones as well), and the keys `inserted` and `removed`.
+    Beside them: ties, `changed` (applied changes, derived ones as well), the keys `inserted` and `removed`, and plain
+    inserts as `INSERTED`.
     """
     own = ~F.col(DERIVED)
     row = records.agg(
@@ -222,6 +231,7 @@ def count_verdicts(records: DataFrame) -> dict[str, int]:
         F.count_if((F.col(VERDICT) == "applied") & (F.col(OP) != "truncate")).alias("changed"),
         F.count_if(F.col(CURRENT) & ~F.col(DELETED) & ~F.col(EXISTED)).alias("inserted"),
         F.count_if(F.col(CURRENT) & F.col(DELETED) & F.col(EXISTED)).alias("removed"),
+        F.count_if(F.col(INSERTED)).alias(INSERTED),
     ).first()
     assert row is not None  # an aggregate without groups has one row
     return {name: int(value) for name, value in row.asDict().items()}

@@ -75,6 +75,10 @@ class State:
         """Whether any message was sent before the batch."""
         return subscription_log_of(join) in self.plan.versions
 
+    def has_joined(self, join: str) -> bool:
+        """Whether a join's table was there before the batch."""
+        return joined_of(join) in self.plan.versions
+
     def _base(self, table: str, schema: StructType) -> DataFrame:
         return self._read(table, schema, after=0)
 

@@ -36,6 +36,7 @@ from transforms.schemas import (
     EXISTED,
     HASH,
     HASH_TYPE,
+    INSERTED,
     OP,
     POSITION,
     RAW,
@@ -58,6 +59,7 @@ _CANDIDATE = "_lj_candidate"  # the record is in order: afterwards its key is wh
 _UNKNOWN = "_lj_unknown"  # the record left out a value which its key does not have
 _DOUBTFUL = "_lj_doubtful"  # a record of this key left out a value
 _START, _STEPS, _MARKS = "_lj_start", "_lj_steps", "_lj_marks"  # what follows a key record by record
+_APPLIED = "_lj_applied"  # how many records of the key are applied
 _LAST = "_lj_last"  # hash and deleted of the last candidate before this record
 
 
@@ -69,18 +71,24 @@ def walk(records: DataFrame, before: DataFrame, table: TableSpec, floor: Column)
     sequence, position, hash, deleted; every column if a record has unavailable values). `floor`: greatest sequence
     of a purged tombstone, null if none: an unknown key at or below it is expired.
 
-    Returns the columns of `changes_schema` without the batch, with `CHANGED` and `EXISTED`, and with reason, detail
-    and raw for records that end quarantined because the value they left out is unknown.
+    Returns the columns of `changes_schema` without the batch, with `CHANGED`, `EXISTED` and `INSERTED`, and with
+    reason, detail and raw for records that end quarantined because the value they left out is unknown.
     """
     placed = _with_places(_with_stored(records, before, table), table)
     ordered = _with_running_sequence(_quarantine_unknown(placed, table, floor), table, floor)
     judged = _judge(_with_content(_fill_unavailable(ordered, table), table), floor)
-    return judged.where(~F.col(CONTEXT)).select(
-        *[f.name for f in changes_schema(StructType(), table.sequence) if f.name not in (BATCH, CURRENT)],
+    applied = F.count_if(F.col(VERDICT) == "applied").over(_whole(table))
+    existed = F.coalesce(~F.col(_STORED)[DELETED], F.lit(False))
+    marked = judged.withColumns(
+        {CURRENT: _is_current(table), _APPLIED: applied, CHANGED: applied > 0, EXISTED: existed}
+    )
+    alone = F.col(CURRENT) & (F.col(VERDICT) == "applied") & (F.col(_APPLIED) == 1)
+    return marked.where(~F.col(CONTEXT)).select(
+        *[f.name for f in changes_schema(StructType(), table.sequence) if f.name != BATCH],
         *[named(name) for name in table.columns.names],
-        _is_current(table).alias(CURRENT),
-        _is_changed(table).alias(CHANGED),
-        F.coalesce(~F.col(_STORED)[DELETED], F.lit(False)).alias(EXISTED),
+        CHANGED,
+        EXISTED,
+        (alone & ~F.col(DELETED) & ~F.col(EXISTED)).alias(INSERTED),
         REASON,
         DETAIL,
         RAW,
@@ -276,7 +284,3 @@ def _is_current(table: TableSpec) -> Column:
     stands = F.col(VERDICT).isin("applied", "duplicate") & ~_stored_stands_later()
     last = F.max(F.when(stands, F.col(POSITION))).over(_whole(table))
     return stands & F.coalesce(last == F.col(POSITION), F.lit(False))
-
-
-def _is_changed(table: TableSpec) -> Column:
-    return F.max(F.col(VERDICT) == "applied").over(_whole(table))

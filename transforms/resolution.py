@@ -53,6 +53,14 @@ def emit_results(resolved: DataFrame, left: DataFrame, right: DataFrame, join: J
     pairs = applied.join(_left_values(left), F.col("primary_key") == F.col("left_key"), "left").join(
         _right_values(right), F.col("foreign_key") == F.col("right_key"), "left"
     )
+    return emit_pairs(pairs, join)
+
+
+def emit_pairs(pairs: DataFrame, join: JoinSpec) -> DataFrame:
+    """Make emissions of answers that have their two rows beside them.
+
+    `pairs`: primary_key, left_hash, left_value, right_hash, right_value. Returns what `emit_results` does.
+    """
     gone = F.col("left_hash").isNull()
     tombstone = gone | F.col("right_hash").isNull() if join.how == "inner" else gone
     emitted = pairs.withColumn(TOMBSTONE, tombstone).select(

@@ -22,12 +22,21 @@ def foreign_key(join: JoinSpec) -> Column:
 
 def left_changes(changes: DataFrame, join: JoinSpec) -> DataFrame:
     """Changes of the left table as primary_key, position, foreign_key, hash; both null for a delete."""
-    return changes.select(
+    return changes.select(*_change(join))
+
+
+def inserted(rows: DataFrame, join: JoinSpec) -> DataFrame:
+    """Left rows that the batch inserted: the columns of `left_changes`, and value."""
+    return rows.select(*_change(join), _value(join.left_columns))
+
+
+def _change(join: JoinSpec) -> list[Column]:
+    return [
         key_struct(join.left_key).alias("primary_key"),
         named(POSITION),
         F.when(~named(DELETED), foreign_key(join)).alias("foreign_key"),
         named(HASH).alias("hash"),
-    )
+    ]
 
 
 def live_keys(rows: DataFrame, join: JoinSpec) -> DataFrame:
@@ -43,8 +52,12 @@ def valued(rows: DataFrame, key: tuple[str, ...], columns: StructType) -> DataFr
         key_struct(key).alias("primary_key"),
         named(HASH).alias("hash"),
         named(POSITION).alias("position"),
-        F.struct(*[named(name) for name in columns.names]).alias("value"),
+        _value(columns),
     )
+
+
+def _value(columns: StructType) -> Column:
+    return F.struct(*[named(name) for name in columns.names]).alias("value")
 
 
 def spread(keys: DataFrame, column: str, names: tuple[str, ...]) -> DataFrame:

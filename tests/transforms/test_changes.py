@@ -25,6 +25,7 @@ from transforms.schemas import (
     DETAIL,
     EXISTED,
     HASH,
+    INSERTED,
     POSITION,
     POSITION_TYPE,
     RAW,
@@ -313,6 +314,23 @@ def test_key_is_changed_by_a_record_that_is_applied_and_by_no_other(spark: Spark
         assert {row[CHANGED] for row in found[case]} == {changed}, case
 
 
+def test_plain_insert_is_the_only_change_of_a_key_without_a_row(spark: SparkSession) -> None:
+    """And its key's state: of several changes, or where a repeated record moved the row, there is none."""
+    cases: Mapping[str, tuple[Line | None, Sequence[Line], list[bool]]] = {
+        "new": (None, [upsert(5)], [True]),
+        "new again after a deletion": (delete(4), [upsert(5)], [True]),
+        "beside one that is too late": (None, [upsert(5), upsert(4)], [True, False]),
+        "an update": (upsert(4), [upsert(5)], [False]),
+        "changed twice": (None, [upsert(4), upsert(5, "other")], [False, False]),
+        "repeated": (None, [upsert(5), upsert(5)], [False, False]),
+        "deleted": (None, [delete(5)], [False]),
+    }
+    found = walked(spark, _BY_LSN, {case: (row, lines) for case, (row, lines, _) in cases.items()})
+
+    for case, (_, _, inserted) in cases.items():
+        assert [row[INSERTED] for row in found[case]] == inserted, case
+
+
 def test_change_has_the_sequence_and_the_hash_of_the_row_it_leaves(spark: SparkSession) -> None:
     """A tombstone line stands where its key stands; a deletion has no hash."""
     lines = [upsert(6, "b"), tombstone()]
@@ -369,5 +387,5 @@ def test_walk_needs_no_values_where_none_was_left_out(spark: SparkSession) -> No
     frame = walk(given, before, _BY_LSN, floor(_BY_LSN))
 
     log = [name for name in changes_schema(_COLUMNS, _BY_LSN.sequence).names if name != BATCH]
-    assert sorted(frame.columns) == sorted([*log, CHANGED, EXISTED, REASON, DETAIL, RAW])
+    assert sorted(frame.columns) == sorted([*log, CHANGED, EXISTED, INSERTED, REASON, DETAIL, RAW])
     assert [row[VERDICT] for row in frame.orderBy(POSITION).collect()] == ["duplicate", "applied"]
