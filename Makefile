@@ -9,9 +9,11 @@ BIN := .venv/bin
 SCALE ?= 0.1
 BATCHES ?= 5
 WORKLOAD := bench/data/scale-$(SCALE)
+# Of the tables and batches of `make bench ROW=...`; 1 is what the targets are about.
+SIZE ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check lint conformance bench
+.PHONY: help demo test test-slow check lint conformance bench performance
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,10 +42,17 @@ conformance: .venv/installed ## what Kafka Streams answered, case by case: event
 	$(BIN)/python tests/conformance/run.py tests/conformance/cases --batches one
 	$(BIN)/python tests/conformance/run.py tests/conformance/cases --batches random:1
 
-bench: .venv/installed ## batches against recomputing the join; `make bench SCALE=1 BATCHES=10`, see bench/README.md
+bench: .venv/installed ## batches against recomputing the join, or rows of the targets: `make bench ROW="1 2"`, see bench/README.md
+ifdef ROW
+	$(BIN)/python bench/row.py $(ROW) --size $(SIZE)
+else
 	@test -f $(WORKLOAD)/expected/batch-$$(printf %03d $(BATCHES)).txt \
 		|| $(BIN)/python bench/workload.py $(WORKLOAD) --scale $(SCALE) --batches $(BATCHES)
 	$(BIN)/python bench/run.py --workload $(WORKLOAD) --batches $(BATCHES)
+endif
+
+performance: .venv/installed ## table and plots of docs/performance.md, from all results of the benchmark
+	$(BIN)/python bench/report.py --into docs/performance.md --images docs/images
 
 .venv/installed: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Lakejoin needs Python 3.11 or newer, and none is on PATH." \

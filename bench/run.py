@@ -4,13 +4,11 @@ README.md says what is measured. Exit code 1 for a wrong answer, 2 for wrong usa
 """
 
 import argparse
-import json
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +16,23 @@ from pyspark.sql import SparkSession
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script, from wherever
 
-from bench.contest.entry import NAMES, Track, run_race, warm_up
+from bench.contest.arguments import course, parser
+from bench.contest.entry import Track, run_race, warm_up
 from bench.contest.explain import explanation
+from bench.contest.kept import kept_file, read, write, write_result
 from bench.contest.race import Round
-from bench.contest.report import HEADER, summary, table_row
-from bench.contest.surroundings import commit, machine, rows, versions
+from bench.contest.report import HEADER, RIVALS, ratio_name, summary, table_row
+from bench.contest.surroundings import commit, machine, now, rows, versions
 from bench.tpch.answers import answer_file, change_file
+from bench.workload import made_file
 from orchestration.cli.terminal import print_table, say
 from storage.errors import LakejoinError
 from storage.session import start_session
 
-RESULTS = Path(__file__).resolve().parent / "results"
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the race that the arguments describe; return the exit code."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     missing = next((file for file in _needed(options.workload, options.batches) if not file.is_file()), None)
     if missing is not None:
         sys.stderr.write(f"{missing}: missing; `bench/workload.py` makes a workload with so many batches\n")
@@ -43,10 +42,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             where = _surroundings(options, spark)
             loaded = sum(files[0] for files in where["rows"].values())
             result = where | summary(_rounds(options, spark, folder), loaded)
+        if options.keep_lake is not None:
+            write({key: where[key] for key in ("date", "commit")}, kept_file(options.keep_lake))
     except LakejoinError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    _keep(result, options.json)
+    write_result(result, options.json)
     _show(result)
     return 0
 
@@ -82,13 +83,18 @@ def _session(options: argparse.Namespace, folder: Path) -> Iterator[SparkSession
 
 def _surroundings(options: argparse.Namespace, spark: SparkSession) -> dict[str, Any]:
     return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "date": now(),
         "commit": commit(),
         "machine": machine(),
         "versions": versions(spark),
+        "recipe": options.recipe,
         "master": options.master,
         "driver_memory": options.driver_memory,
         "workload": options.workload.absolute().name,
+        "made": read(made_file(options.workload)),
+        "lake": read(kept_file(options.lake)) if options.lake else None,
+        "rivals_every": options.rivals_every,
+        "maintain_every": options.maintain_every,
         "rows": rows(options.workload, options.batches),
         "warmed_up": options.warm_up,
     }
@@ -101,7 +107,7 @@ def _rounds(options: argparse.Namespace, spark: SparkSession, folder: Path) -> l
         warm_up(Track(spark, folder / "warm-up", options.driver_memory), options.workload, options.contenders)
     track = Track(spark, folder / "race", options.driver_memory)
     rounds = []
-    for turn in run_race(track, options.workload, options.contenders, options.batches):
+    for turn in run_race(track, options.workload, options.contenders, course(options)):
         rounds.append(turn)
         what = f"batch {turn.batch}" if turn.batch else "first load"
         say(f"{what}: {turn.contender} {turn.cost.wall_seconds:.2f} s, as expected")
@@ -110,60 +116,15 @@ def _rounds(options: argparse.Namespace, spark: SparkSession, folder: Path) -> l
     return rounds
 
 
-def _keep(result: Mapping[str, Any], file: Path | None) -> None:
-    """Write what was measured, by default under its date and commit among the other results."""
-    date = datetime.fromisoformat(result["date"])
-    path = file or RESULTS / f"{date:%Y-%m-%dT%H%M%S}-{result['commit']}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n")
-    say(f"written: {path}")
-
-
 def _show(result: Mapping[str, Any]) -> None:
     loads, medians = result["first_load"], result["medians"]
-    print_table("First load", HEADER, [table_row(name, load) for name, load in loads.items()])
+    if loads:
+        print_table("First load", HEADER, [table_row(name, load) for name, load in loads.items()])
     print_table("A batch (medians)", HEADER, [table_row(name, median) for name, median in medians.items()])
-    for rival in ("spark", "duckdb"):
-        ratio = result[f"ratio_to_{rival}_recompute"]
+    for rival in RIVALS:
+        ratio = result[ratio_name(rival)]
         if ratio is not None:
-            say(f"ratio to {rival}'s recompute: {ratio} (above 1: ours is faster)")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="run.py", description="Race Lakejoin against recomputing the join.")
-    parser.add_argument("--workload", type=Path, required=True, metavar="DIR", help="made by workload.py")
-    parser.add_argument(
-        "--batches", type=_count, required=True, metavar="N", help="so many after the first load"
-    )
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="what was measured (default: in bench/results)"
-    )
-    parser.add_argument(
-        "--explain", type=Path, metavar="FILE", help="plan of the costliest query of our last batch"
-    )
-    parser.add_argument("--contenders", type=_names, default=NAMES, metavar="NAMES", help=",".join(NAMES))
-    parser.add_argument("--master", default="local[2]", help="where Spark runs (default: local[2])")
-    parser.add_argument(
-        "--driver-memory", default="4g", metavar="SIZE", help="Spark's and DuckDB's (default: 4g)"
-    )
-    parser.add_argument("--keep", action="store_true", help="leave the lake where it was made")
-    parser.add_argument(
-        "--no-warm-up", dest="warm_up", action="store_false", help="do not run a few small batches first"
-    )
-    return parser
-
-
-def _count(argument: str) -> int:
-    if argument.isdecimal() and int(argument) > 0:
-        return int(argument)
-    raise argparse.ArgumentTypeError(f"{argument!r}: expected a number of batches, at least 1")
-
-
-def _names(argument: str) -> tuple[str, ...]:
-    names = tuple(argument.split(","))
-    if len(set(names)) == len(names) and set(names) <= set(NAMES):
-        return names
-    raise argparse.ArgumentTypeError(f"{argument!r}: expected some of {','.join(NAMES)}, each once")
+            say(f"ratio to {rival}: {ratio} (above 1: ours is faster)")
 
 
 if __name__ == "__main__":

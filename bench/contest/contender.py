@@ -31,6 +31,14 @@ class Contender(ABC):
     folder: Path
     pid: int | None = None
     """The process that works; None for this one and the JVM below it."""
+    loads = True
+    """Whether the first load is something it does."""
+
+    def start(self) -> None:  # noqa: B027 - not everyone needs it
+        """Take over what everyone's first load left; once, before the first batch behind it, outside the clock."""
+
+    def keep(self, target: Path) -> None:  # noqa: B027 - only ours is worth keeping
+        """Keep what the first load made, so that another race may begin with it."""
 
     def prepare(self, batch: int) -> None:  # noqa: B027 - not everyone needs it
         """Put in place what a batch is to find; the clock does not run."""
@@ -43,8 +51,12 @@ class Contender(ABC):
     def joined(self) -> DataFrame:
         """The joined table as it is now."""
 
-    def maintain(self) -> None:  # noqa: B027 - not everyone needs it
-        """Do what was put off to the time after a batch; a clock of its own runs."""
+    def maintain(self, *, everything: bool) -> None:  # noqa: B027 - not everyone needs it
+        """Do what was put off to the time after a batch, or all that can be done; a clock of its own runs."""
+
+    @abstractmethod
+    def stored(self) -> Mapping[str, int]:
+        """Bytes of the files that the current versions of its tables consist of, by table."""
 
     def close(self) -> None:  # noqa: B027 - not everyone needs it
         """End what was started."""

@@ -10,12 +10,16 @@ from pyspark.sql import SparkSession
 from bench.contest.contender import Contender
 from bench.contest.current import CurrentRows
 from bench.contest.duck import Duck
-from bench.contest.ours import Ours
-from bench.contest.race import Race, Round
+from bench.contest.merge import Merge
+from bench.contest.ours import JOIN, Ours
+from bench.contest.race import Course, Race, Round
 from bench.contest.recompute import DuckRecompute, SparkRecompute
 from bench.tpch.answers import change_file
+from storage.lake import joined_of
 
-NAMES = ("ours", "spark", "duckdb")
+NAMES = ("ours", "spark", "duckdb", "merge")
+RECOMPUTING = ("ours", "spark", "duckdb")
+"""Who races where nobody is named: us, and those who recompute the join."""
 _WARM_UP_ROWS = 1000
 _WARM_UP_BATCHES = 2
 
@@ -40,18 +44,19 @@ class Track:
         }
 
 
-def run_race(
-    track: Track, workload: Path, names: Sequence[str], batches: int, *, checked: bool = True
-) -> Iterator[Round]:
-    """Let the named contenders race over a workload. Raises `WrongAnswer` where `checked`."""
+def run_race(track: Track, workload: Path, names: Sequence[str], course: Course) -> Iterator[Round]:
+    """Let the named contenders race over a workload. Raises `WrongAnswer` where answers are checked."""
     recomputed = any(name != "ours" for name in names)
     track.folder.mkdir()
     with ExitStack() as opened:
         current = (
             CurrentRows(workload, track.folder / "current", track.duckdb_settings) if recomputed else None
         )
-        contenders = [opened.enter_context(closing(_make(name, track, workload, current))) for name in names]
-        yield from Race(track.spark, workload, contenders, current).rounds(batches, checked=checked)
+        contenders = [
+            opened.enter_context(closing(_make(name, track, workload, current, course.lake)))
+            for name in names
+        ]
+        yield from Race(track.spark, workload, contenders, current).rounds(course)
 
 
 def warm_up(track: Track, workload: Path, names: Sequence[str]) -> None:
@@ -67,18 +72,21 @@ def warm_up(track: Track, workload: Path, names: Sequence[str]) -> None:
                     f"copy (select * from read_parquet('{source}') limit {_WARM_UP_ROWS}) "
                     f"to '{target}' (format parquet)"
                 )
-    for _ in run_race(track, small, names, _WARM_UP_BATCHES, checked=False):
+    for _ in run_race(track, small, names, Course(_WARM_UP_BATCHES, checked=False)):
         pass
 
 
-def _make(name: str, track: Track, workload: Path, current: CurrentRows | None) -> Contender:
+def _make(
+    name: str, track: Track, workload: Path, current: CurrentRows | None, kept: Path | None
+) -> Contender:
     folder = track.folder / name
+    if name == "ours" or current is None:
+        return Ours(track.spark, workload, folder, kept)
     folder.mkdir()
-    if current is None:
-        return Ours(track.spark, workload, folder)
+    original = track.folder / "ours" / "lake" / joined_of(JOIN)
     makers: Mapping[str, Callable[[], Contender]] = {
-        "ours": lambda: Ours(track.spark, workload, folder),
         "spark": lambda: SparkRecompute(track.spark, workload, current, folder),
         "duckdb": lambda: DuckRecompute(track.spark, workload, current, folder, track.duckdb_settings),
+        "merge": lambda: Merge(track.spark, current, folder, original),
     }
     return makers[name]()

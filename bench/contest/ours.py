@@ -1,13 +1,15 @@
 """Lakejoin itself: from files on disk to the joined table committed, its rules evaluated, no changelog."""
 
-import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.contest.contender import PREFIX, Contender, Work
+from bench.contest.copies import copy_linked, link
+from bench.contest.live import live_bytes, tables_below
+from bench.contest.upkeep import maintain_all
 from bench.tpch.answers import change_file
 from orchestration.config import load_text
 from orchestration.run import run_batches
@@ -15,6 +17,7 @@ from storage.errors import LakejoinError
 from storage.lake import Lake, joined_of
 from storage.plan import Published
 
+PIPELINE_FILE = "lakejoin.yaml"
 JOIN = "orders_with_customers"
 PIPELINE = f"""\
 name: bench
@@ -63,10 +66,15 @@ class Ours(Contender):
 
     name = "ours"
 
-    def __init__(self, spark: SparkSession, workload: Path, folder: Path) -> None:
-        self._spark, self._workload = spark, workload
+    def __init__(self, spark: SparkSession, workload: Path, folder: Path, kept: Path | None = None) -> None:
+        """Begin in an empty folder, or with the first load that another race kept."""
+        self._spark, self._workload, self._home = spark, workload, folder
         self._source = folder / "source"
-        file = folder / "lakejoin.yaml"
+        if kept is None:
+            folder.mkdir()
+        else:
+            copy_linked(kept, folder)
+        file = folder / PIPELINE_FILE
         file.write_text(PIPELINE)
         self._pipeline = load_text(PIPELINE, file)
         self._lake = Lake(self._pipeline.lake)
@@ -78,7 +86,7 @@ class Ours(Contender):
         for side in ("left", "right"):
             file = change_file(self._workload, side, batch)
             (self._source / side).mkdir(parents=True, exist_ok=True)
-            _link(file, self._source / side / file.name)
+            link(file, self._source / side / file.name)
 
     def run(self, batch: int) -> Work:
         """Work off what is pending, which is this batch. Raises `NothingDone`."""
@@ -92,15 +100,19 @@ class Ours(Contender):
         """The joined table, as any reader of the lake sees it."""
         return self._spark.read.format("delta").load(self._lake.path(joined_of(JOIN)))
 
-    def maintain(self) -> None:
-        """Let the run come to its end: it folds the state that is due."""
+    def maintain(self, *, everything: bool) -> None:
+        """Let the run come to its end: it folds the state that is due. With `everything` all tables are kept."""
         for _ in self._batches:
             pass
+        if everything:
+            maintain_all(self._pipeline, self._spark)
 
+    def stored(self) -> Mapping[str, int]:
+        """Every table of the lake, bookkeeping included."""
+        return {str(table.relative_to(self.folder)): live_bytes(table) for table in tables_below(self.folder)}
 
-def _link(file: Path, target: Path) -> None:
-    """Make a file known by a second name, or copy it where its disk is another."""
-    try:
-        os.link(file, target)
-    except OSError:
-        shutil.copyfile(file, target)
+    def keep(self, target: Path) -> None:
+        """Keep a copy of sources and lake as they are now, in place of one that was kept there before."""
+        shutil.rmtree(target, ignore_errors=True)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        copy_linked(self._home, target)

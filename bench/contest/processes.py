@@ -57,6 +57,11 @@ def family(pid: int, without: Collection[int] = ()) -> list[int]:
     return [pid, *[member for child in children for member in family(child, without)]]
 
 
+def name(pid: int) -> str:
+    """Return the name of the program that a process runs; none where it has ended."""
+    return _read(_PROCESSES / str(pid) / "comm").strip()
+
+
 def usage(pids: Iterable[int]) -> Usage:
     """Return what processes used, those below them that have ended included."""
     return reduce(Usage.plus, (_usage(_PROCESSES / str(pid)) for pid in pids), Usage())
@@ -91,7 +96,7 @@ def peak(pids: Iterable[int]) -> Peak:
     for pid in pids:
         lines = _read(_PROCESSES / str(pid) / "status").splitlines()
         kilobytes = next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
-        if _read(_PROCESSES / str(pid) / "comm").strip() == "java":
+        if name(pid) == "java":
             java += kilobytes * 1024
         else:
             python += kilobytes * 1024

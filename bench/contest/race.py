@@ -1,7 +1,7 @@
 """The race itself: batch after batch, every contender's turn, measured, then checked."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +29,36 @@ class Round:
     work: Work
     maintenance: Cost
     """What was done after the batch, before the next."""
+    stored: Mapping[str, int]
+    """Bytes of its tables after that, by table."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """What is run of a workload."""
+
+    batches: int
+    """The last of them."""
+    checked: bool = True
+    """A wrong answer ends the race."""
+    lake: Path | None = None
+    """A first load of ours that was kept; there is no other then."""
+    keep: Path | None = None
+    """Where ours is kept after the first load."""
+    rivals_every: int = 1
+    """Rivals take part in every so manieth batch, and in the last."""
+    maintain_every: int = 0
+    """After every so manieth batch all of the lake's maintenance is done; 0: what is due, after each."""
+
+    def takes_part(self, contender: Contender, batch: int) -> bool:
+        """Whether it is a contender's turn at a batch."""
+        if batch == 0:
+            return contender.loads
+        return contender.name == "ours" or batch % self.rivals_every == 0 or batch == self.batches
+
+    def maintains(self, batch: int) -> bool:
+        """Whether everything is maintained after a batch."""
+        return self.maintain_every > 0 and batch > 0 and batch % self.maintain_every == 0
 
 
 class Race:
@@ -45,18 +75,29 @@ class Race:
         self._contenders, self._current = contenders, current
         self._others = tuple(c.pid for c in contenders if c.pid is not None)
 
-    def rounds(self, batches: int, *, checked: bool) -> Iterator[Round]:
-        """Run the first load, which is batch 0, and so many batches. Raises `WrongAnswer` where `checked`."""
-        for batch in range(batches + 1):
-            if batch and self._current is not None:
+    def rounds(self, course: Course) -> Iterator[Round]:
+        """Run the first load, which is batch 0, and the batches. Raises `WrongAnswer` where answers are checked."""
+        if course.lake is None:
+            yield from self._turns(course, 0)
+            if course.keep is not None:
+                for contender in self._contenders:
+                    contender.keep(course.keep)
+        for contender in self._contenders:
+            contender.start()
+        for batch in range(1, course.batches + 1):
+            if self._current is not None:
                 self._current.advance(batch)
-            for contender in in_turn(self._contenders, batch):
-                turn = self._round(contender, batch)
-                if checked:
+            yield from self._turns(course, batch)
+
+    def _turns(self, course: Course, batch: int) -> Iterator[Round]:
+        for contender in in_turn(self._contenders, batch):
+            if course.takes_part(contender, batch):
+                turn = self._round(contender, batch, everything=course.maintains(batch))
+                if course.checked:
                     check(contender.joined(), contender.name, self._workload, batch)
                 yield turn
 
-    def _round(self, contender: Contender, batch: int) -> Round:
+    def _round(self, contender: Contender, batch: int, *, everything: bool) -> Round:
         scope = Scope(
             pid=contender.pid or os.getpid(),
             without=() if contender.pid else self._others,
@@ -67,8 +108,8 @@ class Race:
         collect_garbage(self._spark)
         started = datetime.now(UTC)
         work, cost = measure(lambda: contender.run(batch), scope)
-        _, maintenance = measure(contender.maintain, scope)
-        return Round(contender.name, batch, started, cost, work, maintenance)
+        _, maintenance = measure(lambda: contender.maintain(everything=everything), scope)
+        return Round(contender.name, batch, started, cost, work, maintenance, contender.stored())
 
 
 def in_turn(items: Sequence[Item], batch: int) -> Sequence[Item]:

@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bench.contest.contender import NOTHING_TOLD, PREFIX, Contender, Work
-from bench.contest.current import KEYS, CurrentRows
+from bench.contest.current import KEYS, CurrentRows, right_columns
 from bench.contest.duck import Duck
+from bench.contest.live import live_bytes
 from bench.tpch.answers import change_file
-from bench.tpch.schemas import HEAD, RIGHT
 from storage.session import changed_settings
 
 _OF_SPARK = {"spark.sql.files.openCostInBytes": "4194304", "spark.sql.maxSinglePartitionBytes": "128m"}
@@ -33,10 +33,11 @@ class SparkRecompute(Contender):
         """Make the Delta tables of current rows, and remove what is left of earlier ones and of earlier results."""
         if batch == 0:
             return
+        self._current.write()
         shutil.rmtree(self._sides, ignore_errors=True)
         for side in KEYS:
             rows = self._spark.read.parquet(str(self._current.file(side)))
-            rows.write.format("delta").save(self._side(side, batch))
+            rows.write.format("delta").save(str(self._sides / f"{side}-{batch}"))
         _remove_replaced(self.folder)
 
     def run(self, batch: int) -> Work:
@@ -52,13 +53,15 @@ class SparkRecompute(Contender):
         """The table that was written last."""
         return self._spark.read.format("delta").load(str(self.folder))
 
+    def stored(self) -> Mapping[str, int]:
+        """Both sides as they were joined last, and the result: the least that a lake with the join holds."""
+        sides = {table.name.partition("-")[0]: live_bytes(table) for table in self._sides.glob("*")}
+        return {**sides, "joined": live_bytes(self.folder)}
+
     def _rows(self, side: str, batch: int) -> DataFrame:
         if batch == 0:
             return self._spark.read.parquet(str(change_file(self._workload, side, 0))).drop("op")
-        return self._spark.read.format("delta").load(self._side(side, batch))
-
-    def _side(self, side: str, batch: int) -> str:
-        return str(self._sides / f"{side}-{batch}")
+        return self._spark.read.format("delta").load(str(self._sides / f"{side}-{batch}"))
 
 
 class DuckRecompute(Contender):
@@ -79,8 +82,10 @@ class DuckRecompute(Contender):
         self.pid = self._duck.pid
         self.folder = folder
 
-    def prepare(self, batch: int) -> None:  # noqa: ARG002 - as every contender's
-        """Remove the earlier result, so that the new one counts as a new file."""
+    def prepare(self, batch: int) -> None:
+        """Have the current rows written, and remove the earlier result: so the new one counts as a new file."""
+        if batch > 0:
+            self._current.write()
         self._result.unlink(missing_ok=True)
 
     def run(self, batch: int) -> Work:
@@ -89,12 +94,10 @@ class DuckRecompute(Contender):
             change_file(self._workload, side, 0) if batch == 0 else self._current.file(side) for side in KEYS
         )
         op = "exclude (op)" if batch == 0 else ""
-        columns = [field.name for field in HEAD[1:]] + RIGHT.names[len(HEAD) :]
-        of_right = ", ".join(f'"{name}" as {PREFIX}{name}' for name in columns)
         self._duck.execute(
             f"""copy (
                 select * {op} from read_parquet('{left}')
-                left join (select {of_right} from read_parquet('{right}')) on o_custkey = {PREFIX}c_custkey
+                left join (select {right_columns()} from read_parquet('{right}')) on o_custkey = {PREFIX}c_custkey
             ) to '{self._result}' (format parquet)"""
         )
         return NOTHING_TOLD
@@ -102,6 +105,11 @@ class DuckRecompute(Contender):
     def joined(self) -> DataFrame:
         """The file that was written last."""
         return self._spark.read.parquet(str(self._result))
+
+    def stored(self) -> Mapping[str, int]:
+        """Files that were joined last, those of the base where there are no others, and the result."""
+        files = {side: self._current.file(side) for side in KEYS} | {"joined": self._result}
+        return {name: file.stat().st_size for name, file in files.items() if file.exists()}
 
     def close(self) -> None:
         """End DuckDB's process."""
@@ -114,6 +122,8 @@ class DuckRecompute(Contender):
 
 def _remove_replaced(table: Path) -> None:
     """Remove the files of a Delta table that its newest version no longer has."""
+    if not table.exists():
+        return
     kept = {Path(uri.removeprefix("file://")).name for uri in DeltaTable(str(table)).file_uris()}
     for file in table.glob("*.parquet"):
         if file.name not in kept:

@@ -4,6 +4,7 @@ import os
 import platform
 import shutil
 import subprocess
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,11 @@ def versions(spark: SparkSession) -> dict[str, str]:
     """Return the versions of what takes part."""
     found = {name: version(name) for name in _PACKAGES}
     return {"python": platform.python_version(), "java": java_version(spark), **found}
+
+
+def now() -> str:
+    """Return the time of the clock, as results keep it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def commit() -> str:

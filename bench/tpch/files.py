@@ -21,16 +21,14 @@ SCHEMAS: Mapping[str, pa.Schema] = {"left": LEFT, "right": RIGHT}
 
 _TABLES = {"left": "orders", "right": "customer"}
 _TYPES = {MONEY: "decimal(15,2)", pa.date32(): "date", pa.string(): "varchar", pa.int64(): "bigint"}
-_CELEBRITY_ORDERS = (
-    f"case when o_orderkey * 2654435761 % 4294967296 % 100 = 0 then {CELEBRITY} else o_custkey end"
-)
 _ROWS_AT_ONCE = 50_000
 
 
-def write_base(
-    connection: duckdb.DuckDBPyConnection, workload: Path, scale: float, *, celebrity: bool
-) -> None:
-    """Write the initial snapshot of both sides, in the order of their keys."""
+def write_base(connection: duckdb.DuckDBPyConnection, workload: Path, scale: float, hot_share: float) -> None:
+    """Write the initial snapshot of both sides, in the order of their keys.
+
+    `hot_share`: about so much of all orders is given to customer `CELEBRITY`; 0 leaves them as they are.
+    """
     with tempfile.TemporaryDirectory(dir=workload) as scratch:
         subprocess.run(
             [
@@ -39,9 +37,15 @@ def write_base(
             check=True,
         )  # fmt: skip
         for side, table in _TABLES.items():
-            expressions = {"o_custkey": _CELEBRITY_ORDERS} if celebrity else {}
+            expressions = {"o_custkey": _hot_orders(hot_share)} if hot_share else {}
             source, target = Path(scratch) / f"{table}.parquet", change_file(workload, side, 0)
             connection.execute(_base_query(SCHEMAS[side], expressions, source, target))
+
+
+def _hot_orders(share: float) -> str:
+    """The foreign key of an order where every order that is drawn by its key belongs to one customer."""
+    drawn = f"o_orderkey * 2654435761 % 4294967296 % {round(1 / share)} = 0"
+    return f"case when {drawn} then {CELEBRITY} else o_custkey end"
 
 
 def _base_query(schema: pa.Schema, expressions: Mapping[str, str], source: Path, target: Path) -> str:

@@ -9,30 +9,29 @@ from bench.tpch.side import Group, Side, Step
 class RightChanges:
     """Draws batches of changes of the customers: of the keys 85 % are updated, 10 % deleted, 5 % inserted.
 
-    `celebrity`: one customer is changed in every batch, and never deleted.
+    `spared`: one customer, `CELEBRITY`, is never drawn; it changes only where that is asked for.
     """
 
-    def __init__(self, customers: Side, rng: random.Random, *, celebrity: bool) -> None:
+    def __init__(self, customers: Side, rng: random.Random, *, spared: bool) -> None:
         self._customers, self._rng = customers, rng
-        self._celebrity = celebrity
+        self._avoid = (CELEBRITY,) if spared else ()
 
-    def batch(self, size: int) -> list[Row]:
-        """Draw a batch of `size` rows, each of another key."""
+    def batch(self, size: int, *, celebrity: bool) -> list[Row]:
+        """Draw a batch of `size` rows, each of another key; with `celebrity` that customer's is one of them."""
         used: set[int] = set()
         groups: list[Group] = []
         while len(groups) < size:
             group = self._draw(used)
             if group is not None:
                 groups.append(group)
-        if self._celebrity:
+        if celebrity:
             groups[self._rng.randrange(size)] = (CELEBRITY, ("update",))
         return self._customers.change(groups, self._apply)
 
     def _draw(self, used: set[int]) -> Group | None:
-        avoid = (CELEBRITY,) if self._celebrity else ()
         share = self._rng.random()
         if share < 0.95:
-            return self._customers.pick(used, avoid), ("update",) if share < 0.85 else ("delete",)
+            return self._customers.pick(used, self._avoid), ("update",) if share < 0.85 else ("delete",)
         key = self._customers.revive(used) if self._rng.random() < 0.5 else None
         if key is None:
             key = self._new(used)

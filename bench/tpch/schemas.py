@@ -41,7 +41,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 PRIORITIES = ("1-URGENT", "2-HIGH", "3-MEDIUM", "4-NOT SPECIFIED", "5-LOW")
 SEGMENTS = ("AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD", "MACHINERY")
 CELEBRITY = 1
-"""The customer that may be given a hundredth of all orders."""
+"""The customer that may be given a good part of all orders."""
 DANGLING = 1000
 """So many customer keys past the last one are used as keys that do not exist."""
 
@@ -57,6 +57,11 @@ _WORDS = (
 def body(schema: pa.Schema) -> list[str]:
     """Return the columns of a side without the head; the first is its key."""
     return list(schema.names[len(HEAD) :])
+
+
+def common() -> list[str]:
+    """Return the columns of the head that a row keeps: all but what happened to it."""
+    return [field.name for field in HEAD[1:]]
 
 
 def money(rng: random.Random) -> decimal.Decimal:

@@ -11,7 +11,7 @@ import pytest
 from bench.tpch.answers import Answer, Joined, answer_file, change_file
 from bench.workload import Size, make
 
-SIZE = Size(scale=0.001, batches=2, left_changes=200, right_changes=10, seed=1, celebrity=False)
+SIZE = Size(scale=0.001, batches=2, left_changes=200, right_changes=10, seed=1)
 ANSWERS = [
     Answer(1500, 880549356774121719862, 1500, 880549356774121719862),
     Answer(1472, 852499194019062002959, 1492, 865281010650161627442),

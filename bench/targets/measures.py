@@ -1,0 +1,274 @@
+"""Finds in the kept results what was measured for each row of the table.
+
+A result serves a row by what was raced in it, whatever it was made for. `size` stands for tables and batches that are
+so many times those of the table of targets: a thousandth of everything tells whether the measuring works.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from bench.targets.results import Result, Turn, busy, wall
+from bench.targets.targets import CHANGES, LEFT_ROWS, PEERS, Target
+
+_MEBIBYTE = 1024 * 1024
+_WARM = 5
+"""So many batches go before the smallest one counts as warm, where there are more than twice as many."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A figure, and what there is to say about how it came about."""
+
+    value: float
+    note: str
+    results: Sequence[Result]
+    """Where it is from; the newest first."""
+    busy: float
+    """Share of the processors that others used meanwhile."""
+
+
+@dataclass(frozen=True)
+class Sought:
+    """Looks for results at a size; the newest that fits is taken."""
+
+    results: Sequence[Result]
+    size: float = 1
+
+    def race(
+        self,
+        scale: float,
+        changes: tuple[int, int],
+        *names: str,
+        fits: Callable[[Result], bool] = lambda _: True,
+    ) -> Result | None:
+        """A race at tables and batches of these sizes in which all of these took part."""
+        return next(
+            (
+                result
+                for result in self.results
+                if result.is_race
+                and result.left_rows == round(LEFT_ROWS * scale * self.size)
+                and result.usual_changes() == scaled(changes, self.size)
+                and result.has(*names)
+                and fits(result)
+            ),
+            None,
+        )
+
+
+def scaled(changes: tuple[int, int], size: float) -> tuple[int, int]:
+    """Left and right rows of a batch at a size: at least one, where there are any."""
+    left, right = (max(1, round(count * size)) if count else 0 for count in changes)
+    return left, right
+
+
+def measured(target: Target, results: Sequence[Result], size: float = 1) -> Measured | None:
+    """Return the newest measurement of a target, or None where there is none."""
+    return _MEASURES[target.row](target, Sought(results, size))
+
+
+def _plain(result: Result) -> bool:
+    return not result.hot_share
+
+
+def _ratio(target: Target, sought: Sought, changes: tuple[int, int]) -> Measured | None:
+    result = sought.race(target.scale, changes, "ours", "spark", fits=_plain)
+    if result is None:
+        return None
+    ours, spark = wall(result.turns("ours")), wall(result.turns("spark"))
+    note = f"{ours:.2f} s against {spark:.2f} s, medians of {len(result.turns('ours'))}"
+    if result.has("duckdb"):
+        note += f"; DuckDB {wall(result.turns('duckdb')):.2f} s"
+    return _of(spark / ours, note, result, [*result.turns("ours"), *result.turns("spark")])
+
+
+def _batch(target: Target, sought: Sought) -> Measured | None:
+    return _ratio(target, sought, CHANGES)
+
+
+def _large_batch(target: Target, sought: Sought) -> Measured | None:
+    return _ratio(target, sought, (CHANGES[0] * 10, CHANGES[1] * 10))
+
+
+def _growth(target: Target, sought: Sought) -> Measured | None:
+    small, large = (sought.race(scale, CHANGES, "ours", fits=_plain) for scale in (1, target.scale))
+    if small is None or large is None:
+        return None
+    seconds = [wall(result.turns("ours")) for result in (large, small)]
+    note = f"{seconds[0]:.2f} s against {seconds[1]:.2f} s"
+    return _of_both(seconds[0] / seconds[1], note, large, small)
+
+
+def _smallest(target: Target, sought: Sought) -> Measured | None:
+    result = sought.race(target.scale, (1, 0), "ours", "merge")
+    if result is None:
+        return None
+    ours, merge = (_warm(result.turns(name)) for name in ("ours", "merge"))
+    note = f"{wall(ours):.2f} s against {wall(merge):.2f} s, medians of {len(ours)}"
+    return _of(wall(ours) / wall(merge), note, result, [*ours, *merge])
+
+
+def _warm(turns: Sequence[Turn]) -> Sequence[Turn]:
+    return turns[_WARM:] if len(turns) > 2 * _WARM else turns
+
+
+def _empty_run(target: Target, sought: Sought) -> Measured | None:  # noqa: ARG001 - as all measures
+    result = next((found for found in sought.results if found.found.get("kind") == "start"), None)
+    if result is None:
+        return None
+    run, session = (result.found["medians"][name] for name in ("empty_run", "spark_session"))
+    java = "a JVM was started" if result.found["java_in_empty_run"] else "no JVM seen among its processes"
+    note = f"{run:.2f} s against {session:.2f} s, medians of {len(result.found['empty_runs'])}; {java}"
+    # a run with a JVM has failed, however fast it was
+    value = float("inf") if result.found["java_in_empty_run"] else run / session
+    return _of(value, note, result, [*result.found["empty_runs"], *result.found["spark_sessions"]])
+
+
+def _first_load(target: Target, sought: Sought) -> Measured | None:
+    result = sought.race(target.scale, CHANGES, "ours", fits=lambda race: _plain(race) and bool(_loads(race)))
+    if result is None:
+        return None
+    ours, spark = _loads(result)
+    rate = result.loaded_rows / ours["wall_seconds"]
+    note = (
+        f"{ours['wall_seconds']:.1f} s against {spark['wall_seconds']:.1f} s; {rate:,.0f} rows/s on "
+        f"{result.cores} cores ({PEERS}, on one)"
+    )
+    return _of(ours["wall_seconds"] / spark["wall_seconds"], note, result, [ours, spark])
+
+
+def _loads(result: Result) -> Sequence[Turn]:
+    """The first loads of ours and Spark, if the race began with them."""
+    found = [turn for turn in (result.load("ours"), result.load("spark")) if turn is not None]
+    return found if len(found) == 2 else ()
+
+
+def _hot(target: Target, sought: Sought) -> Measured | None:
+    result = sought.race(target.scale, CHANGES, "ours", fits=lambda found: bool(_hot_turns(found)))
+    if result is None:
+        return None
+    hot = _hot_turns(result)
+    usual = [turn for turn in result.turns("ours") if turn not in hot]
+    note = f"{wall(hot):.2f} s against {wall(usual):.2f} s, medians of {len(hot)} and {len(usual)} in turn"
+    return _of(wall(hot) / wall(usual), note, result, result.turns("ours"))
+
+
+def _hot_turns(result: Result) -> Sequence[Turn]:
+    """Turns at batches in which nothing but the one right row changed that many left rows point at."""
+    if not result.hot_share:
+        return ()
+    return [turn for turn in result.turns("ours") if result.changes(turn["batch"]) == (0, 1)]
+
+
+def _storage(target: Target, sought: Sought) -> Measured | None:
+    result = sought.race(
+        target.scale,
+        CHANGES,
+        "ours",
+        "spark",
+        fits=lambda found: _plain(found) and _maintained(found) is not None,
+    )
+    found = _maintained(result) if result is not None else None
+    if result is None or found is None:
+        return None
+    ours, least = (sum(turn["stored_bytes"].values()) for turn in found)
+    note = (
+        f"{ours / _MEBIBYTE:,.0f} MiB against {least / _MEBIBYTE:,.0f} MiB after {found[0]['batch']} batches"
+    )
+    return _of(ours / least, note, result, found)
+
+
+def _maintained(result: Result) -> tuple[Turn, Turn] | None:
+    """The last turns of ours and Spark at a batch after which everything was maintained."""
+    every = result.found.get("maintain_every") or 0
+    if not every:
+        return None
+    theirs = {turn["batch"]: turn for turn in result.turns("spark")}
+    both = [(turn, theirs[turn["batch"]]) for turn in result.turns("ours") if turn["batch"] in theirs]
+    return next((pair for pair in reversed(both) if pair[0]["batch"] % every == 0), None)
+
+
+def _endurance(target: Target, sought: Sought) -> Measured | None:
+    """The longest race there is; the windows of 200 batches, in proportion."""
+    races = [
+        result
+        for result in sought.results
+        if result.is_race
+        and result.has("ours", "spark")
+        and result.found.get("maintain_every")
+        and result.found.get("rivals_every") == 1
+        and result.left_rows == round(LEFT_ROWS * target.scale * sought.size)
+    ]
+    result = max(races, key=lambda found: len(found.turns("ours")), default=None)
+    if result is None:
+        return None
+    batches = len(result.turns("ours"))
+    windows = [(round(batches * a), round(batches * b)) for a, b in ((0.05, 0.15), (0.9, 1))]
+    early, late = (_against_recompute(result, first, last) for first, last in windows)
+    left, right = result.usual_changes()
+    note = (
+        f"batches {windows[1][0]}-{windows[1][1]} take {late:.3f} of a recompute, batches "
+        f"{windows[0][0]}-{windows[0][1]} {early:.3f}; {left:,} and {right:,} changes a batch"
+    )
+    return _of(late / early, note, result, [*result.turns("ours"), *result.turns("spark")])
+
+
+def _against_recompute(result: Result, first: int, last: int) -> float:
+    """Median over batches of their time as a share of the recompute's, one beside the other."""
+    recomputes = {turn["batch"]: turn["wall_seconds"] for turn in result.turns("spark")}
+    return median(
+        float(turn["wall_seconds"] / recomputes[turn["batch"]])
+        for turn in result.turns("ours")
+        if first <= turn["batch"] <= max(last, first)
+    )
+
+
+def _memory(target: Target, sought: Sought) -> Measured | None:
+    small, large = (
+        sought.race(
+            scale, CHANGES, "ours", fits=lambda found: _plain(found) and found.load("ours") is not None
+        )
+        for scale in (1, target.scale)
+    )
+    if small is None or large is None:
+        return None
+    peaks = [_python_peak(result) / _MEBIBYTE for result in (large, small)]
+    note = f"{peaks[0]:,.0f} MiB against {peaks[1]:,.0f} MiB; heap {large.found['driver_memory']}"
+    return _of_both(peaks[0] - peaks[1], note, large, small)
+
+
+def _python_peak(result: Result) -> int:
+    return max(
+        int(turn["peak_python_bytes"]) for turn in (result.load("ours"), *result.turns("ours")) if turn
+    )
+
+
+def _of(value: float, note: str, result: Result, turns: Iterable[Turn]) -> Measured:
+    return Measured(value, note + _lake(result), [result], busy(turns, result.cores))
+
+
+def _of_both(value: float, note: str, large: Result, small: Result) -> Measured:
+    newest = sorted([large, small], key=lambda result: result.date, reverse=True)
+    note += "".join(dict.fromkeys(map(_lake, newest)))
+    return Measured(value, note, newest, max(busy(r.turns("ours"), r.cores) for r in newest))
+
+
+def _lake(result: Result) -> str:
+    """Which commit made the lake that a race began with, where it is another."""
+    made = (result.found.get("lake") or {}).get("commit", result.commit)
+    return "" if made == result.commit else f"; its first load is of {made}"
+
+
+_MEASURES: Mapping[int, Callable[[Target, Sought], Measured | None]] = {
+    1: _batch,
+    2: _growth,
+    3: _large_batch,
+    4: _smallest,
+    5: _empty_run,
+    6: _first_load,
+    7: _hot,
+    8: _storage,
+    9: _endurance,
+    10: _memory,
+}

@@ -1,0 +1,96 @@
+"""Kept results as the rows of the table ask for them: by size, by changes, by who took part."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+Turn = Mapping[str, Any]
+"""A contender's turn as `run.py` keeps it."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A kept race, or a kept measurement of starts."""
+
+    file: str
+    found: Mapping[str, Any]
+
+    @property
+    def date(self) -> datetime:
+        """When it began."""
+        return datetime.fromisoformat(self.found["date"])
+
+    @property
+    def commit(self) -> str:
+        """What was measured."""
+        return str(self.found["commit"])
+
+    @property
+    def cores(self) -> int:
+        """Cores of the machine."""
+        return int(self.found["machine"]["cores"])
+
+    @property
+    def is_race(self) -> bool:
+        """Whether contenders took turns at batches."""
+        return "batches" in self.found
+
+    @property
+    def left_rows(self) -> int:
+        """Rows of the left table before the batches."""
+        return int(self.found["rows"]["left"][0])
+
+    @property
+    def loaded_rows(self) -> int:
+        """Rows of both sides before the batches."""
+        return sum(int(rows[0]) for rows in self.found["rows"].values())
+
+    @property
+    def hot_share(self) -> float:
+        """Share of the left rows that point at one right row; 0 where there is no such row."""
+        return float((self.found.get("made") or {}).get("hot_share", 0))
+
+    def changes(self, batch: int) -> tuple[int, int]:
+        """Left and right rows of a batch."""
+        rows = self.found["rows"]
+        return int(rows["left"][batch]), int(rows["right"][batch])
+
+    def usual_changes(self) -> tuple[int, int]:
+        """Left and right rows of the first batch, which most batches have."""
+        return self.changes(1)
+
+    def turns(self, name: str) -> Sequence[Turn]:
+        """A contender's turns at the batches behind the first load, in their order."""
+        turns: Sequence[Turn] = self.found["batches"].get(name, ())
+        return turns
+
+    def load(self, name: str) -> Turn | None:
+        """A contender's first load, if the race began with one."""
+        turn: Turn | None = self.found["first_load"].get(name)
+        return turn
+
+    def has(self, *names: str) -> bool:
+        """Whether all of these took part in batches."""
+        return all(self.turns(name) for name in names)
+
+
+def read_results(folder: Path) -> list[Result]:
+    """Read all results of a folder, the newest first; plans and other files beside them are passed over."""
+    found = [Result(file.name, json.loads(file.read_text())) for file in folder.glob("*.json")]
+    return sorted(found, key=lambda result: result.date, reverse=True)
+
+
+def wall(turns: Iterable[Turn]) -> float:
+    """The median of the time that turns took."""
+    return median(float(turn["wall_seconds"]) for turn in turns)
+
+
+def busy(turns: Iterable[Turn], cores: int) -> float:
+    """Share of the machine's processors that others used while the turns ran."""
+    listed = list(turns)
+    seconds = sum(turn["wall_seconds"] for turn in listed)
+    return float(sum(turn["others_cpu_seconds"] for turn in listed) / (cores * seconds)) if seconds else 0.0

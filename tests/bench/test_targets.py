@@ -1,0 +1,260 @@
+"""What results say about the targets: which of them serves a row, and the figure that it gives."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.targets.measures import Measured, measured
+from bench.targets.plots import draw
+from bench.targets.recipes import RECIPES, ROWS, runs_of
+from bench.targets.results import Result, read_results
+from bench.targets.table import BEGIN, END, HEADER, markdown, put_into, rows
+from bench.targets.targets import TARGETS, Target
+
+MEBIBYTE = 1024 * 1024
+
+
+def turn(batch: int, wall: float, **others: Any) -> dict[str, Any]:
+    """Return a turn as it is kept, with nobody else at work unless it is said."""
+    return {"batch": batch, "wall_seconds": wall, "others_cpu_seconds": 0, "peak_python_bytes": 0, **others}
+
+
+def race(
+    scale: float,
+    walls: Mapping[str, Sequence[float]],
+    *,
+    changes: Sequence[tuple[int, int]] | tuple[int, int] = (10_000, 100),
+    loads: Mapping[str, float] | None = None,
+    day: int = 1,
+    **others: Any,
+) -> Result:
+    """Return a race at a scale: seconds of each contender's batches, and of its first load."""
+    batches = len(next(iter(walls.values())))
+    listed = [changes] * batches if isinstance(changes[0], int) else list(changes)
+    return Result(
+        f"{day}.json",
+        {
+            "date": f"2026-01-{day:02}T00:00:00+00:00",
+            "commit": f"commit{day}",
+            "machine": {"cores": 2},
+            "driver_memory": "4g",
+            "rivals_every": 1,
+            "rows": {
+                "left": [round(1_500_000 * scale), *[left for left, _ in listed]],
+                "right": [round(150_000 * scale), *[right for _, right in listed]],
+            },
+            "batches": {
+                name: [turn(batch, wall) for batch, wall in enumerate(found, start=1)]
+                for name, found in walls.items()
+            },
+            "first_load": {name: turn(0, wall) for name, wall in (loads or {}).items()},
+            "median_stage_seconds": {"ours": {"joined/j": 1.0}},
+            **others,
+        },
+    )
+
+
+def target(row: int, scale: float | None = None) -> Target:
+    """Return the target of a row, at one of its sizes."""
+    return next(found for found in TARGETS if found.row == row and scale in {None, found.scale})
+
+
+def found(row: int, *results: Result, scale: float | None = None, size: float = 1) -> Measured:
+    """Return what results, the newest first, say about a row that they serve."""
+    measure = measured(target(row, scale), results, size)
+    assert measure is not None
+    return measure
+
+
+def test_ratio_to_recompute_is_of_the_newest_race_with_tables_and_batches_of_this_size() -> None:
+    """Races with other tables, other batches or a customer with many orders say nothing about a row."""
+    walls = {"ours": [2.0, 1.0, 4.0], "spark": [8.0, 6.0, 6.0]}
+    results = [
+        race(1, {"ours": [1], "spark": [1]}, changes=(100, 1), day=9),
+        race(1, {"ours": [1], "spark": [1]}, made={"hot_share": 0.01}, day=8),
+        race(1, {"ours": [1]}, day=7),
+        race(1, walls, day=6),
+        race(1, {"ours": [9], "spark": [1]}, day=5),
+    ]
+
+    measure = found(1, *results, scale=1)
+
+    assert (measure.value, measure.results[0].commit) == (3.0, "commit6")
+    assert "medians of 3" in measure.note
+    assert measured(target(1, 5), results) is None
+
+
+def test_size_makes_tables_and_batches_smaller() -> None:
+    """A hundredth of everything serves the same row at a hundredth."""
+    small = race(0.05, {"ours": [1.0], "spark": [2.0]}, changes=(1000, 10))
+
+    assert found(3, small, size=0.01).value == 2
+    assert measured(target(3), [small]) is None
+
+
+def test_growth_compares_two_sizes_and_names_both() -> None:
+    """The row is as old as the older of the two, so both are told."""
+    measure = found(2, race(10, {"ours": [6.0]}, day=4), race(1, {"ours": [4.0]}, day=3))
+
+    assert measure.value == 1.5
+    assert [result.commit for result in measure.results] == ["commit4", "commit3"]
+
+
+def test_smallest_batch_counts_once_it_is_warm() -> None:
+    """The first five batches of a longer race are left out."""
+    walls = {"ours": [9.0] * 5 + [3.0] * 6, "merge": [5.0] * 5 + [2.0] * 6}
+
+    assert found(4, race(1, walls, changes=(1, 0))).value == 1.5
+
+
+def test_first_load_needs_one_of_both_in_the_same_race() -> None:
+    """A race that began with a kept lake has none, and an older one with both serves the row."""
+    walls = {"ours": [1.0], "spark": [1.0]}
+    measure = found(6, race(1, walls, day=2), race(1, walls, loads={"ours": 110, "spark": 44}))
+
+    assert measure.value == 2.5
+    assert "15,000 rows/s on 2 cores (Kafka Streams 6,500-20,000" in measure.note
+
+
+def test_hot_row_is_held_against_the_other_batches_of_the_race() -> None:
+    """Every second batch changes one right row and nothing else."""
+    hot = race(
+        5,
+        {"ours": [4.0, 6.0, 4.0, 8.0]},
+        changes=[(10_000, 100), (0, 1), (10_000, 100), (0, 1)],
+        made={"hot_share": 0.01},
+    )
+
+    assert found(7, hot).value == 7 / 4
+
+
+def test_live_bytes_are_those_after_a_batch_that_was_maintained() -> None:
+    """What was stored later, before the next maintenance, does not count."""
+    stored = {"ours": {2: {"a": 10, "b": 20}, 3: {"a": 99}}, "spark": {2: {"left": 10}, 3: {"left": 1}}}
+    batches = {
+        name: [turn(batch, 1, stored_bytes=tables) for batch, tables in found_bytes.items()]
+        for name, found_bytes in stored.items()
+    }
+
+    kept = race(1, {"ours": [1, 1, 1]}, maintain_every=2, batches=batches)
+
+    assert found(8, kept).value == 3
+
+
+def test_endurance_compares_the_share_of_a_recompute_late_with_that_early() -> None:
+    """A machine that becomes slower meanwhile slows the recompute, too."""
+    ours = [1.0] * 100 + [3.0] * 100
+    spark = [2.0] * 100 + [4.0] * 100
+
+    measure = found(9, race(1, {"ours": ours, "spark": spark}, changes=(1000, 10), maintain_every=50))
+
+    assert measure.value == 1.5
+    assert "batches 180-200 take 0.750 of a recompute, batches 10-30 0.500" in measure.note
+
+
+def test_memory_is_the_difference_of_the_highest_peaks() -> None:
+    """First load and batches count; the heap is told."""
+    large, small = (
+        race(scale, {"ours": [1.0]}, first_load={"ours": turn(0, 1, peak_python_bytes=peak * MEBIBYTE)})
+        for scale, peak in ((10, 260), (1, 245))
+    )
+
+    measure = found(10, large, small)
+
+    assert (measure.value, target(10).reached(measure.value)) == (15, "aim")
+    assert "heap 4g" in measure.note
+
+
+def starts(*, java: bool) -> Result:
+    """Return a measurement of starts."""
+    run, session = turn(0, 1.0), turn(0, 4.0)
+    return Result(
+        "starts.json",
+        {
+            "kind": "start", "date": "2026-01-01T00:00:00+00:00", "commit": "c", "machine": {"cores": 2},
+            "medians": {"empty_run": 1.0, "spark_session": 4.0}, "java_in_empty_run": java,
+            "empty_runs": [run], "spark_sessions": [session],
+        },
+    )  # fmt: skip
+
+
+def test_empty_run_with_a_jvm_reaches_nothing() -> None:
+    """However fast it is: the target is that none is started."""
+    assert target(5).reached(found(5, starts(java=False)).value) == "must"
+    assert target(5).reached(found(5, starts(java=True)).value) == "no"
+
+
+@pytest.mark.parametrize(
+    ("value", "reached"), [(10, "aim"), (5, "aim"), (4.9, "must"), (2, "must"), (1.9, "no")]
+)
+def test_more_is_better_where_the_target_says_so(value: float, reached: str) -> None:
+    """Bounds belong to what reaches them."""
+    assert target(1, 5).reached(value) == reached
+
+
+def test_table_says_who_else_was_at_work_and_which_first_load_was_used() -> None:
+    """A busy machine, a lake of another commit and a row without a measurement are told."""
+    walls = {"ours": [2.0], "spark": [2.0]}
+    busy = race(5, walls, lake={"commit": "older"})
+    busy.found["batches"]["ours"][0]["others_cpu_seconds"] = 2
+
+    lines = [dict(zip(HEADER, cells, strict=True)) for cells in rows([busy], numbers=[1, 9])]
+
+    assert [line["row"] for line in lines] == ["1", "1", "1", "9"]
+    assert lines[1]["others' CPU"] == "25%, busy"
+    assert lines[1]["measured"].endswith("its first load is of older)")
+    assert (lines[1]["reached"], lines[3]["measured"]) == ("no", "not measured")
+
+
+def test_table_is_put_between_the_marks_of_a_page(tmp_path: Path) -> None:
+    """What stands around it stays; a second time gives the same page; a page without marks is refused."""
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nbehind\n")
+    table = markdown([tuple("123456789")])
+
+    put_into(page, table)
+    once = page.read_text()
+    put_into(page, table)
+
+    assert page.read_text() == once == f"before\n{BEGIN}\n\n{table}\n{END}\nbehind\n"
+    page.write_text("nothing\n")
+    with pytest.raises(ValueError, match="expected lines"):
+        put_into(page, table)
+
+
+def test_plots_show_races_by_table_size_batch_size_and_stage(tmp_path: Path) -> None:
+    """Three files, and the same results make the same files."""
+    results = [
+        race(5, {"ours": [2.0], "spark": [9.0]}),
+        race(1, {"ours": [1.0], "spark": [2.0], "duckdb": [1.0]}),
+        race(1, {"ours": [1.0], "spark": [2.0]}, changes=(100, 1)),
+    ]
+
+    drawn = draw(results, tmp_path)
+    first = [file.read_bytes() for file in drawn]
+
+    assert [file.name for file in drawn] == [
+        *("batch-cost-by-table-size.svg", "batch-cost-by-batch-size.svg", "batch-cost-by-stage.svg")
+    ]
+    assert [file.read_bytes() for file in draw(results, tmp_path)] == first
+    assert draw([], tmp_path) == []
+
+
+def test_results_are_read_newest_first_and_plans_beside_them_passed_over(tmp_path: Path) -> None:
+    """A folder of results holds text, too."""
+    for day in (1, 3, 2):
+        result = race(1, {"ours": [1.0]}, day=day)
+        (tmp_path / result.file).write_text(json.dumps(result.found))
+    (tmp_path / "1-plan.txt").write_text("a plan")
+
+    assert [result.file for result in read_results(tmp_path)] == ["3.json", "2.json", "1.json"]
+
+
+def test_every_row_has_runs_and_rows_share_them() -> None:
+    """Each row of the table can be measured; what two rows need is run once."""
+    assert {str(found_target.row) for found_target in TARGETS} <= set(ROWS)
+    assert runs_of(["2", "6", "1"]) == ["small", "middle", "large"]
+    assert set(runs_of(ROWS)) == set(RECIPES)
