@@ -18,9 +18,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script,
 from bench.contest.arguments import count
 from bench.contest.kept import RESULTS, read
 from bench.contest.surroundings import commit
-from bench.targets.measures import scaled
 from bench.targets.recipes import RECIPES, ROWS, Recipe, runs_of
 from bench.targets.results import read_results
+from bench.targets.sought import scaled
 from bench.targets.table import HEADER, rows
 from bench.workload import made_file
 from orchestration.cli.terminal import print_table, say

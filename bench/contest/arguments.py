@@ -43,7 +43,7 @@ def _add_course(group: argparse._ArgumentGroup) -> None:  # the only name that a
     load.add_argument("--keep-lake", type=Path, metavar="DIR", help="keep ours here after the first load")
     group.add_argument(
         "--rivals-every", type=count, default=1, metavar="N",
-        help="rivals take part in every Nth batch and the last (default: in all)",
+        help="who recomputes takes part in every Nth batch and the last (default: in all)",
     )  # fmt: skip
     group.add_argument(
         "--maintain-every", type=count, default=0, metavar="N",

@@ -33,6 +33,8 @@ class Contender(ABC):
     """The process that works; None for this one and the JVM below it."""
     loads = True
     """Whether the first load is something it does."""
+    recomputes = False
+    """Whether it makes the joined table anew each time, and so may sit out a batch."""
 
     def start(self) -> None:  # noqa: B027 - not everyone needs it
         """Take over what everyone's first load left; once, before the first batch behind it, outside the clock."""

@@ -46,7 +46,7 @@ class Course:
     keep: Path | None = None
     """Where ours is kept after the first load."""
     rivals_every: int = 1
-    """Rivals take part in every so manieth batch, and in the last."""
+    """Who recomputes takes part in every so manieth batch, and in the last."""
     maintain_every: int = 0
     """After every so manieth batch all of the lake's maintenance is done; 0: what is due, after each."""
 
@@ -54,7 +54,7 @@ class Course:
         """Whether it is a contender's turn at a batch."""
         if batch == 0:
             return contender.loads
-        return contender.name == "ours" or batch % self.rivals_every == 0 or batch == self.batches
+        return not contender.recomputes or batch % self.rivals_every == 0 or batch == self.batches
 
     def maintains(self, batch: int) -> bool:
         """Whether everything is maintained after a batch."""

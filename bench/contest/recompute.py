@@ -23,6 +23,7 @@ class SparkRecompute(Contender):
     """Joins two compacted Delta tables and writes over a third, in the session that also works for us."""
 
     name = "spark"
+    recomputes = True
 
     def __init__(self, spark: SparkSession, workload: Path, current: CurrentRows, folder: Path) -> None:
         self._spark, self._workload, self._current = spark, workload, current
@@ -68,6 +69,7 @@ class DuckRecompute(Contender):
     """Joins two Parquet files and writes over a third, in a process that stays warm."""
 
     name = "duckdb"
+    recomputes = True
 
     def __init__(
         self,

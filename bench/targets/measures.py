@@ -1,66 +1,15 @@
-"""Finds in the kept results what was measured for each row of the table.
+"""The figure of each row of the table, from the newest results that serve it."""
 
-A result serves a row by what was raced in it, whatever it was made for. `size` stands for tables and batches that are
-so many times those of the table of targets: a thousandth of everything tells whether the measuring works.
-"""
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
-from bench.targets.results import Result, Turn, busy, wall
+from bench.targets.results import Result, Turn, wall
+from bench.targets.sought import Measured, Sought, of_one, of_two
 from bench.targets.targets import CHANGES, LEFT_ROWS, PEERS, Target
 
 _MEBIBYTE = 1024 * 1024
 _WARM = 5
 """So many batches go before the smallest one counts as warm, where there are more than twice as many."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A figure, and what there is to say about how it came about."""
-
-    value: float
-    note: str
-    results: Sequence[Result]
-    """Where it is from; the newest first."""
-    busy: float
-    """Share of the processors that others used meanwhile."""
-
-
-@dataclass(frozen=True)
-class Sought:
-    """Looks for results at a size; the newest that fits is taken."""
-
-    results: Sequence[Result]
-    size: float = 1
-
-    def race(
-        self,
-        scale: float,
-        changes: tuple[int, int],
-        *names: str,
-        fits: Callable[[Result], bool] = lambda _: True,
-    ) -> Result | None:
-        """A race at tables and batches of these sizes in which all of these took part."""
-        return next(
-            (
-                result
-                for result in self.results
-                if result.is_race
-                and result.left_rows == round(LEFT_ROWS * scale * self.size)
-                and result.usual_changes() == scaled(changes, self.size)
-                and result.has(*names)
-                and fits(result)
-            ),
-            None,
-        )
-
-
-def scaled(changes: tuple[int, int], size: float) -> tuple[int, int]:
-    """Left and right rows of a batch at a size: at least one, where there are any."""
-    left, right = (max(1, round(count * size)) if count else 0 for count in changes)
-    return left, right
 
 
 def measured(target: Target, results: Sequence[Result], size: float = 1) -> Measured | None:
@@ -80,7 +29,7 @@ def _ratio(target: Target, sought: Sought, changes: tuple[int, int]) -> Measured
     note = f"{ours:.2f} s against {spark:.2f} s, medians of {len(result.turns('ours'))}"
     if result.has("duckdb"):
         note += f"; DuckDB {wall(result.turns('duckdb')):.2f} s"
-    return _of(spark / ours, note, result, [*result.turns("ours"), *result.turns("spark")])
+    return of_one(spark / ours, note, result, [*result.turns("ours"), *result.turns("spark")])
 
 
 def _batch(target: Target, sought: Sought) -> Measured | None:
@@ -97,7 +46,7 @@ def _growth(target: Target, sought: Sought) -> Measured | None:
         return None
     seconds = [wall(result.turns("ours")) for result in (large, small)]
     note = f"{seconds[0]:.2f} s against {seconds[1]:.2f} s"
-    return _of_both(seconds[0] / seconds[1], note, large, small)
+    return of_two(seconds[0] / seconds[1], note, large, small)
 
 
 def _smallest(target: Target, sought: Sought) -> Measured | None:
@@ -106,7 +55,7 @@ def _smallest(target: Target, sought: Sought) -> Measured | None:
         return None
     ours, merge = (_warm(result.turns(name)) for name in ("ours", "merge"))
     note = f"{wall(ours):.2f} s against {wall(merge):.2f} s, medians of {len(ours)}"
-    return _of(wall(ours) / wall(merge), note, result, [*ours, *merge])
+    return of_one(wall(ours) / wall(merge), note, result, [*ours, *merge])
 
 
 def _warm(turns: Sequence[Turn]) -> Sequence[Turn]:
@@ -122,7 +71,7 @@ def _empty_run(target: Target, sought: Sought) -> Measured | None:  # noqa: ARG0
     note = f"{run:.2f} s against {session:.2f} s, medians of {len(result.found['empty_runs'])}; {java}"
     # a run with a JVM has failed, however fast it was
     value = float("inf") if result.found["java_in_empty_run"] else run / session
-    return _of(value, note, result, [*result.found["empty_runs"], *result.found["spark_sessions"]])
+    return of_one(value, note, result, [*result.found["empty_runs"], *result.found["spark_sessions"]])
 
 
 def _first_load(target: Target, sought: Sought) -> Measured | None:
@@ -135,7 +84,7 @@ def _first_load(target: Target, sought: Sought) -> Measured | None:
         f"{ours['wall_seconds']:.1f} s against {spark['wall_seconds']:.1f} s; {rate:,.0f} rows/s on "
         f"{result.cores} cores ({PEERS}, on one)"
     )
-    return _of(ours["wall_seconds"] / spark["wall_seconds"], note, result, [ours, spark])
+    return of_one(ours["wall_seconds"] / spark["wall_seconds"], note, result, [ours, spark])
 
 
 def _loads(result: Result) -> Sequence[Turn]:
@@ -151,7 +100,7 @@ def _hot(target: Target, sought: Sought) -> Measured | None:
     hot = _hot_turns(result)
     usual = [turn for turn in result.turns("ours") if turn not in hot]
     note = f"{wall(hot):.2f} s against {wall(usual):.2f} s, medians of {len(hot)} and {len(usual)} in turn"
-    return _of(wall(hot) / wall(usual), note, result, result.turns("ours"))
+    return of_one(wall(hot) / wall(usual), note, result, result.turns("ours"))
 
 
 def _hot_turns(result: Result) -> Sequence[Turn]:
@@ -176,7 +125,7 @@ def _storage(target: Target, sought: Sought) -> Measured | None:
     note = (
         f"{ours / _MEBIBYTE:,.0f} MiB against {least / _MEBIBYTE:,.0f} MiB after {found[0]['batch']} batches"
     )
-    return _of(ours / least, note, result, found)
+    return of_one(ours / least, note, result, found)
 
 
 def _maintained(result: Result) -> tuple[Turn, Turn] | None:
@@ -211,7 +160,7 @@ def _endurance(target: Target, sought: Sought) -> Measured | None:
         f"batches {windows[1][0]}-{windows[1][1]} take {late:.3f} of a recompute, batches "
         f"{windows[0][0]}-{windows[0][1]} {early:.3f}; {left:,} and {right:,} changes a batch"
     )
-    return _of(late / early, note, result, [*result.turns("ours"), *result.turns("spark")])
+    return of_one(late / early, note, result, [*result.turns("ours"), *result.turns("spark")])
 
 
 def _against_recompute(result: Result, first: int, last: int) -> float:
@@ -235,29 +184,13 @@ def _memory(target: Target, sought: Sought) -> Measured | None:
         return None
     peaks = [_python_peak(result) / _MEBIBYTE for result in (large, small)]
     note = f"{peaks[0]:,.0f} MiB against {peaks[1]:,.0f} MiB; heap {large.found['driver_memory']}"
-    return _of_both(peaks[0] - peaks[1], note, large, small)
+    return of_two(peaks[0] - peaks[1], note, large, small)
 
 
 def _python_peak(result: Result) -> int:
     return max(
         int(turn["peak_python_bytes"]) for turn in (result.load("ours"), *result.turns("ours")) if turn
     )
-
-
-def _of(value: float, note: str, result: Result, turns: Iterable[Turn]) -> Measured:
-    return Measured(value, note + _lake(result), [result], busy(turns, result.cores))
-
-
-def _of_both(value: float, note: str, large: Result, small: Result) -> Measured:
-    newest = sorted([large, small], key=lambda result: result.date, reverse=True)
-    note += "".join(dict.fromkeys(map(_lake, newest)))
-    return Measured(value, note, newest, max(busy(r.turns("ours"), r.cores) for r in newest))
-
-
-def _lake(result: Result) -> str:
-    """Which commit made the lake that a race began with, where it is another."""
-    made = (result.found.get("lake") or {}).get("commit", result.commit)
-    return "" if made == result.commit else f"; its first load is of {made}"
 
 
 _MEASURES: Mapping[int, Callable[[Target, Sought], Measured | None]] = {

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.targets.measures import Measured, measured
+from bench.targets.measures import measured
 from bench.targets.results import Result
+from bench.targets.sought import Measured
 from bench.targets.targets import TARGETS, Target
 
 HEADER = ("row", "what", "must", "aim", "measured", "reached", "when", "commit", "others' CPU")

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from bench.targets.measures import Measured, measured
+from bench.targets.measures import measured
 from bench.targets.plots import draw
 from bench.targets.recipes import RECIPES, ROWS, runs_of
 from bench.targets.results import Result, read_results
+from bench.targets.sought import Measured
 from bench.targets.table import BEGIN, END, HEADER, markdown, put_into, rows
 from bench.targets.targets import TARGETS, Target
 
