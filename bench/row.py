@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script, from wherever
 
-from bench.contest.arguments import count
+from bench.contest.arguments import add_session, count
 from bench.contest.kept import RESULTS, read
 from bench.contest.surroundings import commit
 from bench.targets.recipes import RECIPES, ROWS, Recipe, runs_of
@@ -171,8 +171,7 @@ def _parser() -> argparse.ArgumentParser:
         help="use no first load that was kept; needed when what it writes changed",
     )
     parser.add_argument("--again", action="store_true", help="repeat runs that this commit has a result of")
-    parser.add_argument("--master", default="local[2]", help="where Spark runs (default: local[2])")
-    parser.add_argument("--driver-memory", default="4g", metavar="SIZE", help="(default: 4g)")
+    add_session(parser)
     parser.add_argument(
         "--no-warm-up", dest="warm_up", action="store_false", help="do not run a few small batches first"
     )

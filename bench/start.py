@@ -13,7 +13,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script, from wherever
 
-from bench.contest.arguments import count, kept_lake
+from bench.contest.arguments import add_result, add_session, count, kept_lake
 from bench.contest.kept import kept_file, read, write_result
 from bench.contest.ours import PIPELINE_FILE
 from bench.contest.start import Start, empty_run, spark_session
@@ -80,12 +80,8 @@ def _parser() -> argparse.ArgumentParser:
         "--lake", type=kept_lake, required=True, metavar="DIR", help="made by run.py --keep-lake"
     )
     parser.add_argument("--times", type=count, default=7, metavar="N", help="turns of each (default: 7)")
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="what was measured (default: in bench/results)"
-    )
-    parser.add_argument("--recipe", default="", help=argparse.SUPPRESS)  # of row.py, which looks for it
-    parser.add_argument("--master", default="local[2]", help="where Spark runs (default: local[2])")
-    parser.add_argument("--driver-memory", default="4g", metavar="SIZE", help="Spark's (default: 4g)")
+    add_result(parser)
+    add_session(parser)
     return parser
 
 

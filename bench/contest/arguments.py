@@ -14,10 +14,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument(
         "--batches", type=count, required=True, metavar="N", help="so many after the first load"
     )
-    found.add_argument(
-        "--json", type=Path, metavar="FILE", help="what was measured (default: in bench/results)"
-    )
-    found.add_argument("--recipe", default="", help=argparse.SUPPRESS)  # of row.py, which looks for it
+    add_result(found)
     found.add_argument(
         "--explain", type=Path, metavar="FILE", help="plan of the costliest query of our last batch"
     )
@@ -25,16 +22,29 @@ def parser() -> argparse.ArgumentParser:
         "--contenders", type=_names, default=RECOMPUTING, metavar="NAMES",
         help=f"some of {','.join(NAMES)} (default: {','.join(RECOMPUTING)})",
     )  # fmt: skip
-    found.add_argument("--master", default="local[2]", help="where Spark runs (default: local[2])")
-    found.add_argument(
-        "--driver-memory", default="4g", metavar="SIZE", help="Spark's and DuckDB's (default: 4g)"
-    )
+    add_session(found)
     found.add_argument("--keep", action="store_true", help="leave lake and tables where they were made")
     found.add_argument(
         "--no-warm-up", dest="warm_up", action="store_false", help="do not run a few small batches first"
     )
     _add_course(found.add_argument_group("what is run, and when"))
     return found
+
+
+def add_session(found: argparse.ArgumentParser) -> None:
+    """Add where Spark runs, and with how much memory."""
+    found.add_argument("--master", default="local[2]", help="where Spark runs (default: local[2])")
+    found.add_argument(
+        "--driver-memory", default="4g", metavar="SIZE", help="Spark's and DuckDB's (default: 4g)"
+    )
+
+
+def add_result(found: argparse.ArgumentParser) -> None:
+    """Add where a result goes, and what `row.py` finds it again by."""
+    found.add_argument(
+        "--json", type=Path, metavar="FILE", help="what was measured (default: in bench/results)"
+    )
+    found.add_argument("--recipe", default="", help=argparse.SUPPRESS)
 
 
 def _add_course(group: argparse._ArgumentGroup) -> None:  # the only name that argparse has for it
