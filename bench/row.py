@@ -142,7 +142,9 @@ def _make_workload(workload: Path, recipe: Recipe) -> None:
 
 
 def _python(script: str, *arguments: str) -> None:
-    subprocess.run([sys.executable, _BENCH / script, *arguments], check=True)
+    # unbuffered: a long run is followed in a file, too, and its lines stand behind ours
+    sys.stdout.flush()
+    subprocess.run([sys.executable, "-u", _BENCH / script, *arguments], check=True)
 
 
 def _name(recipe: Recipe) -> str:
