@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
-from bench.targets.results import Result, Turn, wall
+from bench.targets.results import Result, Turn, upkeep, wall
 from bench.targets.sought import Measured, Sought, of_one, of_two
 from bench.targets.targets import CHANGES, LEFT_ROWS, PEERS, Target
 
@@ -26,7 +26,10 @@ def _ratio(target: Target, sought: Sought, changes: tuple[int, int]) -> Measured
     if result is None:
         return None
     ours, spark = wall(result.turns("ours")), wall(result.turns("spark"))
-    note = f"{ours:.2f} s against {spark:.2f} s, medians of {len(result.turns('ours'))}"
+    note = (
+        f"{ours:.2f} s against {spark:.2f} s, medians of {len(result.turns('ours'))}; "
+        f"maintenance {upkeep(result.turns('ours')):.2f} s a batch besides"
+    )
     if result.has("duckdb"):
         note += f"; DuckDB {wall(result.turns('duckdb')):.2f} s"
     return of_one(spark / ours, note, result, [*result.turns("ours"), *result.turns("spark")])
@@ -81,8 +84,8 @@ def _first_load(target: Target, sought: Sought) -> Measured | None:
     ours, spark = _loads(result)
     rate = result.loaded_rows / ours["wall_seconds"]
     note = (
-        f"{ours['wall_seconds']:.1f} s against {spark['wall_seconds']:.1f} s; {rate:,.0f} rows/s on "
-        f"{result.cores} cores ({PEERS}, on one)"
+        f"{ours['wall_seconds']:.1f} s against {spark['wall_seconds']:.1f} s, and {upkeep([ours]):.1f} s of "
+        f"maintenance behind it; {rate:,.0f} rows/s on {result.cores} cores ({PEERS}, on one)"
     )
     return of_one(ours["wall_seconds"] / spark["wall_seconds"], note, result, [ours, spark])
 

@@ -89,6 +89,11 @@ def wall(turns: Iterable[Turn]) -> float:
     return median(float(turn["wall_seconds"]) for turn in turns)
 
 
+def upkeep(turns: Sequence[Turn]) -> float:
+    """What the maintenance behind a turn took, spread over all of them: it is not part of their time."""
+    return float(sum(turn["maintenance"]["wall_seconds"] for turn in turns) / len(turns))
+
+
 def busy(turns: Iterable[Turn], cores: int) -> float:
     """Share of the machine's processors that others used while the turns ran."""
     listed = list(turns)

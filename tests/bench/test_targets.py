@@ -20,7 +20,8 @@ MEBIBYTE = 1024 * 1024
 
 def turn(batch: int, wall: float, **others: Any) -> dict[str, Any]:
     """Return a turn as it is kept, with nobody else at work unless it is said."""
-    return {"batch": batch, "wall_seconds": wall, "others_cpu_seconds": 0, "peak_python_bytes": 0, **others}
+    usual = {"others_cpu_seconds": 0, "peak_python_bytes": 0, "maintenance": {"wall_seconds": 0.5}}
+    return {"batch": batch, "wall_seconds": wall, **usual, **others}
 
 
 def race(
@@ -84,7 +85,7 @@ def test_ratio_to_recompute_is_of_the_newest_race_with_tables_and_batches_of_thi
     measure = found(1, *results, scale=1)
 
     assert (measure.value, measure.results[0].commit) == (3.0, "commit6")
-    assert "medians of 3" in measure.note
+    assert "medians of 3; maintenance 0.50 s a batch besides" in measure.note
     assert measured(target(1, 5), results) is None
 
 

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bench.tpch.answers import Answer, Joined, answer_file, change_file
+from bench.tpch.schemas import CELEBRITY
 from bench.workload import Size, make
 
 SIZE = Size(scale=0.001, batches=2, left_changes=200, right_changes=10, seed=1)
@@ -36,6 +37,23 @@ def test_same_arguments_make_the_same_workload(tmp_path: Path, connection: duckd
     assert [pq.read_metadata(change_file(tmp_path, "left", batch)).num_rows for batch in range(3)] == [
         *(1500, 200, 200)
     ]
+
+
+def test_hot_customer_changes_alone_in_every_second_batch(
+    tmp_path: Path, connection: duckdb.DuckDBPyConnection
+) -> None:
+    """It has its share of the orders, and the other batches leave it as it is."""
+    size = Size(0.001, 2, left_changes=50, right_changes=140, seed=1, hot_share=0.02, hot_every=2)
+    said = list(make(tmp_path, size, connection))
+
+    orders = pq.read_table(change_file(tmp_path, "left", 0))["o_custkey"].to_pylist()
+    changed = [
+        pq.read_table(change_file(tmp_path, "right", batch))["c_custkey"].to_pylist() for batch in (1, 2)
+    ]
+    assert 15 <= orders.count(CELEBRITY) <= 60  # about 30 of 1,500
+    assert CELEBRITY not in changed[0]
+    assert (len(changed[0]), changed[1]) == (140, [CELEBRITY])
+    assert said[-1].startswith("batch 2: 0 + 1 changes")
 
 
 def test_checksum_is_the_sum_of_the_first_60_bits_of_md5(
