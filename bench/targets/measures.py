@@ -18,7 +18,8 @@ def measured(target: Target, results: Sequence[Result], size: float = 1) -> Meas
 
 
 def _plain(result: Result) -> bool:
-    return not result.hot_share
+    """Whether all did the same batches, and no right row is one that many left rows point at."""
+    return result.alternates and not result.hot_share
 
 
 def _ratio(target: Target, sought: Sought, changes: tuple[int, int]) -> Measured | None:
@@ -119,14 +120,14 @@ def _storage(target: Target, sought: Sought) -> Measured | None:
         CHANGES,
         "ours",
         "spark",
-        fits=lambda found: _plain(found) and _maintained(found) is not None,
+        fits=lambda found: not found.hot_share and _maintained(found) is not None,
     )
     found = _maintained(result) if result is not None else None
     if result is None or found is None:
         return None
     ours, least = (sum(turn["stored_bytes"].values()) for turn in found)
     note = (
-        f"{ours / _MEBIBYTE:,.0f} MiB against {least / _MEBIBYTE:,.0f} MiB after {found[0]['batch']} batches"
+        f"{ours / _MEBIBYTE:,.1f} MiB against {least / _MEBIBYTE:,.1f} MiB after {found[0]['batch']} batches"
     )
     return of_one(ours / least, note, result, found)
 
@@ -149,14 +150,14 @@ def _endurance(target: Target, sought: Sought) -> Measured | None:
         if result.is_race
         and result.has("ours", "spark")
         and result.found.get("maintain_every")
-        and result.found.get("rivals_every") == 1
+        and result.alternates
         and result.left_rows == round(LEFT_ROWS * target.scale * sought.size)
     ]
     result = max(races, key=lambda found: len(found.turns("ours")), default=None)
     if result is None:
         return None
     batches = len(result.turns("ours"))
-    windows = [(round(batches * a), round(batches * b)) for a, b in ((0.05, 0.15), (0.9, 1))]
+    windows = [tuple(max(1, round(batches * part)) for part in parts) for parts in ((0.05, 0.15), (0.9, 1))]
     early, late = (_against_recompute(result, first, last) for first, last in windows)
     left, right = result.usual_changes()
     note = (
@@ -172,7 +173,7 @@ def _against_recompute(result: Result, first: int, last: int) -> float:
     return median(
         float(turn["wall_seconds"] / recomputes[turn["batch"]])
         for turn in result.turns("ours")
-        if first <= turn["batch"] <= max(last, first)
+        if first <= turn["batch"] <= last
     )
 
 

@@ -18,7 +18,7 @@ _SIZES = ("#1f77b4", "#2ca02c", "#9467bd", "#8c564b")
 
 def draw(results: Sequence[Result], folder: Path) -> list[Path]:
     """Draw what the results allow into files of a folder; returns them. The newest race of a kind counts."""
-    races = [result for result in results if result.is_race and result.has("ours") and not result.hot_share]
+    races = [result for result in results if _is_shown(result)]
     folder.mkdir(parents=True, exist_ok=True)
     usual = _newest((race for race in races if race.usual_changes() == CHANGES), lambda race: race.left_rows)
     plots = (
@@ -27,6 +27,10 @@ def draw(results: Sequence[Result], folder: Path) -> list[Path]:
         ("batch-cost-by-stage.svg", _by_stage, usual),
     )
     return [_save(plot, found, folder / name) for name, plot, found in plots if found]
+
+
+def _is_shown(result: Result) -> bool:
+    return result.is_race and result.has("ours") and result.alternates and not result.hot_share
 
 
 def _save(plot: Callable[[Axes, Sequence[Result]], None], results: Sequence[Result], file: Path) -> Path:

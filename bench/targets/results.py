@@ -54,6 +54,11 @@ class Result:
         """Share of the left rows that point at one right row; 0 where there is no such row."""
         return float((self.found.get("made") or {}).get("hot_share", 0))
 
+    @property
+    def alternates(self) -> bool:
+        """Whether all contenders took part in every batch."""
+        return int(self.found.get("rivals_every", 1)) == 1
+
     def changes(self, batch: int) -> tuple[int, int]:
         """Left and right rows of a batch."""
         rows = self.found["rows"]

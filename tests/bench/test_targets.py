@@ -78,6 +78,7 @@ def test_ratio_to_recompute_is_of_the_newest_race_with_tables_and_batches_of_thi
         race(1, {"ours": [1], "spark": [1]}, changes=(100, 1), day=9),
         race(1, {"ours": [1], "spark": [1]}, made={"hot_share": 0.01}, day=8),
         race(1, {"ours": [1]}, day=7),
+        race(1, {"ours": [1, 1], "spark": [1]}, rivals_every=2, day=7),
         race(1, walls, day=6),
         race(1, {"ours": [9], "spark": [1]}, day=5),
     ]
@@ -155,6 +156,11 @@ def test_endurance_compares_the_share_of_a_recompute_late_with_that_early() -> N
 
     assert measure.value == 1.5
     assert "batches 180-200 take 0.750 of a recompute, batches 10-30 0.500" in measure.note
+
+
+def test_endurance_of_a_short_race_has_windows_of_a_batch() -> None:
+    """Of two batches the first is held against the second: enough to see that it is measured."""
+    assert found(9, race(1, {"ours": [1.0, 3.0], "spark": [1.0, 1.0]}, maintain_every=2)).value == 3
 
 
 def test_memory_is_the_difference_of_the_highest_peaks() -> None:
