@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from dagster import ResourceDefinition, resource
 from pyspark.sql import SparkSession
 
-from orchestration.config import Pipeline, Spark
+from orchestration.config import Pipeline
 from storage.session import start_session
 
 
@@ -18,7 +18,7 @@ from storage.session import start_session
 class RunSpark:
     """One session for all steps of a run; a run that asks for none never starts a JVM."""
 
-    settings: Spark
+    pipeline: Pipeline
     _session: SparkSession | None = field(default=None, init=False)
     _ours: bool = field(default=False, init=False)
 
@@ -26,7 +26,8 @@ class RunSpark:
         """Return the run's session, started at the first call. Raises `JavaNotFound` and `JarsNotFound`."""
         if self._session is None:
             self._ours = SparkSession.getActiveSession() is None
-            self._session = start_session(self.settings.master, self.settings.conf)
+            spark = self.pipeline.spark
+            self._session = start_session(spark.master, spark.conf, self.pipeline.places)
         return self._session
 
     def stop(self) -> None:
@@ -41,7 +42,7 @@ def spark_resource(pipeline: Pipeline) -> ResourceDefinition:
 
     @resource(description="The Spark session that all steps of a run share")
     def spark() -> Iterator[RunSpark]:
-        run = RunSpark(pipeline.spark)
+        run = RunSpark(pipeline)
         try:
             yield run
         finally:

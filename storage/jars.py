@@ -1,7 +1,8 @@
-"""Provides Delta's two JARs: fetched once by Spark's dependency resolution, then kept in the user's cache.
+"""Provides the JARs that Spark lacks: fetched once by its own dependency resolution, then kept in the user's cache.
 
 Resolving at every start, as `configure_spark_with_delta_pip` does, needs the network each time and loads 33
-files, of which all but these two come with Spark or serve catalogs that are not used here.
+files, of which all but two come with Spark or serve catalogs that are not used here. What reaches S3 is fetched when
+a pipeline first needs it.
 """
 
 import logging
@@ -18,7 +19,7 @@ from storage.errors import LakejoinError
 Resolve = Callable[[Sequence[str], Path], Path]
 """Puts the JARs of coordinates (group:artifact:version) below a folder and returns the folder they are in."""
 
-_NOT_FETCHED = (
+_NOT_FOR_DELTA = (
     *("com.*:*", "commons*:*", "io.airlift*:*", "javax*:*", "org.*:*"),  # shipped with Spark
     *("io.delta:delta-kernel*", "io.unitycatalog*:*"),  # for tables that a Unity Catalog server commits
 )
@@ -28,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class JarsNotFound(LakejoinError):
-    """Delta's JARs are not in the cache and could not be fetched; the message says where to put them."""
+    """JARs are not in the cache and could not be fetched; the message says where to put them."""
 
 
 def delta_coordinates() -> list[str]:
@@ -57,8 +58,36 @@ def provide_jars(directory: Path, resolve: Resolve) -> list[Path]:
             for jar in jars:
                 (fetched / jar.name).replace(jar)
         except (OSError, subprocess.CalledProcessError) as cause:
-            raise JarsNotFound(_complaint(jars, cause)) from cause
+            files = " and ".join(jar.name for jar in jars)
+            remedy = f"copy the two files into\n{directory}"
+            raise JarsNotFound(_complaint(f"Delta Lake's JARs ({files})", cause, remedy)) from cause
     return jars
+
+
+def provide_folder(folder: Path, what: str, coordinates: Sequence[str], resolve: Resolve) -> list[Path]:
+    """Return the JARs in a folder of the cache, after fetching the coordinates and all they need into it.
+
+    `what` they are, for messages. The folder appears complete or not at all; of two processes that fetch at once, the
+    second finds what the first brought. Raises `JarsNotFound` when `resolve` does.
+    """
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        logger.info("Fetching %s, once, into %s", what, folder)
+        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder.parent) as scratch:
+            try:
+                _publish(resolve(coordinates, Path(scratch)), folder)
+            except (OSError, subprocess.CalledProcessError) as cause:
+                remedy = f"copy, from a machine that has it, the folder\n{folder}"
+                raise JarsNotFound(_complaint(what, cause, remedy)) from cause
+    return sorted(folder.glob("*.jar"))
+
+
+def _publish(fetched: Path, folder: Path) -> None:
+    try:
+        fetched.rename(folder)
+    except OSError:
+        if not folder.exists():  # else another process was first
+            raise
 
 
 def jar_name(coordinate: str) -> str:
@@ -67,13 +96,15 @@ def jar_name(coordinate: str) -> str:
     return f"{group}_{artifact}-{number}.jar"
 
 
-def spark_resolver(spark_home: Path, java_home: Path, conf: Mapping[str, str]) -> Resolve:
+def spark_resolver(
+    spark_home: Path, java_home: Path, conf: Mapping[str, str], not_fetched: Sequence[str] = _NOT_FOR_DELTA
+) -> Resolve:
     """Return a `Resolve` that uses spark-submit, with the repositories and Ivy settings that `conf` names.
 
-    It raises `subprocess.CalledProcessError` with spark-submit's output when the resolution fails.
+    `not_fetched`: patterns (group:artifact) of what is left out, though something needs it. It raises `subprocess.CalledProcessError` with spark-submit's output when the resolution fails.
     """
     settings = {key: conf[key] for key in _PASSED_ON if key in conf} | {
-        "spark.jars.excludes": ",".join(_NOT_FETCHED),
+        "spark.jars.excludes": ",".join(not_fetched),
         "spark.pyspark.python": sys.executable,
     }
     environment = os.environ | {
@@ -98,8 +129,8 @@ def spark_resolver(spark_home: Path, java_home: Path, conf: Mapping[str, str]) -
     return resolve
 
 
-def _complaint(jars: Sequence[Path], cause: OSError | subprocess.CalledProcessError) -> str:
-    """Return the message for JARs that could not be fetched."""
+def _complaint(what: str, cause: OSError | subprocess.CalledProcessError, remedy: str) -> str:
+    """Return the message for JARs that could not be fetched; `remedy` is what helps without a network."""
     if isinstance(cause, subprocess.CalledProcessError):
         lines = [line.strip() for line in f"{cause.stdout}\n{cause.stderr}".splitlines() if line.strip()]
         access = [line for line in lines if "access error" in line]
@@ -108,9 +139,8 @@ def _complaint(jars: Sequence[Path], cause: OSError | subprocess.CalledProcessEr
     else:
         reason = str(cause)
     return (
-        f"Delta Lake's JARs could not be fetched: {' and '.join(jar.name for jar in jars)}\n  {reason}\n"
+        f"{what} could not be fetched:\n  {reason}\n"
         "The first start on a machine fetches them. Connect it to the network, or name a proxy\n"
         "(JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=HOST -Dhttps.proxyPort=PORT') or a repository of your own\n"
-        "(spark: {conf: {spark.jars.repositories: URL}}), or copy the two files into\n"
-        f"{jars[0].parent}"
+        f"(spark: {{conf: {{spark.jars.repositories: URL}}}}), or {remedy}"
     )

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from storage.gateway import remember_members
 from storage.jars import provide_jars, spark_resolver
 from storage.java import find_java, wrap_java
+from storage.s3 import NOT_FETCHED, on_s3, provide_s3_jars, s3_settings
 
 NO_CONF: Mapping[str, str] = MappingProxyType({})
 """No settings beyond the project's own."""
@@ -61,18 +62,29 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
 
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 _SPARK_HOME = Path(pyspark.__file__).parent
-_LISTS = {"spark.jars": ",", "spark.sql.extensions": ",", "spark.driver.extraJavaOptions": " "}
+_LISTS = {
+    "spark.jars": ",",
+    "spark.sql.extensions": ",",
+    "spark.driver.extraJavaOptions": " ",
+    "spark.executor.extraJavaOptions": " ",
+}
 
 
-def start_session(master: str = "local[*]", conf: Mapping[str, str] = NO_CONF) -> SparkSession:
+def start_session(
+    master: str = "local[*]", conf: Mapping[str, str] = NO_CONF, places: Iterable[str] = ()
+) -> SparkSession:
     """Return the process's Spark session with Delta Lake, started with `conf` over our own settings.
 
-    Where one runs already it is returned, with those settings applied that can still change. The first start
-    on a machine fetches two JARs over the network. Raises `JavaNotFound` and `JarsNotFound`.
+    `places`: paths and URIs that it is to work on; what these need beside Delta is provided as well. Where a session
+    runs already it is returned, with those settings applied that can still change. The first start on a machine
+    fetches JARs over the network. Raises `JavaNotFound` and `JarsNotFound`.
     """
     cache = cache_directory(os.environ)
     java_home = wrap_java(find_java(os.environ), cache)
     jars = provide_jars(cache / "jars", spark_resolver(_SPARK_HOME, java_home, conf))
+    if on_s3(places):
+        jars += provide_s3_jars(cache / "jars", spark_resolver(_SPARK_HOME, java_home, conf, NOT_FETCHED))
+        conf = {**s3_settings(os.environ), **conf}
     # Another Spark that SPARK_HOME may name would not fit this pyspark and these JARs.
     variables = {"JAVA_HOME": str(java_home), "SPARK_HOME": str(_SPARK_HOME)}
     if _local_cores(master) is not None:
@@ -106,6 +118,8 @@ def settings(master: str, jars: Sequence[Path], cache: Path, conf: Mapping[str, 
         "spark.master": master,
         "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dlog4j2.configurationFile={_LOGGING}",
+        # the file of log settings is on the driver's machine only
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
         # Never used, always created; by default in the directory the process was started in.
         "spark.sql.warehouse.dir": (cache / "warehouse").as_uri(),
     }

@@ -82,6 +82,11 @@ class Pipeline(Frozen):
         """The configuration file, absolute."""
         return self._path
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The lake and the sources: what a session has to reach."""
+        return (self.lake, *[table.source.path for table in self.tables.values()])
+
     def problem(self, path: KeyPath, message: str) -> Problem:
         """A mistake that only showed after the file was read, with the line it stands on."""
         return Problem(str(self._path), line_of(self._lines, path), path, message)

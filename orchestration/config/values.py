@@ -41,6 +41,7 @@ FIXED_CONF = frozenset(
     }
 )
 """Settings of Spark that results depend on."""
+_S3_KEY = re.compile(r"spark\.hadoop\.fs\.s3a\.(bucket\..+\.)?(access\.key|secret\.key|session\.token)")
 
 _MILLISECONDS = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
 _LONGEST_DAYS = 36_500
@@ -134,6 +135,11 @@ def check_setting(name: str) -> str:
         raise ValueError("stands in `master` beside `conf`, not in it")
     if name in FIXED_CONF:
         raise ValueError("is fixed, because results depend on it; remove it")
+    if _S3_KEY.fullmatch(name):
+        raise ValueError(
+            "is a secret, and only Spark would know it; set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and "
+            "AWS_SESSION_TOKEN in the environment"
+        )
     return name
 
 
@@ -190,7 +196,8 @@ def _check_uri(scheme: str, rest: str) -> None:
     if not host and scheme != "hdfs":
         raise ValueError(f"expected a bucket or container after '{scheme}://'")
     if ":" in host.partition("@")[0] and "@" in host:
-        raise ValueError("credentials may not stand in a URI; set them in spark.conf or the environment")
+        raise ValueError("credentials may not stand in a URI; set them in the environment, or in spark.conf where "
+            "the store is not S3")
 
 
 Name = Annotated[str, AfterValidator(check_name), WithJsonSchema({"type": "string", "pattern": NAME_PATTERN})]
