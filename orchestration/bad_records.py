@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from orchestration.config import Pipeline, Table
 from storage.errors import LakejoinError
 from storage.frames import Frames, framing
-from storage.lake import SCRATCH, Lake
+from storage.lake import Lake
 from storage.plan import Plan, PlannedFile
 from storage.sources import read_records
 from transforms.schemas import CONTEXT, DERIVED, DETAIL, POSITION, REASON
@@ -40,8 +40,7 @@ def check_bad_ratio(pipeline: Pipeline, spark: SparkSession, draft: Plan) -> Non
     Raises `TooManyBadRecords`.
     """
     limited = {name: table for name, table in pipeline.tables.items() if table.max_bad_ratio < 1}
-    scratch = Lake(pipeline.lake).path(SCRATCH)
-    with framing(spark, scratch, draft.records) as frames:
+    with framing(spark, Lake(pipeline.lake).scratch(), draft.records) as frames:
         for name, table in limited.items():
             if files := draft.files_of(name):
                 _check(table, files, _reasons(table, files, spark, frames))

@@ -22,7 +22,6 @@ from storage.frames import SMALL, framing
 from storage.joined import apply_emissions, create_joined, joined_schema
 from storage.lake import (
     QUARANTINE,
-    SCRATCH,
     Lake,
     changelog_of,
     changes_of,
@@ -54,7 +53,7 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
     tables: dict[str, TableBatch] = {}
     joins: dict[str, JoinBatch] = {}
     counts: dict[str, dict[str, int]] = {}
-    with framing(spark, lake.path(SCRATCH), plan.records) as frames:
+    with framing(spark, lake.scratch(), plan.records) as frames:
         batch = Batch(pipeline, spark, lake, journal, plan, accept, progress, frames)
         with ThreadPoolExecutor(max_workers=8, thread_name_prefix="stage") as pool:
             logs: list[Future[None]] = []

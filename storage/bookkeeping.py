@@ -12,6 +12,7 @@ from deltalake import Transaction as AppTransaction
 
 from storage.commits import Transaction
 from storage.errors import LakeUnusable
+from storage.reasons import reason_of
 
 
 def record(path: str, row: Mapping[str, object], schema: pa.Schema, transaction: Transaction) -> None:
@@ -29,7 +30,7 @@ def record(path: str, row: Mapping[str, object], schema: pa.Schema, transaction:
         write_deltalake(path, rows, mode="append", commit_properties=commit)
     except OSError as error:
         raise LakeUnusable(
-            f"{path}: cannot be written ({str(error).splitlines()[0]}); the user that runs Lakejoin needs the right to "
+            f"{path}: cannot be written ({reason_of(error)}); the user that runs Lakejoin needs the right to "
             "write it, and the disk room for it"
         ) from error
 

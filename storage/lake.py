@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -16,13 +17,14 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow.lib import ArrowException
 
 from storage.errors import LakeInconsistent, LakeUnusable
+from storage.reasons import reason_of
 
 PLAN = "_plan"
 PUBLISHED = "_published"
 MAINTENANCE = "_maintenance"
 QUARANTINE = "quarantine"
 SCRATCH = "_scratch"
-"""Folder of what a large batch keeps while it runs."""
+"""Folder of what large batches keep while they run."""
 
 
 def changes_of(table: str) -> str:
@@ -67,12 +69,12 @@ def reading_table(path: str) -> Iterator[None]:
         yield
     except (DeltaError, ArrowException, FileNotFoundError) as error:
         raise LakeInconsistent(
-            f"{path}: is damaged, or a part of it is gone ({str(error).splitlines()[0]}). Restore it from a copy, or "
+            f"{path}: is damaged, or a part of it is gone ({reason_of(error)}). Restore it from a copy, or "
             "start the lake anew."
         ) from error
     except OSError as error:
         raise LakeUnusable(
-            f"{path}: cannot be read ({str(error).splitlines()[0]}); the user that runs Lakejoin needs the right to "
+            f"{path}: cannot be read ({reason_of(error)}); the user that runs Lakejoin needs the right to "
             "read it"
         ) from error
 
@@ -124,6 +126,11 @@ class Lake:
     def path(self, table: str) -> str:
         """Where a table is, by its name below the lake."""
         return f"{self.root.rstrip('/')}/{table}"
+
+    def scratch(self) -> str:
+        """A folder for what a run keeps while it works on a batch; where no lock keeps others away, its own."""
+        folder = self.path(SCRATCH)
+        return folder if self.local is not None else f"{folder}/{uuid4()}"
 
     def snapshot(self, table: str) -> Snapshot | None:
         """The table as it is now, or None where there is none. Raises `LakeUnusable`, `LakeInconsistent`."""

@@ -196,8 +196,7 @@ def _check_uri(scheme: str, rest: str) -> None:
     if not host and scheme != "hdfs":
         raise ValueError(f"expected a bucket or container after '{scheme}://'")
     if ":" in host.partition("@")[0] and "@" in host:
-        raise ValueError("credentials may not stand in a URI; set them in the environment, or in spark.conf where "
-            "the store is not S3")
+        raise ValueError("credentials may not stand in a URI; set them in the environment")
 
 
 Name = Annotated[str, AfterValidator(check_name), WithJsonSchema({"type": "string", "pattern": NAME_PATTERN})]

@@ -1,5 +1,6 @@
 """Processes that a test starts, waits for and ends."""
 
+import json
 import subprocess
 import sys
 import time
@@ -34,6 +35,13 @@ def stopping(process: "subprocess.Popen[bytes]") -> Iterator[None]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def run_pipelines(*runs: tuple[Path, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Work pipelines off in one process, each in a way of `places.runs`; what became of each, by its folder's name."""
+    text = json.dumps([[str(path), way] for path, way in runs])
+    result = python(Path(__file__).with_name("runs.py"), text, environment=environment)
+    return dict(line.split(": ", 1) for line in result.stdout.splitlines())
 
 
 def python(

@@ -10,43 +10,70 @@ from unittest import mock
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
-from pyspark.sql import SparkSession  # noqa: E402 - only now it is found
+from py4j.protocol import Py4JJavaError  # noqa: E402 - only now it is found
+from pyspark.sql import SparkSession  # noqa: E402 - as above
 
-from faults.crashing import Crash, commits  # noqa: E402
-from orchestration.config import Pipeline, load  # noqa: E402
-from orchestration.run import run_batches  # noqa: E402
-from storage.session import start_session  # noqa: E402
+from faults.crashing import Crash, commits  # noqa: E402 - as above
+from orchestration.config import Pipeline, load  # noqa: E402 - as above
+from orchestration.run import run_batches  # noqa: E402 - as above
+from storage.session import start_session  # noqa: E402 - as above
 
-LARGE = ("storage.frames", "storage.joined", "orchestration.batch", "orchestration.join_batch")
-"""Modules that ask whether a batch is small."""
+COMMITS_BETWEEN_CRASHES = 4
 
 
-def work_off(pipeline: Pipeline, spark: SparkSession, way: str) -> None:
-    """Run a pipeline to its end; `crashing`: cut off after every fourth commit, and begun again."""
+def straight(pipeline: Pipeline, spark: SparkSession) -> str:
+    """Work everything off."""
+    return f"{len(list(run_batches(pipeline, spark)))} batches"
+
+
+def large(pipeline: Pipeline, spark: SparkSession) -> str:
+    """Work everything off as large batches are: frames in files, joins with shuffles."""
+    small = {name: mock.patch(f"{name}.SMALL", -1) for name in ("storage.frames", "storage.joined")}
+    with small["storage.frames"], small["storage.joined"]:
+        return straight(pipeline, spark)
+
+
+def crashing(pipeline: Pipeline, spark: SparkSession) -> str:
+    """Work everything off, cut off after every fourth commit and begun again."""
     crashes = 0
-    while way == "crashing":
+    while True:
         try:
-            with commits(3):
-                list(run_batches(pipeline, spark))
+            with commits(COMMITS_BETWEEN_CRASHES - 1):
+                straight(pipeline, spark)
         except Crash:
             crashes += 1
         else:
-            break
-    if way == "large":  # frames in files, joins with shuffles
-        with mock.patch.multiple("storage.frames", SMALL=-1), mock.patch.multiple("storage.joined", SMALL=-1):
-            list(run_batches(pipeline, spark))
-    batches = len(list(run_batches(pipeline, spark)))
-    sys.stdout.write(f"{pipeline.path.parent.name} {way}: {crashes} crashes, {batches} batches\n")
+            return f"{crashes} crashes"
+
+
+def contending(pipeline: Pipeline, spark: SparkSession) -> str:
+    """Let two writers make one object of the lake at the same time; what becomes of the second?"""
+    path = spark._jvm.org.apache.hadoop.fs.Path(f"{pipeline.lake}/contended")
+    system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
+    overwrite = False
+    first, second = system.create(path, overwrite), system.create(path, overwrite)
+    for stream, content in ((first, b"first"), (second, b"second")):
+        stream.write(content)
+    first.close()
+    try:
+        second.close()
+    except Py4JJavaError as error:
+        return str(error.java_exception.getClass().getSimpleName())
+    return "written"
+
+
+WAYS = {way.__name__: way for way in (straight, large, crashing, contending)}
 
 
 def main(text: str) -> None:
-    """`text`: JSON of `runs`, pairs of a configuration and a way; the first one's settings start the session."""
-    runs = [(load(Path(path)), way) for path, way in json.loads(text)]
+    """`text`: JSON of a list of configurations with a way each. The settings of the first start the session."""
+    runs = [(load(Path(path)), WAYS[way]) for path, way in json.loads(text)]
     first, _ = runs[0]
     places = [place for pipeline, _ in runs for place in pipeline.places]
     spark = start_session(first.spark.master, first.spark.conf, places)
     for pipeline, way in runs:
-        work_off(pipeline, spark, way)
+        sys.stdout.write(f"{pipeline.path.parent.name}: {way(pipeline, spark)}\n")
+        sys.stdout.flush()
     spark.stop()
 
 

@@ -4,35 +4,37 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import boto3
 from moto.server import ThreadedMotoServer
 
 BUCKET = "lakes"
-SECRET = "a-secret-that-nobody-may-see"
+KEY, SECRET = "an-access-key", "a-secret-that-nobody-may-see"
 
 
 @dataclass(frozen=True)
 class S3Server:
-    """A server with one empty bucket."""
+    """A server with one bucket."""
 
     url: str
-    environment: dict[str, str] = field(init=False)
-    """Where it is, and with which keys, by the names that Amazon's SDKs read."""
 
-    def __post_init__(self) -> None:
-        """Put the server's address beside the environment of this process."""
-        access = {
+    @property
+    def access(self) -> dict[str, str]:
+        """Where it is, and with which keys, by the names that Amazon's SDKs read."""
+        return {
             "AWS_ENDPOINT_URL": self.url,
             "AWS_ALLOW_HTTP": "true",
             "AWS_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": "an-access-key",
+            "AWS_ACCESS_KEY_ID": KEY,
             "AWS_SECRET_ACCESS_KEY": SECRET,
-            "AWS_EC2_METADATA_DISABLED": "true",
         }
-        object.__setattr__(self, "environment", {**os.environ, **access})
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of a program that finds it."""
+        return {**os.environ, **self.access}
 
     def names(self, prefix: str) -> list[str]:
         """Return the names of all objects below a prefix."""
@@ -43,20 +45,20 @@ class S3Server:
         """Copy all objects below a prefix to a folder."""
         client = self._client()
         for name in self.names(f"{prefix}/"):
+            if name.endswith("/"):
+                continue  # stands for a directory without files
             path = folder / name.removeprefix(f"{prefix}/")
             path.parent.mkdir(parents=True, exist_ok=True)
             client.download_file(BUCKET, name, str(path))
 
-    def copy(self, prefix: str, target: str) -> None:
-        """Copy all objects below a prefix to another one."""
-        client = self._client()
-        for name in self.names(f"{prefix}/"):
-            source = {"Bucket": BUCKET, "Key": name}
-            client.copy(source, BUCKET, f"{target}/{name.removeprefix(f'{prefix}/')}")
+    def upload(self, folder: Path, prefix: str) -> None:
+        """Copy the files of a folder below a prefix."""
+        for path in folder.iterdir():
+            self._client().upload_file(str(path), BUCKET, f"{prefix}/{path.name}")
 
     def _client(self):  # noqa: ANN202 - boto3 makes its classes when it runs
         return boto3.client(
-            "s3", endpoint_url=self.url, region_name="us-east-1", aws_access_key_id="an-access-key",
+            "s3", endpoint_url=self.url, region_name="us-east-1", aws_access_key_id=KEY,
             aws_secret_access_key=SECRET,
         )  # fmt: skip
 

@@ -1,0 +1,104 @@
+"""The same pipeline with its lake, and its sources, on an S3 server."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from faults.shop import Content, content, make_shop
+from orchestration.config import Pipeline, load
+from places.conftest import DAYS
+from places.processes import ROOT, python, run_pipelines
+from places.s3_server import BUCKET, SECRET, S3Server, s3_server
+
+SPARK = """\
+spark:
+  master: local[2]
+  conf: {spark.driver.memory: 1g, spark.sql.shuffle.partitions: 2, spark.driver.extraJavaOptions: -XX:+UseSerialGC}
+"""
+WAYS = {"straight": "2 batches", "large": "2 batches", "crashing": "5 crashes"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    """Return a server that all tests of this module share."""
+    with s3_server() as started:
+        yield started
+
+
+def make_remote_shop(folder: Path, server: S3Server) -> Path:
+    """Write the shop's configuration with everything on S3, put its sources there, and return the file."""
+    path = make_shop(folder, DAYS).path
+    place = f"s3a://{BUCKET}/{folder.name}"
+    text = path.read_text().replace("./lake", f"{place}/lake")
+    for source in ("orders", "customers"):
+        server.upload(folder / source, f"{folder.name}/{source}")
+        text = text.replace(f'"{source}/', f'"{place}/{source}/')
+    path.write_text(text + SPARK)
+    return path
+
+
+def downloaded(path: Path, server: S3Server) -> Pipeline:
+    """Copy a lake from S3 beside its configuration, and return the pipeline that has it there."""
+    server.download(f"{path.parent.name}/lake", path.parent / "lake")
+    copy = path.with_name("copy.yaml")
+    copy.write_text(path.read_text().replace(f"s3a://{BUCKET}/{path.parent.name}/lake", "./lake"))
+    return load(copy)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_lake_on_s3_has_the_tables_of_one_machine(
+    on_one_machine: Content, server: S3Server, tmp_path: Path, spark: SparkSession
+) -> None:
+    """Every row of every table: from small batches, large ones, and ones that crashed again and again.
+
+    A second writer does not write over what the first one made, and nothing that was written holds the secret.
+    """
+    paths = {way: make_remote_shop(tmp_path / way, server) for way in WAYS}
+    contended = make_remote_shop(tmp_path / "contended", server)
+
+    runs = [*[(path, way) for way, path in paths.items()], (contended, "contending")]
+    said = run_pipelines(*runs, environment=server.environment)
+
+    assert said == {**WAYS, "contended": "RemoteFileChangedException"}
+    for path in paths.values():
+        assert content(downloaded(path, server), spark) == on_one_machine
+    assert not server.names("large/lake/_scratch")
+    server.download("contended/lake", tmp_path / "found")
+    assert (tmp_path / "found" / "contended").read_bytes() == b"first"
+    written = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
+    assert not [content for content in written if SECRET.encode() in content]
+
+
+def test_bookkeeping_on_s3_keeps_the_rows_of_two_writers(
+    server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both saw the same version; the second one's commit comes behind the first one's and not over it."""
+    for name, value in server.access.items():
+        monkeypatch.setenv(name, value)
+    path = f"s3a://{BUCKET}/bookkeeping"
+    write_deltalake(path, pa.table({"writer": ["none"]}))
+    writers = {name: DeltaTable(path) for name in ("first", "second")}
+
+    for name, table in writers.items():
+        write_deltalake(table, pa.table({"writer": [name]}), mode="append")
+
+    rows = DeltaTable(path).to_pyarrow_table()["writer"].to_pylist()
+    assert sorted(rows) == ["first", "none", "second"]
+
+
+def test_lake_on_s3_that_is_refused_is_explained_without_the_secret(server: S3Server, tmp_path: Path) -> None:
+    """A bucket that is not there: the message says where and why, and keys stay where they are."""
+    path = make_shop(tmp_path, DAYS[:1]).path
+    path.write_text(path.read_text().replace("./lake", "s3a://nobody/lake"))
+
+    result = python("-m", "orchestration.cli", "status", path, environment=server.environment, succeeds=False)
+
+    assert result.returncode == 1
+    assert "s3a://nobody/lake/_plan" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert SECRET not in result.stdout + result.stderr
