@@ -101,7 +101,8 @@ def spark_resolver(
 ) -> Resolve:
     """Return a `Resolve` that uses spark-submit, with the repositories and Ivy settings that `conf` names.
 
-    `not_fetched`: patterns (group:artifact) of what is left out, though something needs it. It raises `subprocess.CalledProcessError` with spark-submit's output when the resolution fails.
+    `not_fetched`: patterns (group:artifact) of what is left out, though something needs it. It raises
+    `subprocess.CalledProcessError` with spark-submit's output when the resolution fails.
     """
     settings = {key: conf[key] for key in _PASSED_ON if key in conf} | {
         "spark.jars.excludes": ",".join(not_fetched),

@@ -47,7 +47,7 @@ def crashing(pipeline: Pipeline, spark: SparkSession) -> str:
 
 
 def contending(pipeline: Pipeline, spark: SparkSession) -> str:
-    """Let two writers make one object of the lake at the same time; what becomes of the second?"""
+    """Let two writers make one object of the lake at the same time, and tell what becomes of the second."""
     path = spark._jvm.org.apache.hadoop.fs.Path(f"{pipeline.lake}/contended")
     system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
     overwrite = False

@@ -27,13 +27,9 @@ def standalone_cluster(folder: Path) -> Iterator[str]:
         stack.enter_context(_running(log, "master.Master", "--host", "127.0.0.1", "--port", "0"))
         master = wait_for(lambda: _found(log, r"spark://127\.0\.0\.1:\d+"), _START_SECONDS, "a master", log)
         for number in range(WORKERS):
-            work = folder / f"worker-{number}"
-            stack.enter_context(
-                _running(
-                    folder / f"worker-{number}.log", "worker.Worker", "--host", "127.0.0.1", "--cores", "1",
-                    "--memory", "1g", "--work-dir", str(work), master,
-                )  # fmt: skip
-            )
+            log, work = folder / f"worker-{number}.log", folder / f"worker-{number}"
+            size = ("--cores", "1", "--memory", "1g", "--work-dir", str(work))
+            stack.enter_context(_running(log, "worker.Worker", "--host", "127.0.0.1", *size, master))
         for number in range(WORKERS):
             log = folder / f"worker-{number}.log"
             wait_for(lambda log=log: _found(log, "Successfully registered"), _START_SECONDS, "a worker", log)
@@ -57,8 +53,9 @@ def _running(log: Path, daemon: str, *arguments: str) -> Iterator[None]:
     }
     environment.pop("SPARK_HOME", None)
     command = [str(_SPARK_CLASS), f"{_DEPLOY}.{daemon}", "--webui-port", "0", *arguments]
-    with log.open("w") as output, stopping(
-        subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
+    with (
+        log.open("w") as output,
+        stopping(subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)),
     ):
         yield
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from faults.shop import Content, content, make_shop
 from orchestration.config import Pipeline, load
 from places.conftest import DAYS
-from places.processes import ROOT, python, run_pipelines
+from places.processes import python, run_pipelines
 from places.s3_server import BUCKET, SECRET, S3Server, s3_server
 
 SPARK = """\

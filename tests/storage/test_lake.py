@@ -75,3 +75,12 @@ def test_table_that_was_never_made_is_none(lake: Path) -> None:
 
     assert Lake(str(lake)).snapshot("empty") is None
     assert Lake(str(lake / "nowhere")).snapshot("empty") is None
+
+
+def test_scratch_of_a_run_is_its_own_where_no_lock_keeps_others_away(lake: Path) -> None:
+    """Two runs on object storage never write over each other's frames; a directory is locked."""
+    remote = Lake("s3a://bucket/lake")
+
+    assert remote.scratch().startswith("s3a://bucket/lake/_scratch/")
+    assert remote.scratch() != remote.scratch()
+    assert Lake(str(lake)).scratch() == str(lake / "_scratch")

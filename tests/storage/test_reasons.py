@@ -10,7 +10,7 @@ S3 = (
     "<AWSAccessKeyId>an-access-key</AWSAccessKeyId></Error>\n"
 )
 NO_ROLE = (
-    "Kernel error -> Generic S3 error\n  \x1b[31m↳\x1b[0m Error performing PUT http://169.254.169.254/latest/api/token\n"
+    "Generic S3 error\n  \x1b[31m↳\x1b[0m Error performing PUT http://169.254.169.254/latest/api/token\n"
 )
 REFUSED = "Generic S3 error\n  \x1b[31m↳\x1b[0m Error performing GET\n  \x1b[31m↳\x1b[0m Connection refused\n"
 

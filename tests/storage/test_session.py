@@ -27,6 +27,7 @@ def test_settings_of_the_user_win() -> None:
         ("spark.jars", "/mine.jar", "/cache/a.jar,/cache/b.jar,/mine.jar"),
         ("spark.sql.extensions", "my.Extension", "DeltaSparkSessionExtension,my.Extension"),
         ("spark.driver.extraJavaOptions", "-Xss4m", "log4j2.properties -Xss4m"),
+        ("spark.executor.extraJavaOptions", "-Xss4m", "-Duser.timezone=UTC -Xss4m"),
     ],
 )
 def test_settings_that_are_lists_are_appended(key: str, value: str, end: str) -> None:
