@@ -1,6 +1,7 @@
 """One writer at a time: an operating system lock beside a local lake.
 
-It is a matter of order, not of safety: two runs that both commit are told apart by their transaction identifiers.
+It is a matter of order, not of safety: two runs that both commit are told apart by their transaction identifiers. On S3
+there is no lock, and Spark's commits need one writer: docs/decisions/0007 says why, and what a second one would take.
 """
 
 import errno

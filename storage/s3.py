@@ -44,9 +44,6 @@ def s3_settings(environment: Mapping[str, str]) -> dict[str, str]:
     are shown and logged: Spark takes them from the environment, too, and hands them to its executors.
     """
     settings = {
-        # Creates a commit only where none of its number is, which S3A asks of S3 (If-None-Match) and S3 decides.
-        # Delta's default for S3 writes over the commit that another process made meanwhile.
-        "spark.delta.logStore.s3a.impl": "io.delta.storage.GCSLogStore",
         # A rename copies on S3: so each task brings its own files in place, instead of the driver one after the other.
         "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
     }

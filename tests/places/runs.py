@@ -10,8 +10,7 @@ from unittest import mock
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
-from py4j.protocol import Py4JJavaError  # noqa: E402 - only now it is found
-from pyspark.sql import SparkSession  # noqa: E402 - as above
+from pyspark.sql import SparkSession  # noqa: E402 - only now it is found
 
 from faults.crashing import Crash, commits  # noqa: E402 - as above
 from orchestration.config import Pipeline, load  # noqa: E402 - as above
@@ -46,23 +45,7 @@ def crashing(pipeline: Pipeline, spark: SparkSession) -> str:
             return f"{crashes} crashes"
 
 
-def contending(pipeline: Pipeline, spark: SparkSession) -> str:
-    """Let two writers make one object of the lake at the same time, and tell what becomes of the second."""
-    path = spark._jvm.org.apache.hadoop.fs.Path(f"{pipeline.lake}/contended")
-    system = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
-    overwrite = False
-    first, second = system.create(path, overwrite), system.create(path, overwrite)
-    for stream, content in ((first, b"first"), (second, b"second")):
-        stream.write(content)
-    first.close()
-    try:
-        second.close()
-    except Py4JJavaError as error:
-        return str(error.java_exception.getClass().getSimpleName())
-    return "written"
-
-
-WAYS = {way.__name__: way for way in (straight, large, crashing, contending)}
+WAYS = {way.__name__: way for way in (straight, large, crashing)}
 
 
 def main(text: str) -> None:

@@ -43,7 +43,7 @@ def test_lake_is_made_with_the_directories_above_it(tmp_path: Path) -> None:
 
 
 def test_lake_at_a_uri_has_no_lock() -> None:
-    """Its transactions alone keep two writers apart."""
+    """Who starts the runs keeps two writers apart."""
     with writing(Lake("s3a://bucket/lake")):
         pass
 
