@@ -22,6 +22,7 @@ from storage.reasons import reason_of
 PLAN = "_plan"
 PUBLISHED = "_published"
 MAINTENANCE = "_maintenance"
+LEASE = "_lease"
 QUARANTINE = "quarantine"
 SCRATCH = "_scratch"
 """Folder of what large batches keep while they run."""

@@ -1,7 +1,7 @@
-"""One writer at a time: an operating system lock beside a local lake.
+"""One writer at a time: an operating system lock beside a local lake, a lease in a lake at a URI.
 
-It is a matter of order, not of safety: two runs that both commit are told apart by their transaction identifiers. On S3
-there is no lock, and Spark's commits need one writer: docs/decisions/0007 says why, and what a second one would take.
+On a directory it is a matter of order, not of safety: two runs that both commit are told apart by their transaction
+identifiers. On S3 Spark's commits need it: docs/decisions/0007 says why.
 """
 
 import errno
@@ -13,20 +13,22 @@ from pathlib import Path
 from typing import TextIO
 
 from storage.errors import LakeBusy, LakeUnusable
-from storage.lake import Lake
+from storage.lake import LEASE, Lake
+from storage.lease import leased
 
 _FILE = "_lock"
 
 
 @contextmanager
 def writing(lake: Lake) -> Iterator[None]:
-    """Hold the lake for writing. A lake at a URI has no lock.
+    """Hold the lake for writing.
 
-    Raises `LakeBusy` where another process holds it, and `LakeUnusable`.
+    Raises `LakeBusy` where another run holds it, and `LakeUnusable`.
     """
     directory = lake.local
     if directory is None:
-        yield
+        with leased(lake.path(LEASE)):
+            yield
         return
     with _open(directory) as file:
         try:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from orchestration.config import Pipeline, load
 from orchestration.run import run_batches
-from storage.lake import PLAN, PUBLISHED, Lake
+from storage.lake import LEASE, PLAN, PUBLISHED, Lake
 from storage.plan import Journal
 
 CONFIGURATION = """\
@@ -107,7 +107,7 @@ def content(pipeline: Pipeline, spark: SparkSession) -> Content:
     lake = Lake(pipeline.lake)
     root = Path(pipeline.lake)
     names = sorted(str(log.parent.relative_to(root)) for log in root.rglob("_delta_log"))
-    tables: Content = {name: [] for name in names if name not in {PLAN, PUBLISHED}}
+    tables: Content = {name: [] for name in names if name not in {LEASE, PLAN, PUBLISHED}}
     # all in one query, for each would cost as much
     frames = [_named(spark, lake, name) for name in tables]
     for row in reduce(DataFrame.unionAll, frames).orderBy("name", "text").collect():

@@ -42,12 +42,6 @@ def test_lake_is_made_with_the_directories_above_it(tmp_path: Path) -> None:
         assert (tmp_path / "a/b/lake").is_dir()
 
 
-def test_lake_at_a_uri_has_no_lock() -> None:
-    """Who starts the runs keeps two writers apart."""
-    with writing(Lake("s3a://bucket/lake")):
-        pass
-
-
 def test_lake_that_cannot_be_made_is_not_writable(tmp_path: Path) -> None:
     """The message says where, why, and what to do."""
     (tmp_path / "file").touch()

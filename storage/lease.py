@@ -1,0 +1,112 @@
+"""One writer at a time on object storage: a lease on the lake, which a run takes, renews while it works, gives back.
+
+It is a Delta table without rows. The transaction identifier of its last commit says until when the lease is held, in
+milliseconds since 1970; delta-rs lets all but one of those fail who commit the same identifier on the same version.
+"""
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable
+from deltalake import Transaction as AppTransaction
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from storage.errors import LakeBusy
+from storage.lake import reading_table
+
+TERM = timedelta(minutes=5)
+"""For so long a run that died still holds its lease. Clocks of machines must not differ by as much."""
+_RENEWALS = 5
+"""How often a lease is renewed within its term."""
+_HELD, _RETURNED = "held", "returned"
+_SCHEMA = pa.schema([("nothing", pa.string())])
+_PROPERTIES = {"delta.logRetentionDuration": "interval 1 days"}
+_MILLISECOND = timedelta(milliseconds=1)
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def leased(path: str, term: timedelta = TERM) -> Iterator[None]:
+    """Hold the lease whose table is at `path`. Raises `LakeBusy` where another run holds it, and `LakeUnusable`."""
+    lease = _Lease(path, term)
+    lease.take()
+    ended = threading.Event()
+    keeper = threading.Thread(target=lease.keep, args=(ended,), name="lease", daemon=True)
+    keeper.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        keeper.join()
+        lease.give_back()
+
+
+class _Lease:
+    def __init__(self, path: str, term: timedelta) -> None:
+        self._path, self._term, self._until = path, term, 0
+
+    def take(self) -> None:
+        """Hold the lease from now on, unless another run does."""
+        with reading_table(self._path):
+            table = _open(self._path)
+        until, returned = (table.transaction_version(app) or 0 for app in (_HELD, _RETURNED))
+        if returned < until and _now() < until:
+            raise self._busy(until)
+        try:
+            self._hold(table)
+        except DeltaError:
+            raise self._busy(_now() + self._term // _MILLISECOND) from None
+
+    def keep(self, ended: threading.Event) -> None:
+        """Renew the lease until the run has ended."""
+        while not ended.wait(self._term.total_seconds() / _RENEWALS):
+            try:
+                table = DeltaTable(self._path)
+                if table.transaction_version(_HELD) != self._until:
+                    logger.error("%s: another run took the lease over; end one of the two", self._path)
+                    return
+                self._hold(table)
+            except (DeltaError, OSError) as error:  # the next try may go well
+                logger.warning("%s: the lease could not be renewed: %s", self._path, error)
+
+    def give_back(self) -> None:
+        """Let others have the lease at once."""
+        try:
+            _commit(DeltaTable(self._path), _RETURNED, self._until)
+        except (DeltaError, OSError) as error:  # what the run did is done; the lease ends by itself
+            logger.warning("%s: the lease could not be given back: %s", self._path, error)
+
+    def _hold(self, table: DeltaTable) -> None:
+        until = max(_now() + self._term // _MILLISECOND, self._until + 1)
+        _commit(table, _HELD, until)
+        self._until = until
+
+    def _busy(self, until: int) -> LakeBusy:
+        time = _EPOCH + until * _MILLISECOND
+        return LakeBusy(
+            f"{self._path}: another run holds the lake, until {time:%H:%M:%S} UTC unless it goes on; one run at a time "
+            "works on a lake. Wait for it to end, then run again; if it died, its hold ends at that time."
+        )
+
+
+def _open(path: str) -> DeltaTable:
+    try:
+        return DeltaTable(path)
+    except TableNotFoundError:
+        DeltaTable.create(path, _SCHEMA, mode="ignore", configuration=_PROPERTIES)
+        return DeltaTable(path)
+
+
+def _commit(table: DeltaTable, app: str, version: int) -> None:
+    transaction = CommitProperties(app_transactions=[AppTransaction(app, version)])
+    table.create_write_transaction([], "append", table.schema(), [], commit_properties=transaction)
+
+
+def _now() -> int:
+    return (datetime.now(UTC) - _EPOCH) // _MILLISECOND

@@ -1,0 +1,100 @@
+"""One run at a time holds a lake on object storage."""
+
+import threading
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from deltalake import DeltaTable
+
+from places.s3_server import BUCKET, s3_server
+from storage import lease
+from storage.errors import LakeBusy, LakeUnusable
+from storage.lake import Lake
+from storage.lock import writing
+
+LAKE = Lake(f"s3a://{BUCKET}/lake")
+LEASE = LAKE.path("_lease")
+
+
+@pytest.fixture(autouse=True)
+def _server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Give each test an empty server."""
+    with s3_server() as server:
+        for name, value in server.access.items():
+            monkeypatch.setenv(name, value)
+        yield
+
+
+def test_lake_that_another_run_holds_is_busy() -> None:
+    """The message says until when; the lake is free once that run has ended, well or not."""
+    with (
+        writing(LAKE),
+        pytest.raises(LakeBusy, match=r"another run holds the lake, until .* UTC .*run again"),
+    ):
+        writing(LAKE).__enter__()
+
+    with pytest.raises(ZeroDivisionError), writing(LAKE):
+        raise ZeroDivisionError
+    with writing(LAKE):
+        pass
+
+
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let more time pass than a term."""
+    now = lease._now() + 2 * lease.TERM // timedelta(milliseconds=1)
+    monkeypatch.setattr(lease, "_now", lambda: now)
+
+
+def test_lease_of_a_run_that_died_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has to clear up behind it."""
+    lease._Lease(LEASE, lease.TERM).take()
+
+    with pytest.raises(LakeBusy):
+        writing(LAKE).__enter__()
+    later(monkeypatch)
+    with writing(LAKE):
+        pass
+
+
+def test_lease_is_renewed_while_its_run_works() -> None:
+    """A run may take longer than the term."""
+    with lease.leased(LEASE, timedelta(seconds=1)):
+        first = held = DeltaTable(LEASE).transaction_version("held")
+        end = time.monotonic() + 60
+        while held == first and time.monotonic() < end:
+            held = DeltaTable(LEASE).transaction_version("held")
+        assert held > first
+
+
+def test_of_two_runs_that_take_a_free_lease_at_once_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both saw it free, and only one commits."""
+    with writing(LAKE):
+        pass
+    seen = DeltaTable(LEASE)
+    with writing(LAKE):
+        monkeypatch.setattr(lease, "_open", lambda path: seen)
+
+        with pytest.raises(LakeBusy):
+            writing(LAKE).__enter__()
+
+
+def test_run_whose_lease_was_taken_over_says_so(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was held up for longer than the term; somebody has to look at it."""
+    late = lease._Lease(LEASE, lease.TERM)
+    late.take()
+    late._term = timedelta(0)  # its next renewal is due
+    later(monkeypatch)
+    with writing(LAKE):
+        late.keep(threading.Event())
+
+    assert "another run took the lease over" in caplog.text
+
+
+def test_lake_in_a_bucket_that_is_not_there_is_not_writable() -> None:
+    """The message says where, and what the store said."""
+    with pytest.raises(LakeUnusable, match=r"s3a://nobody/lake/_lease: .*NoSuchBucket"):
+        writing(Lake("s3a://nobody/lake")).__enter__()
