@@ -113,6 +113,7 @@ def content(pipeline: Pipeline, spark: SparkSession) -> Content:
     for row in reduce(DataFrame.unionAll, frames).orderBy("name", "text").collect():
         tables[row["name"]].append(row["text"])
     tables[PUBLISHED] = [
-        str((p.batch, p.kind, p.dates, p.commits, p.tables, p.joins, p.rows)) for p in Journal(lake).published
+        str((p.batch, p.kind, p.dates, sorted(p.commits.items()), p.tables, p.joins, p.rows))
+        for p in Journal(lake).published
     ]
     return tables
