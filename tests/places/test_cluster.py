@@ -1,6 +1,5 @@
 """The same pipeline on a standalone cluster, whose executors are processes of their own."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,8 @@ from faults.shop import Content, content, make_shop
 from orchestration.config import load
 from places.conftest import DAYS
 from places.processes import run_pipelines
+from places.remote_shop import downloaded, make_remote_shop
+from places.s3_server import SECRET, S3Server
 from places.standalone import WORKERS, executors, standalone_cluster
 from storage.lake import SCRATCH
 
@@ -27,22 +28,25 @@ spark:
 
 
 def test_cluster_makes_the_tables_of_one_machine(
-    on_one_machine: Content, tmp_path: Path, spark: SparkSession
+    on_one_machine: Content, server: S3Server, tmp_path: Path, spark: SparkSession
 ) -> None:
-    """Every row of every table, from small batches and from large ones, and each executor had tasks."""
-    paths = {way: tmp_path / way / "lakejoin.yaml" for way in ("straight", "large")}
-    with standalone_cluster(tmp_path) as master:
-        for path in paths.values():
-            make_shop(path.parent, DAYS)
-            path.write_text(path.read_text() + SPARK.format(master=master))
-        said = run_pipelines(
-            *[(path, way) for way, path in paths.items()], environment={**os.environ, **NO_PYTHON}
-        )
+    """Every row of every table, from small batches in a directory and from large ones on S3.
 
-    assert said == dict.fromkeys(paths, "2 batches")
-    for path in paths.values():
-        assert content(load(path), spark) == on_one_machine
-        assert not (path.parent / "lake" / SCRATCH).exists()
+    Each executor had tasks. The driver alone has the keys of S3 in its environment; no log holds the secret.
+    """
+    with standalone_cluster(tmp_path) as master:
+        settings = SPARK.format(master=master)
+        local = make_shop(tmp_path / "straight", DAYS).path
+        local.write_text(local.read_text() + settings)
+        remote = make_remote_shop(tmp_path / "large", server, settings)
+        environment = {**server.environment, **NO_PYTHON}
+        said = run_pipelines((local, "straight"), (remote, "large"), environment=environment)
+
+    assert said == {"straight": "2 batches", "large": "2 batches"}
+    assert content(load(local), spark) == on_one_machine
+    assert content(downloaded(remote, server), spark) == on_one_machine
+    assert not (local.parent / "lake" / SCRATCH).exists()
     logs = [(folder / "stderr").read_text() for folder in executors(tmp_path)]
     assert len(logs) == WORKERS
     assert all("Running task" in log for log in logs)
+    assert not [log for log in (*logs, *[f.read_text() for f in tmp_path.glob("*.log")]) if SECRET in log]

@@ -1,6 +1,5 @@
 """The same pipeline with its lake, and its sources, on an S3 server."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,10 +8,11 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from faults.shop import Content, content, make_shop
-from orchestration.config import Pipeline, load
+from orchestration.config import load
 from places.conftest import DAYS
 from places.processes import python, run_pipelines
-from places.s3_server import BUCKET, SECRET, S3Server, s3_server
+from places.remote_shop import downloaded, make_remote_shop
+from places.s3_server import BUCKET, SECRET, S3Server
 
 SPARK = """\
 spark:
@@ -20,33 +20,6 @@ spark:
   conf: {spark.driver.memory: 1g, spark.sql.shuffle.partitions: 2, spark.driver.extraJavaOptions: -XX:+UseSerialGC}
 """
 WAYS = {"straight": "2 batches", "large": "2 batches", "crashing": "6 crashes"}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    """Return a server that all tests of this module share."""
-    with s3_server() as started:
-        yield started
-
-
-def make_remote_shop(folder: Path, server: S3Server) -> Path:
-    """Write the shop's configuration with everything on S3, put its sources there, and return the file."""
-    path = make_shop(folder, DAYS).path
-    place = f"s3a://{BUCKET}/{folder.name}"
-    text = path.read_text().replace("./lake", f"{place}/lake")
-    for source in ("orders", "customers"):
-        server.upload(folder / source, f"{folder.name}/{source}")
-        text = text.replace(f'"{source}/', f'"{place}/{source}/')
-    path.write_text(text + SPARK)
-    return path
-
-
-def downloaded(path: Path, server: S3Server) -> Pipeline:
-    """Copy a lake from S3 beside its configuration, and return the pipeline that has it there."""
-    server.download(f"{path.parent.name}/lake", path.parent / "lake")
-    copy = path.with_name("copy.yaml")
-    copy.write_text(path.read_text().replace(f"s3a://{BUCKET}/{path.parent.name}/lake", "./lake"))
-    return load(copy)
 
 
 def status(path: Path, server: S3Server) -> str:
@@ -65,7 +38,7 @@ def test_lake_on_s3_has_the_tables_of_one_machine(
 
     Nothing that was written holds the secret.
     """
-    paths = {way: make_remote_shop(tmp_path / way, server) for way in WAYS}
+    paths = {way: make_remote_shop(tmp_path / way, server, SPARK) for way in WAYS}
 
     said = run_pipelines(*[(path, way) for way, path in paths.items()], environment=server.environment)
 
