@@ -46,7 +46,9 @@ def test_lake_on_s3_has_the_tables_of_one_machine(
     for path in paths.values():
         assert content(downloaded(path, server), spark) == on_one_machine
     assert status(paths["straight"], server) == status(paths["straight"].with_name("copy.yaml"), server)
-    assert not server.names("large/lake/_scratch")
+    left = server.names("large/lake/_scratch/")
+    # S3A leaves a directory, which is an empty object
+    assert not [name for name in left if not name.endswith("/")]
     written = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
     assert not [content for content in written if SECRET.encode() in content]
 
