@@ -26,7 +26,7 @@ from storage.lake import (
 )
 from storage.plan import Journal, Plan
 from storage.state import State
-from transforms.schemas import BATCH, TIME
+from transforms.schemas import BATCH, TIME, named
 
 Progress = Callable[[str], None]
 
@@ -72,7 +72,9 @@ class Batch:
             return
         with self.stage(stage), self.quarantine if table == QUARANTINE else nullcontext():
             files = max(1, -(-count // _ROWS_PER_FILE))
-            rows = self.numbered(rows).coalesce(files)
+            # the batch first: delta-rs loses the statistics of a column that has a struct without any before it
+            others = [named(name) for name in rows.columns if name != BATCH]
+            rows = self.numbered(rows).select(named(BATCH), *others).coalesce(files)
             transaction = self.journal.transaction(stage, self.plan.batch)
             append(rows, self.lake.path(table), transaction, LOG_PROPERTIES)
         self.committed.append(stage)
