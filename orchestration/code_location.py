@@ -1,4 +1,4 @@
-"""A pipeline as Dagster's definitions: assets, their checks, a job, a schedule, a sensor, Spark's session."""
+"""A pipeline as Dagster's definitions: assets, their checks, jobs, schedules, a sensor, Spark's session."""
 
 from datetime import datetime
 
@@ -9,6 +9,7 @@ from orchestration.asset_specs import lake_assets
 from orchestration.assets import pipeline_assets
 from orchestration.automation import hourly_schedule, new_files_sensor
 from orchestration.config import Pipeline
+from orchestration.maintenance_job import maintenance_job, nightly_schedule
 from orchestration.partitions import daily_partitions
 from orchestration.spark_resource import spark_resource
 
@@ -20,6 +21,7 @@ def pipeline_definitions(pipeline: Pipeline, now: datetime) -> Definitions:
     """
     partitions = daily_partitions(pipeline, now)
     job = f"{pipeline.name}_job"
+    upkeep = maintenance_job(pipeline)
     everything = AssetSelection.assets(*[asset.key for asset in lake_assets(pipeline)])
     return Definitions(
         assets=[pipeline_assets(pipeline, partitions)],
@@ -27,9 +29,10 @@ def pipeline_definitions(pipeline: Pipeline, now: datetime) -> Definitions:
         jobs=[
             define_asset_job(
                 job, everything, description=f"Works off what is pending in `{pipeline.name}` and checks it."
-            )
+            ),
+            upkeep,
         ],
-        schedules=[hourly_schedule(pipeline, job, partitions)],
+        schedules=[hourly_schedule(pipeline, job, partitions), nightly_schedule(pipeline, upkeep)],
         sensors=[new_files_sensor(pipeline, job, partitions)],
         resources={"spark": spark_resource(pipeline)},
         executor=in_process_executor,

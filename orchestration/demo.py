@@ -18,7 +18,7 @@ from storage.lake import PLAN, Lake, joined_of
 from storage.lock import writing
 from storage.plan import Published
 
-_KEPT = ("_lock", "_dagster")  # the lock is held, and a web interface may be running
+_KEPT = ("_lock", "_lock_turn", "_dagster")  # the lock is held, and a web interface may be running
 
 
 @dataclass(frozen=True)

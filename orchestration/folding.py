@@ -1,41 +1,103 @@
-"""Which tables of a lake are due for a fold or a compaction, and both: after a batch, never within one."""
+"""Folds and compactions: which bases are due, and both at work, after a batch or apart from it, never within one."""
 
-from pyspark.sql import SparkSession
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, SparkSession
 
 from orchestration.config import Pipeline
-from storage.compaction import compact, needs_compaction
+from storage.compaction import Crumbs, compact, crumbs, has_many_small_files
 from storage.lake import Lake, joined_of, rows_of, subscription_store_of
-from storage.maintenance import fold_rows, fold_subscriptions, is_due
+from storage.maintenance import Folds, fold_rows, fold_subscriptions, is_due
 from storage.plan import Journal, Plan
+from transforms.schemas import BATCH, named
 
 
-def fold_due(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, now: Plan) -> list[str]:
-    """Fold every base that is due, and compact joined tables; returns their names below the lake.
+@dataclass(frozen=True)
+class Behind:
+    """How far a base is behind its log."""
+
+    base: str
+    """Its name below the lake."""
+    counts: Sequence[int]
+    """Rows of each batch that the log is ahead."""
+    held: int
+    """About how many rows the base holds."""
+    begun: bool
+    """Whether a fold was begun and cut off."""
+
+    @property
+    def due(self) -> bool:
+        """Whether a fold is worth the work."""
+        return self.begun or is_due(self.counts, self.held)
+
+    @property
+    def any(self) -> bool:
+        """Whether there is anything to fold."""
+        return self.begun or bool(self.counts)
+
+    @property
+    def why(self) -> str:
+        """The figures that decide, as text."""
+        cut_off = "; a fold was cut off" if self.begun else ""
+        return f"{len(self.counts):,} batches with {sum(self.counts):,} rows behind {self.held:,}{cut_off}"
+
+
+def behind(pipeline: Pipeline, lake: Lake, journal: Journal, now: Plan) -> list[Behind]:
+    """Look at every base, of tables first. `now`: a plan that pins the state after the last finished batch."""
+    rows = journal.last.rows if journal.last else {}
+    folds = Folds(lake)
+
+    def of(base: str, kind: str, name: str, count: str, held: int) -> Behind:
+        folded = now.folded.get(base, 0)
+        counts = [getattr(p, kind).get(name, {}).get(count, 0) for p in journal.published[folded:]]
+        return Behind(base, [c for c in counts if c], held, folds.unfinished(base, folded) is not None)
+
+    return [
+        *[of(rows_of(name), "tables", name, "changed", rows.get(name, 0)) for name in pipeline.tables],
+        *[
+            of(
+                subscription_store_of(name), "joins", name, "subscriptions",
+                rows.get(pipeline.join_spec(name).left, 0),
+            )
+            for name in pipeline.joins
+        ],
+    ]  # fmt: skip
+
+
+def fold(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, now: Plan, base: str) -> None:
+    """Fold a base up to the last finished batch, which `now` pins the state after."""
+    for name, table in pipeline.tables.items():
+        if base == rows_of(name):
+            fold_rows(spark, lake, journal, now, table.spec, table.tombstone_retention)
+    for name in pipeline.joins:
+        if base == subscription_store_of(name):
+            fold_subscriptions(spark, lake, journal, now, pipeline.join_spec(name))
+
+
+def put_together(
+    pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, table: str, found: Crumbs
+) -> None:
+    """Write files of a table anew: of a joined table in the order of its key, of a log in that of its batches."""
+    order: list[Column] = [named(BATCH)]
+    for name in pipeline.joins:
+        if table == joined_of(name):
+            order = [named(column) for column in pipeline.join_spec(name).left_key]
+    snapshot = lake.snapshot(table)
+    # a number that no other commit of this kind to the table has
+    number = snapshot.version + 1 if snapshot else 0
+    compact(spark, lake.path(table), found, order, journal.transaction(f"compact/{table}", number))
+
+
+def tidy_up(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, now: Plan) -> None:
+    """Do after a batch what keeps the next ones fast: folds that are due, and compaction of joined tables.
 
     `now`: a plan of the next batch, never committed, that pins the state after the last finished one.
     """
-    rows = journal.last.rows if journal.last else {}
-    folded = []
-    for name, table in pipeline.tables.items():
-        base = rows_of(name)
-        behind = [
-            p.tables.get(name, {}).get("changed", 0) for p in journal.published[now.folded.get(base, 0) :]
-        ]
-        if is_due([count for count in behind if count], rows.get(name, 0)):
-            fold_rows(spark, lake, journal, now, table.spec, table.tombstone_retention)
-            folded.append(base)
+    for found in behind(pipeline, lake, journal, now):
+        if found.due:
+            fold(pipeline, spark, lake, journal, now, found.base)
     for name in pipeline.joins:
-        join = pipeline.join_spec(name)
-        base = subscription_store_of(name)
-        sent = [
-            p.joins.get(name, {}).get("subscriptions", 0)
-            for p in journal.published[now.folded.get(base, 0) :]
-        ]
-        if is_due([count for count in sent if count], rows.get(join.left, 0)):
-            fold_subscriptions(spark, lake, journal, now, join)
-            folded.append(base)
-        joined = joined_of(name)
-        if joined in now.versions and needs_compaction(lake.path(joined)):
-            compact(spark, lake.path(joined))
-            folded.append(joined)
-    return folded
+        table = joined_of(name)
+        if table in now.versions and has_many_small_files(lake.path(table)):
+            put_together(pipeline, spark, lake, journal, table, crumbs(lake.path(table)))

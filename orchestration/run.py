@@ -11,7 +11,7 @@ from orchestration.bad_records import check_bad_ratio
 from orchestration.batch import run_batch
 from orchestration.batch_context import Progress, state_tables
 from orchestration.config import Pipeline
-from orchestration.folding import fold_due
+from orchestration.folding import tidy_up
 from orchestration.pending import BatchBy, Dates, Group, check_unchanged, cut, pending_groups
 from orchestration.recovery import check_progress, check_shapes, new_joins, shapes_of, still_declared
 from orchestration.spark_checks import check_expressions
@@ -52,7 +52,8 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
             with explained(pipeline, plan):
                 published = run_batch(pipeline, spark, lake, journal, plan, accept=accept, progress=progress)
             yield published
-            fold_due(pipeline, spark, lake, journal, _Drafts(pipeline, lake, journal).batch(Group((), ())))
+            if pipeline.maintenance.when == "after_batch":
+                tidy_up(pipeline, spark, lake, journal, _Drafts(pipeline, lake, journal).batch(Group((), ())))
             if done == batches:
                 return
 

@@ -5,9 +5,10 @@ times as long. No other writer ever touches these tables, so delta-rs and Spark 
 """
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 import pyarrow as pa
-from deltalake import CommitProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake import Transaction as AppTransaction
 
 from storage.commits import Transaction
@@ -33,6 +34,20 @@ def record(path: str, row: Mapping[str, object], schema: pa.Schema, transaction:
             f"{path}: cannot be written ({reason_of(error)}); the user that runs Lakejoin needs the right to "
             "write it, and the disk room for it"
         ) from error
+
+
+def condense(path: str, retention: timedelta) -> None:
+    """Put the rows of a bookkeeping table into one file, remove the files that were before, and shorten its log.
+
+    Files of versions younger than `retention` stay.
+    """
+    table = DeltaTable(path)
+    table.optimize.compact()
+    # without the comparison with Delta's default: the table has no other readers than those the retention is for
+    hours, compare = int(retention.total_seconds() // 3600), False
+    table.vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=compare, full=True)
+    table.create_checkpoint()
+    table.cleanup_metadata()
 
 
 def _value(value: object) -> object:

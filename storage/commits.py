@@ -6,17 +6,20 @@ through the session.
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from delta.tables import DeltaMergeBuilder
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from storage.delta import DeltaTransaction
+from storage.errors import LakeBusy
 
 _PREFIX = "spark.databricks.delta."
 _SESSION = threading.Lock()
@@ -67,6 +70,29 @@ def replace(  # noqa: PLR0913
     written = delta.write(new)
     with _SESSION, _settings(new.sparkSession, {"commitInfo.userMetadata": transaction.user_metadata}):
         delta.commit_merge(replaced, written, transaction.app, transaction.batch, count)
+
+
+def rewrite(
+    spark: SparkSession, path: str, names: Collection[str], arrange: Callable[[DataFrame], DataFrame],
+    transaction: Transaction,
+) -> None:  # fmt: skip
+    """Put the rows that some files of a table hold into new files, in one commit that changes no row.
+
+    `names`: paths below the table. `arrange`: says how many files, and in which order. Raises `LakeBusy` where
+    another commit replaced one of these files meanwhile.
+    """
+    delta = DeltaTransaction(spark, path)
+    rewritten = delta.rewrite(names, arrange)
+    try:
+        with _SESSION, _settings(spark, {"commitInfo.userMetadata": transaction.user_metadata}):
+            delta.commit_rewrite(rewritten, transaction.app, transaction.batch)
+    except (Py4JJavaError, PySparkException) as error:
+        if "DELTA_CONCURRENT" not in str(error):
+            raise
+        raise LakeBusy(
+            f"{path}: another commit replaced files that were being written anew; it stands, and nothing else was "
+            "changed. Run maintenance again when no batch runs."
+        ) from error
 
 
 def overwrite(rows: DataFrame, path: str, transaction: Transaction) -> None:

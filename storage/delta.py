@@ -9,7 +9,7 @@ and the tests hold its tables against those that MERGE makes. Deletion vectors: 
 """
 # ruff: noqa: SLF001 - the gateway to the JVM is a private part of PySpark
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from storage.data_files import data_paths
+from storage.errors import LakeInconsistent
 
 FILE, ROW = "_lj_file", "_lj_row"
 """Where a row stands in a table: the URI of its file, and its number in it from 0."""
@@ -32,6 +33,18 @@ class Replaced:
     """Delta's actions, for the commit."""
     rows: int
     """How many rows had not been deleted before."""
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """What writing files anew came to."""
+
+    actions: Any
+    """Delta's actions, for the commit."""
+    ended: int
+    """How many files it ends,"""
+    added: int
+    """and how many come instead."""
 
 
 class DeltaTransaction:
@@ -107,6 +120,57 @@ class DeltaTransaction:
         renewed = entry.removeRows(file.newDeletionVector(), updates_statistics, True)
         return self._nil.appended(renewed._1()).appended(renewed._2())
 
+    def rewrite(self, names: Collection[str], arrange: Callable[[DataFrame], DataFrame]) -> "Rewritten":
+        """Write the rows that some of the table's files hold into new ones, and end the old ones.
+
+        Rows marked as deleted are left out. Raises `LakeInconsistent` where fewer or more rows were written.
+        """
+        chosen = [
+            file
+            for file in self._items(self._transaction.filterFiles(self._nil, True))
+            if file.path() in names
+        ]
+        some = self._nil
+        for file in chosen:
+            some = some.appended(file)
+        snapshot, streaming = self._transaction.snapshot(), False
+        rows = self._log.createDataFrame(snapshot, some, streaming, self._none)
+        written = self.write(arrange(DataFrame(rows, self._spark)))
+        expected, found = (sum(map(_rows, files)) for files in (chosen, self._items(written)))
+        if expected != found:
+            raise LakeInconsistent(
+                f"{self.path}: {found:,} rows were written anew of {len(chosen)} files that hold {expected:,} by "
+                "Delta's log; nothing was changed. Files of the table were altered: restore it from a copy."
+            )
+        now, changes_rows = int(self._jvm.System.currentTimeMillis()), False
+        actions = self._nil
+        for file in self._items(written):
+            actions = actions.appended(self._without_change(file))
+        for file in chosen:
+            actions = actions.appended(file.removeWithTimestamp(now, changes_rows))
+        return Rewritten(actions, len(chosen), int(written.size()))
+
+    def _items(self, actions: Any) -> Any:
+        """A sequence of Scala as one of Python."""
+        return self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(actions)
+
+    def _without_change(self, file: Any) -> Any:
+        """The same new file, stated to bring no row that was not there."""
+        names = [file.productElementName(number) for number in range(file.productArity())]
+        values = [file.productElement(number) for number in range(file.productArity())]
+        return file.copy(
+            *[False if name == "dataChange" else v for name, v in zip(names, values, strict=True)]
+        )
+
+    def commit_rewrite(self, rewritten: "Rewritten", app: str, version: int) -> None:
+        """Commit files that were written anew as an OPTIMIZE."""
+        by_hand, every_file = False, False
+        operation = self._operation("Optimize", self._nil, self._nil, by_hand, self._none, every_file)
+        names = operation.operationMetrics().mkString(",").split(",")
+        done = {"numAddedFiles": rewritten.added, "numRemovedFiles": rewritten.ended}
+        self._state_figures(dict.fromkeys(names, 0) | done)
+        self._commit(rewritten.actions, operation, app, version)
+
     def commit_write(self, written: Any, app: str, version: int, metadata: str) -> None:
         """Commit new files as a WRITE."""
         mode = self._jvm.org.apache.spark.sql.SaveMode.Append
@@ -142,6 +206,11 @@ class DeltaTransaction:
 
 def _column(name: str) -> Any:
     return F.col(name)._jc
+
+
+def _rows(file: Any) -> int:
+    """How many rows of a file are not marked as deleted, by its statistics."""
+    return int(file.numLogicalRecords().get())
 
 
 def _module(package: Any, name: str) -> Any:

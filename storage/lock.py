@@ -17,40 +17,77 @@ from storage.lake import LEASE, Lake
 from storage.lease import leased
 
 _FILE = "_lock"
+_TURN = "_lock_turn"
+"""Who is next: a batch that waits for maintenance holds it, and maintenance takes it before each of its steps."""
+_MAINTENANCE = " (maintenance)"
 
 
 @contextmanager
-def writing(lake: Lake) -> Iterator[None]:
+def writing(lake: Lake, *, maintenance: bool = False) -> Iterator[None]:
     """Hold the lake for writing.
 
-    Raises `LakeBusy` where another run holds it, and `LakeUnusable`.
+    Batches go first: `maintenance` holds the lake for a short step at a time, whose end a batch waits for beside a
+    local lake, and is let in again when no batch waits. Raises `LakeBusy` where another run holds it, and
+    `LakeUnusable`.
     """
     directory = lake.local
     if directory is None:
         with leased(lake.path(LEASE)):
             yield
         return
-    with _open(directory) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            holder = file.read().strip() or "unknown"
-            raise LakeBusy(
-                f"{directory} is being written by process {holder}; one run at a time works on a lake. "
-                "Wait for it to end, or end it, then run again."
-            ) from None
+    with _open(directory, _FILE) as file:
+        if maintenance:
+            with _turn(directory):
+                _take(file, directory)
+        else:
+            _take_or_wait(file, directory)
         file.truncate(0)
-        file.write(str(os.getpid()))
+        file.write(f"{os.getpid()}{_MAINTENANCE if maintenance else ''}")
         file.flush()
         yield
 
 
-def _open(directory: Path) -> TextIO:
-    """Open the file that carries the lock, and make the lake's directory where there is none."""
+def _take_or_wait(file: TextIO, directory: Path) -> None:
+    """Take the lock; where maintenance has it, wait for the end of its step."""
+    try:
+        _take(file, directory)
+    except LakeBusy:
+        if not _holder(file).endswith(_MAINTENANCE):
+            raise
+        with _turn(directory):
+            if _holder(file).endswith(_MAINTENANCE):  # and not a batch that waited before this one
+                fcntl.flock(file, fcntl.LOCK_EX)
+            else:
+                _take(file, directory)
+
+
+def _take(file: TextIO, directory: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise LakeBusy(
+            f"{directory} is being written by process {_holder(file)}; one run at a time works on a lake. "
+            "Wait for it to end, or end it, then run again."
+        ) from None
+
+
+def _holder(file: TextIO) -> str:
+    file.seek(0)
+    return file.read().strip() or "unknown"
+
+
+@contextmanager
+def _turn(directory: Path) -> Iterator[None]:
+    with _open(directory, _TURN) as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
+
+
+def _open(directory: Path, name: str) -> TextIO:
+    """Open a file that carries a lock, and make the lake's directory where there is none."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        file = (directory / _FILE).open("a+")
+        file = (directory / name).open("a+")
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}"
     else:

@@ -16,8 +16,10 @@ from pyspark.sql import functions as F
 
 from storage.bookkeeping import record
 from storage.commits import overwrite
+from storage.compaction import COMPRESSION
 from storage.lake import MAINTENANCE, Lake, rows_of, subscription_store_of
 from storage.plan import Journal, Plan
+from storage.session import changed_settings
 from storage.state import State
 from transforms.schemas import BATCH, DELETED, SEQUENCE, TIME, JoinSpec, TableSpec, named
 from transforms.subscriptions import live_subscriptions
@@ -143,4 +145,5 @@ def _replace(rows: DataFrame, lake: Lake, journal: Journal, fold: Fold, order: l
     """Write a base anew, its files in the order of its key: lookups by key then skip most of them."""
     files = max(1, -(-rows.count() // ROWS_PER_FILE))
     ordered = rows.repartitionByRange(files, *order).sortWithinPartitions(*order)
-    overwrite(ordered, lake.path(fold.base), journal.transaction(f"fold/{fold.base}", fold.through))
+    with changed_settings(rows.sparkSession, COMPRESSION):
+        overwrite(ordered, lake.path(fold.base), journal.transaction(f"fold/{fold.base}", fold.through))

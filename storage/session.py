@@ -30,6 +30,8 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.databricks.delta.snapshotPartitions": "1",
         # A commit whose answer was lost is recognised by its transaction identifier, not made twice.
         "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
+        # A version that a batch under way or the last cut pins is read however old it is; maintenance keeps its files.
+        "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
         # The source of our MERGEs is computed once already.
         "spark.databricks.delta.merge.materializeSource": "none",
         # A batch makes some 700 pieces of code; by default the last 100 are kept, and each batch compiles all anew.

@@ -1,4 +1,4 @@
-"""The command line: `lakejoin demo | validate | run | status | show | check | dev`.
+"""The command line: `lakejoin demo | validate | run | status | show | check | maintain | dev`.
 
 Each command imports Spark, Dagster or Great Expectations only when it is started, so that help, `validate`
 and `status` answer at once and start no JVM.
@@ -12,6 +12,7 @@ from orchestration.cli.check import check
 from orchestration.cli.demo import demo
 from orchestration.cli.dev import dev
 from orchestration.cli.failures import Commands
+from orchestration.cli.maintain import maintain
 from orchestration.cli.run import run
 from orchestration.cli.show import show
 from orchestration.cli.status import status
@@ -26,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, validate, run, status, show, check, dev):
+for command in (demo, validate, run, status, show, check, maintain, dev):
     app.command()(command)
 
 

@@ -46,6 +46,17 @@ class Spark(Frozen):
     """Settings of Spark by their names. Those that results depend on (time zone, ANSI mode, …) are fixed."""
 
 
+class Maintenance(Frozen):
+    """When a lake is tidied up, and what may go."""
+
+    when: Literal["after_batch", "separately"] = "after_batch"
+    """`after_batch`: a run folds and compacts what is due after each batch; `separately`: only `lakejoin
+    maintain` does. Old files are removed by `lakejoin maintain` in both cases."""
+    retention: Duration = Field(default=timedelta(days=7), json_schema_extra={"default": "7 days"})
+    """How far back readers may go (`--as-of-batch`, Delta's time travel), and how long a query may take. Files
+    that only older versions need are removed; what the last finished batch and one under way need stays."""
+
+
 class Source(Frozen):
     """Where the change data of a table lies."""
 

@@ -18,7 +18,7 @@ from orchestration.config.column_types import parse_type, type_text
 from orchestration.config.document import line_of
 from orchestration.config.expression_types import Columns
 from orchestration.config.expressions import expression_type
-from orchestration.config.model import Frozen, Join, Spark, Table
+from orchestration.config.model import Frozen, Join, Maintenance, Spark, Table
 from orchestration.config.problems import KeyPath, Problem
 from orchestration.config.values import LakePath, Name
 from transforms.schemas import JoinSpec, quoted
@@ -48,6 +48,11 @@ class Pipeline(Frozen):
     holds every table."""
     spark: Spark = Spark()
     """The Spark session; see below."""
+    maintenance: Maintenance = Field(
+        default=Maintenance(),
+        json_schema_extra={"default": {"when": "after_batch", "retention": "7 days"}},
+    )
+    """When the lake is tidied up, and what may go; see below."""
     tables: Annotated[dict[Name, Table], Field(min_length=1)]
     """Tables by name; see below. Tables and joins share one set of names."""
     joins: dict[Name, Join] = Field(default={})

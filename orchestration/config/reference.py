@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from orchestration.config.column_types import NAMES
 from orchestration.config.expressions import FUNCTIONS
 from orchestration.config.loading import load_text
-from orchestration.config.model import Join, Source, Spark, Table
+from orchestration.config.model import Join, Maintenance, Source, Spark, Table
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import ConfigurationError
 from orchestration.config.reference_text import EXAMPLE, MISTAKES, PAGE
@@ -48,6 +48,7 @@ def page_text() -> str:
     models: dict[str, type[BaseModel]] = {
         "pipeline": Pipeline,
         "spark": Spark,
+        "maintenance": Maintenance,
         "table": Table,
         "source": Source,
         "join": Join,

@@ -80,6 +80,10 @@ $pipeline
 
 $spark
 
+### maintenance
+
+$maintenance
+
 ## A table
 
 $table

@@ -1,13 +1,16 @@
-"""Ends a batch at one of its commits, whichever those are: they are found by counting them as they happen."""
+"""Ends a batch, or maintenance, at one of its commits: they are found by counting them as they happen."""
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 from unittest import mock
 
+from deltalake import DeltaTable
+from deltalake.table import TableOptimizer
 from pyspark.sql.readwriter import DataFrameWriter
 
+from orchestration import upkeep
 from storage import bookkeeping
 from storage.delta import DeltaTransaction
 
@@ -65,6 +68,23 @@ def commits(last: int | None = None, when: When = "after") -> Iterator[Commits]:
         ),
     ):
         yield counting
+
+
+@contextmanager
+def steps(last: int | None = None, when: When = "after") -> Iterator[Commits]:
+    """Count, beside the commits, whatever else maintenance changes on disk; crash as `commits` does."""
+    with commits(last, when) as counting, ExitStack() as patches:
+        for module, name, argument in (
+            (TableOptimizer, "compact", 0), (DeltaTable, "create_checkpoint", 0),
+            (upkeep, "vacuum", 1), (upkeep, "checkpoint", 1), (upkeep, "clear", 0),
+        ):  # fmt: skip
+            counted = counting.wrap(getattr(module, name), _named(name, argument))
+            patches.enter_context(mock.patch.object(module, name, counted))
+        yield counting
+
+
+def _named(name: str, argument: int) -> Callable[..., str]:
+    return lambda *arguments, **_: f"{name} {_table(str(arguments[argument]))}"
 
 
 def _table(path: str) -> str:

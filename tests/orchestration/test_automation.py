@@ -39,8 +39,12 @@ def definitions(path: Path) -> Definitions:
 def test_schedule_and_sensor_are_stopped_until_somebody_starts_them(configuration: Path) -> None:
     """Opening the UI starts no runs by itself."""
     repository = definitions(configuration).get_repository_def()
-    (schedule,), (sensor,) = repository.schedule_defs, repository.sensor_defs
-    assert schedule.default_status is DefaultScheduleStatus.STOPPED
+    (sensor,) = repository.sensor_defs
+    names = {schedule.name for schedule in repository.schedule_defs}
+    assert names == {"tiny_hourly", "tiny_nightly_maintenance"}
+    assert {schedule.default_status for schedule in repository.schedule_defs} == {
+        DefaultScheduleStatus.STOPPED
+    }
     assert sensor.default_status is DefaultSensorStatus.STOPPED
 
 
@@ -121,3 +125,11 @@ def run_key(result: SensorResult) -> str | None:
     """Return the key of the one run that a tick asks for."""
     (request,) = result.run_requests or ()
     return request.run_key
+
+
+def test_nightly_schedule_starts_no_run_when_nothing_is_due(configuration: Path) -> None:
+    """A lake without a finished batch needs no maintenance, and no JVM is started to know it."""
+    schedule = definitions(configuration).get_repository_def().get_schedule_def("tiny_nightly_maintenance")
+    nothing = schedule(build_schedule_context())
+    assert isinstance(nothing, SkipReason)
+    assert "Nothing is due" in str(nothing.skip_message)

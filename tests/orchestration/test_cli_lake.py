@@ -13,7 +13,10 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
 from orchestration.cli import app, options
+from orchestration.config import load
 from orchestration.example import Example
+from storage.lake import Lake
+from storage.lock import writing
 
 pytestmark = pytest.mark.spark
 
@@ -294,3 +297,32 @@ def test_show_writes_a_file_only_when_it_is_complete(tiny: Example, read: object
     )
     assert len(list(csv.reader(io.StringIO(output.read_text(), newline="")))) == 11
     assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
+
+
+def test_maintain_says_what_it_could_do_and_does_it_when_told_to(
+    ran: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A young lake needs nothing, and no session is asked for; on demand all is done, and then there is no more."""
+    with monkeypatch.context() as patch:
+        patch.setattr(options, "open_session", lambda pipeline: pytest.fail("a session was asked for"))
+        found = lakejoin("maintain", ran, "--dry-run")
+        assert found.exit_code == 0
+        assert re.search(r"fold +tables/lines/rows +no +1 batches with 2 rows behind 2\n", found.stdout)
+        assert lakejoin("maintain", ran).stdout.startswith("Nothing is due;")
+    before = csv_rows(lakejoin("show", ran, "lines_with_products", "--format", "csv"))
+
+    done = lakejoin("maintain", ran, "--all")
+
+    assert done.exit_code == 0, done.output
+    assert re.search(r"fold +tables/lines/rows +1 +0\.0 +0\.0\n", done.stdout), done.stdout
+    assert csv_rows(lakejoin("show", ran, "lines_with_products", "--format", "csv")) == before
+    assert "Nothing could be done" in lakejoin("maintain", ran, "--dry-run").stdout
+    assert lakejoin("check", ran).exit_code == 0
+
+
+def test_maintain_leaves_the_rest_for_later_when_a_batch_works(ran: Path) -> None:
+    """It says so, and waits for nobody."""
+    with writing(Lake(load(ran).lake)):
+        done = lakejoin("maintain", ran, "--all")
+    assert done.exit_code == 0
+    assert re.match(r"left for later: fold tables/lines/rows: .* is being written by process", done.stdout)

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from orchestration.config import load_text
-from orchestration.config.model import Join, Source, Spark, Table
+from orchestration.config.model import Join, Maintenance, Source, Spark, Table
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.reference import PAGE_FILE, SCHEMA_FILE, json_schema, main, page_text, schema_text
 from orchestration.config.reference_text import EXAMPLE
@@ -55,7 +55,7 @@ def test_every_key_is_described() -> None:
     """No field of the model lacks the sentence that the reference shows."""
     bare = [
         f"{model.__name__}.{name}"
-        for model in (Pipeline, Spark, Source, Table, Join)
+        for model in (Pipeline, Spark, Maintenance, Source, Table, Join)
         for name, field in model.model_fields.items()
         if not field.description
     ]

@@ -9,13 +9,16 @@ from deltalake import DeltaTable
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from storage.commits import Transaction, append
-from storage.compaction import compact, needs_compaction
+from storage.compaction import compact, crumbs, has_many_small_files
 from storage.data_files import LOG_PROPERTIES, read_table
 from storage.delta import DeltaTransaction
+from storage.errors import LakeBusy
 from storage.joined import MERGE, apply_emissions, create_joined, joined_schema
+from storage.table_files import live_files
 from transforms.resolution import TOMBSTONE
 from transforms.schemas import BATCH, JoinSpec
 
@@ -194,15 +197,67 @@ def test_compaction_leaves_the_rows_and_fewer_files(
             create_joined(found.coalesce(1), path, JOIN, transaction(batch))
         else:
             apply_emissions(found.coalesce(1), counts, path, JOIN, transaction(batch))
-        assert needs_compaction(path) == (batch == 4)
+        assert crumbs(path).due == has_many_small_files(path) == (batch == 4)
+    assert crumbs(path).deleted == 1
     before = sorted(spark.read.format("delta").load(path).collect())
 
-    compact(spark, path)
+    compact(spark, path, crumbs(path), [F.col("id").desc()], Transaction("lake/compact", 7, {}))
 
-    assert not needs_compaction(path)
-    assert len(DeltaTable(path).file_uris()) == 1
-    assert sorted(spark.read.format("delta").load(path).collect()) == before
+    assert not crumbs(path).any
+    (file,) = live_files(path)
+    assert (file.rows, file.deleted) == (len(before), 0)
+    rows = spark.read.format("delta").load(path)
+    assert [row["id"] for row in rows.collect()] == [4, 3, 2, 1]
+    assert sorted(rows.collect()) == before
     assert DeltaTable(path).history(1)[0]["operation"] == "OPTIMIZE"
+    assert DeltaTable(path).transaction_version("lake/compact") == 7
     found, counts = emissions(spark, {(1, "a"): None})
     apply_emissions(found, counts, path, JOIN, transaction(1000))
     assert spark.read.format("delta").load(path).count() == len(before) - 1
+
+
+def test_compaction_of_a_log_leaves_alone_what_a_batch_reads(spark: SparkSession, lake: Path) -> None:
+    """Files of folded batches become one, whose commit says that no data changed; later ones stay as they are."""
+    path = str(lake / "log")
+    log_of(spark, path, 5)
+    later = {file.name for file in live_files(path) if file.last is not None and file.last > 3}
+
+    compact(spark, path, crumbs(path, through=3), [F.col(BATCH)], Transaction("lake/compact", 1, {}))
+
+    files = live_files(path)
+    assert [file.rows for file in files if file.name not in later] == [3]
+    assert later < {file.name for file in files}
+    entry = (Path(path) / "_delta_log" / f"{5:020}.json").read_text().splitlines()
+    changed = [action.get("add") or action.get("remove") for action in map(json.loads, entry)]
+    assert [action["dataChange"] for action in changed if action] == [False] * 4
+    assert read_table(spark, path, DeltaTable(path).version(), ROWS, after=3).count() == 2
+    assert len(read_table(spark, path, DeltaTable(path).version(), ROWS, after=3).inputFiles()) == 2
+
+
+def test_compaction_gives_way_to_a_commit_that_came_meanwhile(
+    spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that it wrote anew was replaced by somebody else: that stands, and the rows are theirs."""
+    path = str(lake / "log")
+    log_of(spark, path, 3)
+    written = DeltaTransaction.rewrite
+
+    def overtaken(self: DeltaTransaction, *arguments: Any) -> Any:
+        rewritten = written(self, *arguments)
+        spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 10")
+        return rewritten
+
+    monkeypatch.setattr(DeltaTransaction, "rewrite", overtaken)
+    with pytest.raises(LakeBusy, match="another commit replaced files"):
+        compact(spark, path, crumbs(path), [F.col(BATCH)], Transaction("lake/compact", 1, {}))
+
+    assert {row["id"] for row in spark.read.format("delta").load(path).collect()} == {20, 30}
+
+
+def test_rows_of_a_log_have_their_batch_before_any_struct(spark: SparkSession, lake: Path) -> None:
+    """Behind a struct without statistics delta-rs finds none of the batch: then no file could be passed over."""
+    nested = frame(spark, 1, 1).select(F.struct("id").alias("key"), BATCH)
+    for name, rows in (("behind", nested), ("before", nested.select(BATCH, "key"))):
+        append(rows.coalesce(1), str(lake / name), transaction(1), LOG_PROPERTIES)
+
+    assert [live_files(str(lake / name))[0].last for name in ("before", "behind")] == [1, None]

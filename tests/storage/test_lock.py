@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -61,3 +62,31 @@ def test_lake_without_the_right_to_write_is_not_writable(lake: Path, monkeypatch
 
     with pytest.raises(LakeUnusable, match="Permission denied"), writing(Lake(str(lake))):
         pytest.fail("held")
+
+
+def test_batch_waits_for_a_step_of_maintenance_and_goes_before_the_next(lake: Path) -> None:
+    """Maintenance that comes while the batch works is turned away, and so is a second batch."""
+    script = HOLD.replace("writing(Lake(sys.argv[1]))", "writing(Lake(sys.argv[1]), maintenance=True)")
+    command = [sys.executable, "-c", script, str(lake)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as step:
+        assert step.stdout is not None
+        assert step.stdout.readline() == "held\n"
+        held, done = threading.Event(), threading.Event()
+
+        def batch() -> None:
+            with writing(Lake(str(lake))):
+                held.set()
+                done.wait(60)
+
+        waiting = threading.Thread(target=batch)
+        waiting.start()
+        assert not held.is_set()
+        step.kill()
+        assert held.wait(60)
+        for maintenance in (True, False):
+            with pytest.raises(LakeBusy, match=f"process {os.getpid()};"):
+                writing(Lake(str(lake)), maintenance=maintenance).__enter__()
+        done.set()
+        waiting.join()
+    with writing(Lake(str(lake)), maintenance=True):
+        assert (lake / "_lock").read_text() == f"{os.getpid()} (maintenance)"

@@ -1,0 +1,187 @@
+"""What a lake needs to stay small and fast, found without a JVM and done step by step.
+
+Every step works on finished batches only, changes no row that a reader sees, and can be repeated: what was cut off
+is found again, or is due no more.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol, get_args
+
+from pyspark.sql import SparkSession
+
+from orchestration.batch_context import state_tables
+from orchestration.config import Pipeline
+from orchestration.finished import finished_state, pinned_versions
+from orchestration.folding import behind, fold, put_together
+from orchestration.recovery import check_progress, check_shapes
+from storage.bookkeeping import condense
+from storage.compaction import Crumbs, crumbs
+from storage.lake import (
+    MAINTENANCE,
+    PLAN,
+    PUBLISHED,
+    SCRATCH,
+    Lake,
+    changes_of,
+    joined_of,
+    rows_of,
+    subscription_log_of,
+    subscription_store_of,
+)
+from storage.log_entries import checkpoint, entries
+from storage.plan import Journal
+from storage.scratch import clear, leftovers
+from storage.table_files import stored_files
+from storage.vacuum import vacuum, waste
+
+Work = Literal["fold", "compact", "vacuum", "checkpoint", "condense", "clear"]
+"""Kinds of steps, in the order in which they are done: each may make the next one due."""
+WORKS: tuple[Work, ...] = get_args(Work)
+_WITHOUT_SPARK = ("condense", "clear")
+
+
+class Finding(Protocol):
+    """What was found that a step would change."""
+
+    @property
+    def due(self) -> bool:
+        """Whether the step is worth the work."""
+
+    @property
+    def any(self) -> bool:
+        """Whether the step would change anything at all."""
+
+    @property
+    def why(self) -> str:
+        """The figures that decide, as text."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """Files in the scratch folder."""
+
+    files: int
+    size: int
+
+    @property
+    def due(self) -> bool:
+        """Nobody can use them."""
+        return self.any
+
+    @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return self.files > 0
+
+    @property
+    def why(self) -> str:
+        """The figures that decide, as text."""
+        return f"{self.files:,} files that a batch left when it was cut off"
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that can be done to a table."""
+
+    work: Work
+    table: str
+    """Name below the lake."""
+    finding: Finding
+
+    @property
+    def needs_spark(self) -> bool:
+        """Whether it cannot be done without a JVM."""
+        return self.work not in _WITHOUT_SPARK
+
+
+class Upkeep:
+    """A lake as it is now, and what it needs. Raises as a run does where lake and configuration do not fit."""
+
+    def __init__(self, pipeline: Pipeline, lake: Lake, now: datetime) -> None:
+        self._pipeline, self._lake, self._now = pipeline, lake, now
+        self._journal = Journal(lake)
+        check_shapes(pipeline, self._journal)
+        check_progress(pipeline, lake, self._journal)
+        self._retention = pipeline.maintenance.retention
+
+    def steps(self, work: Work) -> list[Step]:
+        """Return the steps of a kind that would change anything, due or not; none before the first finished batch."""
+        if self._journal.last is None:
+            return []
+        find: dict[Work, Callable[[], Iterator[tuple[str, Finding]]]] = {
+            "fold": self._folds, "compact": self._compactions, "vacuum": self._vacuums,
+            "checkpoint": self._checkpoints, "condense": self._bookkeeping, "clear": self._leftovers,
+        }  # fmt: skip
+        return [Step(work, table, finding) for table, finding in find[work]() if finding.any]
+
+    def do(self, step: Step, session: Callable[[], SparkSession]) -> None:
+        """Do one step; the caller holds the lake for writing."""
+        path = self._lake.path(step.table)
+        pinned = pinned_versions(self._journal).get(step.table, frozenset())
+        match step.work:
+            case "fold":
+                fold(self._pipeline, session(), self._lake, self._journal, self._state, step.table)
+            case "compact":
+                found = self._crumbs(step.table)
+                assert found is not None
+                put_together(self._pipeline, session(), self._lake, self._journal, step.table, found)
+            case "vacuum":
+                vacuum(session(), path, self._retention, pinned)
+            case "checkpoint":
+                checkpoint(session(), path)
+            case "condense":
+                condense(path, self._retention)
+            case "clear":
+                clear(self._lake)
+
+    @property
+    def _state(self) -> Any:
+        return finished_state(self._pipeline, self._lake, self._journal, self._now)
+
+    def _folds(self) -> Iterator[tuple[str, Finding]]:
+        for found in behind(self._pipeline, self._lake, self._journal, self._state):
+            yield found.base, found
+
+    def _compactions(self) -> Iterator[tuple[str, Finding]]:
+        for table in self._tables():
+            if (found := self._crumbs(table)) is not None:
+                yield table, found
+
+    def _crumbs(self, table: str) -> Crumbs | None:
+        """Files of a table that can be put together; None for a base, which a fold writes anew."""
+        bases = {changes_of(name): rows_of(name) for name in self._pipeline.tables} | {
+            subscription_log_of(name): subscription_store_of(name) for name in self._pipeline.joins
+        }
+        if table in bases.values():
+            return None
+        if table in map(joined_of, self._pipeline.joins):
+            return crumbs(self._lake.path(table))
+        finished = len(self._journal.published)
+        through = self._state.folded.get(bases[table], 0) if table in bases else finished
+        return crumbs(self._lake.path(table), through)
+
+    def _vacuums(self) -> Iterator[tuple[str, Finding]]:
+        pinned = pinned_versions(self._journal)
+        for table in self._tables():
+            horizon = self._now - self._retention
+            yield table, waste(self._lake.path(table), horizon, pinned.get(table, frozenset()))
+
+    def _checkpoints(self) -> Iterator[tuple[str, Finding]]:
+        pinned = pinned_versions(self._journal)
+        for table in self._tables():
+            stored = stored_files(self._lake.path(table))
+            yield table, entries(stored, self._now, pinned.get(table, frozenset()))
+
+    def _bookkeeping(self) -> Iterator[tuple[str, Finding]]:
+        for table in self._lake.versions([PLAN, PUBLISHED, MAINTENANCE]):
+            yield table, crumbs(self._lake.path(table))
+
+    def _leftovers(self) -> Iterator[tuple[str, Finding]]:
+        files = leftovers(self._lake, self._now)
+        yield SCRATCH, Left(len(files), sum(file.size for file in files))
+
+    def _tables(self) -> list[str]:
+        """Tables of data that exist."""
+        return list(self._lake.versions(state_tables(self._pipeline)))

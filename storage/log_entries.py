@@ -1,0 +1,63 @@
+"""The entries of a table's Delta log: how many have to be read to know the table, and which have expired."""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from storage.table_files import StoredFile
+
+ENTRIES_SINCE = 50
+"""A checkpoint is due when so many commits were made since the last one: whoever opens the table reads them all."""
+LOG_RETENTION = timedelta(days=30)
+"""How long Delta keeps entries that a checkpoint has made superfluous, unless a table states otherwise."""
+_COMMIT = re.compile(r"_delta_log/(\d{20})\.json")
+_CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint\..*parquet")
+
+
+@dataclass(frozen=True)
+class Entries:
+    """The commits of a table that its log still has."""
+
+    since: int
+    """Commits since the last checkpoint."""
+    needed: bool
+    """Whether a pinned version would be lost with the entries that have expired."""
+
+    @property
+    def due(self) -> bool:
+        """Whether a checkpoint is worth the work."""
+        return self.since >= ENTRIES_SINCE and not self.needed
+
+    @property
+    def any(self) -> bool:
+        """Whether a checkpoint would save anything."""
+        return self.since > 0 and not self.needed
+
+    @property
+    def why(self) -> str:
+        """The figures that decide, as text."""
+        return f"{self.since:,} commits since the last checkpoint"
+
+
+def entries(stored: Sequence[StoredFile], now: datetime, pinned: Collection[int]) -> Entries:
+    """Look at the log among a table's files."""
+    commits = {int(match[1]): f for f in stored if (match := _COMMIT.fullmatch(f.name))}
+    checkpoints = [int(match[1]) for f in stored if (match := _CHECKPOINT.fullmatch(f.name))]
+    newest, last = max(commits, default=0), max(checkpoints, default=-1)
+    old = {version for version, file in commits.items() if file.modified < now - LOG_RETENTION}
+    # with a checkpoint Delta removes entries that are older, and the versions that they lead to
+    needed = any(version < newest and (version in old or version not in commits) for version in pinned)
+    return Entries(newest - last, needed)
+
+
+def checkpoint(spark: SparkSession, path: str) -> None:
+    """Write the state of a table into its log, and let Delta remove the entries that have expired."""
+    jvm: Any = spark._jvm  # noqa: SLF001 - Delta has no public call for it
+    none = jvm.scala.Option.empty()
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)  # noqa: SLF001
+    snapshot = log.update(False, none, none)
+    log.checkpointAndCleanUpDeltaLog(snapshot, none)

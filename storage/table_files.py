@@ -1,0 +1,96 @@
+"""The files of a table: those that are live by its log, and those that lie below its path. No JVM is started."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePosixPath
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.fs import DeltaStorageHandler
+from pyarrow import fs
+
+from storage.lake import reading_table
+from transforms.schemas import BATCH
+
+
+@dataclass(frozen=True)
+class LiveFile:
+    """A data file of a table, as the log has it."""
+
+    name: str
+    """Its path below the table."""
+    size: int
+    rows: int
+    deleted: int
+    """How many of its rows a deletion vector marks as deleted."""
+    last: int | None
+    """Greatest batch number in it; None where no statistics were kept."""
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file below a table's path, whoever wrote it."""
+
+    name: str
+    size: int
+    modified: datetime
+
+    @property
+    def hidden(self) -> bool:
+        """Whether it is of the log, or nobody's business: its name, or that of a folder, begins with _ or a dot."""
+        return any(part.startswith(("_", ".")) for part in PurePosixPath(self.name).parts)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What a table takes."""
+
+    files: int
+    """Live data files,"""
+    live_bytes: int
+    """and their bytes."""
+    stored_files: int
+    """All files below its path, the log among them,"""
+    stored_bytes: int
+    """and their bytes."""
+
+
+def live_files(path: str, version: int | None = None) -> list[LiveFile]:
+    """Return the data files of a table at a version, by default the newest. Raises `LakeInconsistent`."""
+    with reading_table(path):
+        table = DeltaTable(path, version=version)
+        actions = pa.table(table.get_add_actions(flatten=True))
+        marks = pa.table(table.deletion_vectors())
+    deleted = {
+        PurePosixPath(name).name: pc.sum(pc.invert(vector.values)).as_py() or 0
+        for name, vector in zip(marks["filepath"].to_pylist(), marks["selection_vector"], strict=True)
+    }
+    names = actions["path"].to_pylist()
+    sizes, rows, last = (
+        actions[column].to_pylist() if column in actions.column_names else [None] * len(names)
+        for column in ("size_bytes", "num_records", f"max.{BATCH}")
+    )
+    return [
+        LiveFile(name, size, count or 0, deleted.get(PurePosixPath(name).name, 0), greatest)
+        for name, size, count, greatest in zip(names, sizes, rows, last, strict=True)
+    ]
+
+
+def stored_files(path: str) -> list[StoredFile]:
+    """List every file below a table's path. Raises `LakeUnusable`."""
+    with reading_table(path):
+        system = fs.PyFileSystem(DeltaStorageHandler(path))
+        found = system.get_file_info(fs.FileSelector("", recursive=True))
+    return [StoredFile(file.path, file.size, file.mtime) for file in found if file.type == fs.FileType.File]
+
+
+def extent(path: str) -> Extent:
+    """Measure a table that exists."""
+    return measured(live_files(path), stored_files(path))
+
+
+def measured(live: Sequence[LiveFile], stored: Sequence[StoredFile]) -> Extent:
+    """Add up files."""
+    return Extent(len(live), sum(file.size for file in live), len(stored), sum(file.size for file in stored))

@@ -1,0 +1,160 @@
+"""Maintenance changes no row: not when it is cut off anywhere, nor beside a batch that was."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from faults.crashing import Crash, When, commits, steps
+from faults.shop import ORDERS, Content, content, copy_of, make_shop, run, texts
+from orchestration.config import Pipeline, load
+from orchestration.cut import published_cut
+from orchestration.maintenance import Done, find_steps, maintain
+from storage.lake import MAINTENANCE, Lake
+from storage.logs import read_log
+from storage.maintenance import Folds
+from storage.plan import Journal
+from storage.state import State
+from storage.table_files import live_files
+from transforms.schemas import changes_schema
+from transforms.subscriptions import live_subscriptions
+
+pytestmark = pytest.mark.spark
+
+DAYS = tuple(ORDERS)
+KEEPS_NOTHING = "maintenance: {when: separately, retention: 0 days}\n"
+"""No version but the pinned ones survives a vacuum."""
+
+
+def shop(folder: Path, days: tuple[str, ...]) -> Pipeline:
+    """A pipeline with input of some days, whose lake keeps no old versions."""
+    path = make_shop(folder, days).path
+    path.write_text(path.read_text() + KEEPS_NOTHING)
+    return load(path)
+
+
+@pytest.fixture(scope="module")
+def two_days(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pipeline:
+    """Return a pipeline with two finished batches."""
+    pipeline = shop(tmp_path_factory.mktemp("shop") / "two", DAYS[:2])
+    run(pipeline, spark)
+    return pipeline
+
+
+@pytest.fixture(scope="module")
+def undisturbed(two_days: Pipeline, tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Content:
+    """Return what the lake holds after a third batch, had there never been any maintenance."""
+    pipeline = copy_of(two_days, tmp_path_factory.mktemp("undisturbed") / "shop")
+    run(shop(pipeline.path.parent, DAYS), spark)
+    return {**content(pipeline, spark), **state(pipeline, spark)}
+
+
+def state(pipeline: Pipeline, spark: SparkSession) -> Content:
+    """Rows and live subscriptions, wherever they lie between base and log."""
+    now = State(spark, Lake(pipeline.lake), published_cut(Journal(Lake(pipeline.lake))))
+    rows = {f"rows of {name}": texts(now.all_rows(table.spec)) for name, table in pipeline.tables.items()}
+    sent = {name: live_subscriptions(now.subscriptions(pipeline.join_spec(name))) for name in pipeline.joins}
+    return rows | {f"subscriptions of {name}": texts(frame) for name, frame in sent.items()}
+
+
+def of_readers(found: Content) -> Content:
+    """Tables without the bases and what folds keep of themselves."""
+    bases = ("/rows", "/subscription_store", MAINTENANCE)
+    return {name: rows for name, rows in found.items() if not name.endswith(bases)}
+
+
+def all_of(pipeline: Pipeline, spark: SparkSession) -> list[Done]:
+    """Maintain whatever can be; see that nothing was left for later."""
+    done = list(maintain(pipeline, lambda: spark, everything=True))
+    assert [step.skipped for step in done if step.skipped] == []
+    return done
+
+
+def test_maintenance_folds_compacts_and_vacuums_and_changes_no_row(
+    two_days: Pipeline, undisturbed: Content, tmp_path: Path, spark: SparkSession
+) -> None:
+    """Readers see the same rows, on fewer files; nothing is left to do, and the next batch comes out the same."""
+    pipeline = copy_of(two_days, tmp_path / "shop")
+    lake = Lake(pipeline.lake)
+    before = {**content(pipeline, spark), **state(pipeline, spark)}
+
+    done = all_of(pipeline, spark)
+
+    assert {step.step.work for step in done} == {"fold", "compact", "vacuum", "checkpoint", "condense"}
+    assert of_readers({**content(pipeline, spark), **state(pipeline, spark)}) == of_readers(before)
+    for table in ("tables/orders/changes", "joins/left/subscription_log", "joins/inner/joined", "_plan"):
+        assert len(live_files(lake.path(table))) == 1, table
+    assert find_steps(pipeline) == []
+
+    run(shop(pipeline.path.parent, DAYS), spark)
+    assert of_readers({**content(pipeline, spark), **state(pipeline, spark)}) == of_readers(undisturbed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("when", "number"), [("after", 0), ("before", 1)])
+def test_maintenance_cut_off_at_each_of_its_changes_ends_as_if_undisturbed(
+    when: When, number: int, two_days: Pipeline, undisturbed: Content, tmp_path: Path, spark: SparkSession
+) -> None:
+    """It is ended at one change after the other, each time begun anew, and no table has other rows in the end."""
+    whole = copy_of(two_days, tmp_path / "whole")
+    with steps() as counted:
+        all_of(whole, spark)
+    pipeline = copy_of(two_days, tmp_path / "shop")
+    made = []
+    for _ in range(2 * len(counted.made)):
+        with steps(number, when) as cut:
+            try:
+                all_of(pipeline, spark)
+                break
+            except Crash:
+                made += cut.made
+    assert {*made, *cut.made} >= {*counted.made}
+    assert content(pipeline, spark) == content(whole, spark)
+    run(shop(pipeline.path.parent, DAYS), spark)
+    assert of_readers({**content(pipeline, spark), **state(pipeline, spark)}) == of_readers(undisturbed)
+
+
+@pytest.mark.parametrize(
+    "number", [pytest.param(0, marks=pytest.mark.slow), 6, pytest.param(10, marks=pytest.mark.slow)]
+)
+def test_batch_ends_as_if_undisturbed_when_maintenance_comes_before_its_rerun(
+    number: int, two_days: Pipeline, undisturbed: Content, tmp_path: Path, spark: SparkSession
+) -> None:
+    """Folds reach up to the last finished batch, and what the batch under way pins outlives a vacuum."""
+    copied = copy_of(two_days, tmp_path / "shop")
+    pipeline = shop(copied.path.parent, DAYS)
+    with commits(number), pytest.raises(Crash):
+        run(pipeline, spark)
+    before = {**content(pipeline, spark), **state(pipeline, spark)}
+
+    all_of(pipeline, spark)
+
+    assert of_readers({**content(pipeline, spark), **state(pipeline, spark)}) == of_readers(before)
+    assert {fold.through for fold in Folds(Lake(pipeline.lake)).begun} == {2}
+    assert run(pipeline, spark) == 1
+    assert of_readers({**content(pipeline, spark), **state(pipeline, spark)}) == of_readers(undisturbed)
+
+
+def test_vacuum_keeps_what_the_last_cut_and_a_batch_under_way_need(
+    two_days: Pipeline, tmp_path: Path, spark: SparkSession
+) -> None:
+    """Every pinned version of every log can be read in full; what was before the last cut is gone."""
+    copied = copy_of(two_days, tmp_path / "shop")
+    pipeline = shop(copied.path.parent, DAYS)
+    lake = Lake(pipeline.lake)
+    with commits(6), pytest.raises(Crash):
+        run(pipeline, spark)
+    for _ in range(2):
+        all_of(pipeline, spark)
+    journal = Journal(lake)
+    assert journal.unfinished is not None
+    for plan in (published_cut(journal), journal.unfinished):
+        orders = pipeline.tables["orders"].spec
+        log = read_log(
+            State(spark, lake, plan), "tables/orders/changes", changes_schema(orders.columns, orders.sequence)
+        )
+        assert len(log.collect()) == len(ORDERS[DAYS[0]]) + len(ORDERS[DAYS[1]]) - 1
+        for name in pipeline.joins:
+            version = plan.versions[f"joins/{name}/joined"]
+            reader = spark.read.format("delta").option("versionAsOf", version)
+            assert reader.load(lake.path(f"joins/{name}/joined")).collect()
