@@ -74,17 +74,20 @@ def commits(last: int | None = None, when: When = "after") -> Iterator[Commits]:
 def steps(last: int | None = None, when: When = "after") -> Iterator[Commits]:
     """Count, beside the commits, whatever else maintenance changes on disk; crash as `commits` does."""
     with commits(last, when) as counting, ExitStack() as patches:
-        for module, name, argument in (
-            (TableOptimizer, "compact", 0), (DeltaTable, "create_checkpoint", 0),
-            (upkeep, "vacuum", 1), (upkeep, "checkpoint", 1), (upkeep, "clear", 0),
+        for module, name in (
+            (TableOptimizer, "compact"), (DeltaTable, "create_checkpoint"),
+            (upkeep, "vacuum"), (upkeep, "checkpoint"), (upkeep, "clear"),
         ):  # fmt: skip
-            counted = counting.wrap(getattr(module, name), _named(name, argument))
+            counted = counting.wrap(getattr(module, name), _named(name))
             patches.enter_context(mock.patch.object(module, name, counted))
         yield counting
 
 
-def _named(name: str, argument: int) -> Callable[..., str]:
-    return lambda *arguments, **_: f"{name} {_table(str(arguments[argument]))}"
+def _named(name: str) -> Callable[..., str]:
+    """Steps of Spark's tables have the path as second argument."""
+    return lambda *arguments, **_: " ".join(
+        [name, *[_table(a) for a in arguments[1:2] if isinstance(a, str)]]
+    )
 
 
 def _table(path: str) -> str:

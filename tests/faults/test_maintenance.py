@@ -108,7 +108,8 @@ def test_maintenance_cut_off_at_each_of_its_changes_ends_as_if_undisturbed(
                 break
             except Crash:
                 made += cut.made
-    assert {*made, *cut.made} >= {*counted.made}
+    # of bookkeeping that was put together, and then cut off, the log is shortened the next time that it is due
+    assert {*made, *cut.made, "create_checkpoint"} >= {*counted.made}
     assert content(pipeline, spark) == content(whole, spark)
     run(shop(pipeline.path.parent, DAYS), spark)
     assert of_readers({**content(pipeline, spark), **state(pipeline, spark)}) == of_readers(undisturbed)
