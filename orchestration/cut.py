@@ -3,7 +3,9 @@
 from dataclasses import replace
 
 from orchestration.errors import WrongUsage
+from storage.lake import Lake
 from storage.plan import Journal, Plan
+from storage.table_files import is_whole
 
 
 def published_cut(journal: Journal, batch: int | None = None) -> Plan:
@@ -21,3 +23,13 @@ def published_cut(journal: Journal, batch: int | None = None) -> Plan:
     # A fold replaces a base between two batches: only the plan knows how far the base it pins was folded.
     bases = {table: version for table, version in plan.versions.items() if table in plan.folded}
     return replace(plan, batch=number + 1, versions={**published.versions, **bases})
+
+
+def check_kept(lake: Lake, cut: Plan, name: str) -> None:
+    """See that a table or join can still be read as of a batch. Raises `WrongUsage` where a vacuum has come since."""
+    for table, version in cut.versions.items():
+        if name in table.split("/") and not is_whole(lake.path(table), version):
+            raise WrongUsage(
+                f"batch {cut.batch - 1} is too old for {name}: files of {lake.path(table)} that only versions before "
+                "the retention have (`maintenance: {retention: ...}`) were removed; ask for a later batch, or for none"
+            )

@@ -123,10 +123,9 @@ def _metadata(done: Iterable[Done]) -> dict[str, Any]:
 def _figures(step: Done) -> dict[str, int]:
     extents = {"before": step.before, "after": step.after}
     return {
-        f"{figure}_{when}": getattr(extent, figure)
+        f"{figure}_{when}": getattr(extent, figure) if extent else 0
         for figure in _FIGURES
         for when, extent in extents.items()
-        if extent is not None
     }
 
 

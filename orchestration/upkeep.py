@@ -7,17 +7,19 @@ is found again, or is due no more.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol, get_args
+from typing import Literal, get_args
 
 from pyspark.sql import SparkSession
 
 from orchestration.batch_context import state_tables
 from orchestration.config import Pipeline
+from orchestration.findings import Doubt, Finding, Left
 from orchestration.finished import finished_state, pinned_versions
 from orchestration.folding import behind, fold, put_together
 from orchestration.recovery import check_progress, check_shapes
 from storage.bookkeeping import condense
 from storage.compaction import Crumbs, crumbs
+from storage.errors import LakeInconsistent
 from storage.lake import (
     MAINTENANCE,
     PLAN,
@@ -31,7 +33,7 @@ from storage.lake import (
     subscription_store_of,
 )
 from storage.log_entries import checkpoint, entries
-from storage.plan import Journal
+from storage.plan import Journal, Plan
 from storage.scratch import clear, leftovers
 from storage.table_files import stored_files
 from storage.vacuum import vacuum, waste
@@ -40,45 +42,6 @@ Work = Literal["fold", "compact", "vacuum", "checkpoint", "condense", "clear"]
 """Kinds of steps, in the order in which they are done: each may make the next one due."""
 WORKS: tuple[Work, ...] = get_args(Work)
 _WITHOUT_SPARK = ("condense", "clear")
-
-
-class Finding(Protocol):
-    """What was found that a step would change."""
-
-    @property
-    def due(self) -> bool:
-        """Whether the step is worth the work."""
-
-    @property
-    def any(self) -> bool:
-        """Whether the step would change anything at all."""
-
-    @property
-    def why(self) -> str:
-        """The figures that decide, as text."""
-
-
-@dataclass(frozen=True)
-class Left:
-    """Files in the scratch folder."""
-
-    files: int
-    size: int
-
-    @property
-    def due(self) -> bool:
-        """Nobody can use them."""
-        return self.any
-
-    @property
-    def any(self) -> bool:
-        """Whether there are any."""
-        return self.files > 0
-
-    @property
-    def why(self) -> str:
-        """The figures that decide, as text."""
-        return f"{self.files:,} files that a batch left when it was cut off"
 
 
 @dataclass(frozen=True)
@@ -137,7 +100,7 @@ class Upkeep:
                 clear(self._lake)
 
     @property
-    def _state(self) -> Any:
+    def _state(self) -> Plan:
         return finished_state(self._pipeline, self._lake, self._journal, self._now)
 
     def _folds(self) -> Iterator[tuple[str, Finding]]:
@@ -166,7 +129,10 @@ class Upkeep:
         pinned = pinned_versions(self._journal)
         for table in self._tables():
             horizon = self._now - self._retention
-            yield table, waste(self._lake.path(table), horizon, pinned.get(table, frozenset()))
+            try:
+                yield table, waste(self._lake.path(table), horizon, pinned.get(table, frozenset()))
+            except LakeInconsistent as error:
+                yield table, Doubt(str(error).splitlines()[0])
 
     def _checkpoints(self) -> Iterator[tuple[str, Finding]]:
         pinned = pinned_versions(self._journal)

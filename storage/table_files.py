@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
+from storage.errors import LakeInconsistent
 from storage.lake import reading_table
 from transforms.schemas import BATCH
 
@@ -84,6 +85,15 @@ def stored_files(path: str) -> list[StoredFile]:
         system = fs.PyFileSystem(DeltaStorageHandler(path))
         found = system.get_file_info(fs.FileSelector("", recursive=True))
     return [StoredFile(file.path, file.size, file.mtime) for file in found if file.type == fs.FileType.File]
+
+
+def is_whole(path: str, version: int) -> bool:
+    """Whether all files of a version are still there: a vacuum may have removed those of an old one."""
+    try:
+        needed = {file.name for file in live_files(path, version)}
+    except LakeInconsistent:  # of its log, or its deletion vectors
+        return False
+    return needed <= {file.name for file in stored_files(path)}
 
 
 def extent(path: str) -> Extent:

@@ -77,7 +77,7 @@ def show(  # noqa: PLR0913 - one parameter for each option
 
 def _open(pipeline: "Pipeline", table: str, batch: int | None) -> "View":
     """Open a table by name. What is wrong with name or batch is said before Spark is started."""
-    from orchestration.cut import published_cut
+    from orchestration.cut import check_kept, published_cut
     from orchestration.show import find_view
     from storage.lake import Lake
     from storage.plan import Journal
@@ -85,6 +85,8 @@ def _open(pipeline: "Pipeline", table: str, batch: int | None) -> "View":
 
     lake = Lake(pipeline.lake)
     view, cut = find_view(pipeline, table), published_cut(Journal(lake), batch)
+    if batch is not None:
+        check_kept(lake, cut, table.partition(".")[0])
     return view(State(options.open_session(pipeline), lake, cut))
 
 

@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession
 from faults.crashing import Crash, When, commits, steps
 from faults.shop import ORDERS, Content, content, copy_of, make_shop, run, texts
 from orchestration.config import Pipeline, load
-from orchestration.cut import published_cut
+from orchestration.cut import check_kept, published_cut
+from orchestration.errors import WrongUsage
 from orchestration.maintenance import Done, find_steps, maintain
 from storage.lake import MAINTENANCE, Lake
 from storage.logs import read_log
@@ -159,3 +160,20 @@ def test_vacuum_keeps_what_the_last_cut_and_a_batch_under_way_need(
             version = plan.versions[f"joins/{name}/joined"]
             reader = spark.read.format("delta").option("versionAsOf", version)
             assert reader.load(lake.path(f"joins/{name}/joined")).collect()
+
+
+def test_a_batch_older_than_the_retention_is_not_shown(
+    two_days: Pipeline, tmp_path: Path, spark: SparkSession
+) -> None:
+    """The message says why, instead of naming a file that is gone; a batch within the retention is shown."""
+    pipeline = copy_of(two_days, tmp_path / "shop")
+    lake = Lake(pipeline.lake)
+    cuts = [published_cut(Journal(lake), batch) for batch in (1, 2)]
+    for cut in cuts:
+        check_kept(lake, cut, "inner")
+    all_of(pipeline, spark)
+    check_kept(lake, cuts[1], "inner")
+    with pytest.raises(
+        WrongUsage, match=r"batch 1 is too old for inner: files of .*/joins/inner/.* were removed"
+    ):
+        check_kept(lake, cuts[0], "inner")

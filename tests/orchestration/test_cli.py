@@ -17,7 +17,7 @@ from orchestration.cli import app, options
 from orchestration.example import EXAMPLE
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("demo", "validate", "run", "status", "show", "check", "dev")
+COMMANDS = ("demo", "validate", "run", "status", "show", "check", "maintain", "dev")
 PIPELINE = """\
 name: shop
 lake: ./lake
