@@ -3,14 +3,10 @@
 from pyspark.sql import SparkSession
 
 from orchestration.config import Pipeline
-from storage.compaction import compact
-from storage.lake import Lake, joined_of
-from storage.lock import writing
+from orchestration.maintenance import maintain
 
 
 def maintain_all(pipeline: Pipeline, spark: SparkSession) -> None:
-    """Compact the joined tables of a lake; its logs are folded after the batches that make it due."""
-    lake = Lake(pipeline.lake)
-    with writing(lake):
-        for name in pipeline.joins:
-            compact(spark, lake.path(joined_of(name)))
+    """Fold, compact and vacuum the tables of a lake; old versions go when the pipeline's retention is over."""
+    for _ in maintain(pipeline, lambda: spark, everything=True):
+        pass
