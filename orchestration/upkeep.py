@@ -34,11 +34,12 @@ from storage.lake import (
 )
 from storage.log_entries import checkpoint, entries
 from storage.plan import Journal, Plan
+from storage.retention import state_retention, unstated
 from storage.scratch import clear, leftovers
 from storage.table_files import stored_files
 from storage.vacuum import vacuum, waste
 
-Work = Literal["fold", "compact", "vacuum", "checkpoint", "condense", "clear"]
+Work = Literal["fold", "settings", "compact", "vacuum", "checkpoint", "condense", "clear"]
 """Kinds of steps, in the order in which they are done: each may make the next one due."""
 WORKS: tuple[Work, ...] = get_args(Work)
 _WITHOUT_SPARK = ("condense", "clear")
@@ -74,7 +75,7 @@ class Upkeep:
         if self._journal.last is None:
             return []
         find: dict[Work, Callable[[], Iterator[tuple[str, Finding]]]] = {
-            "fold": self._folds, "compact": self._compactions, "vacuum": self._vacuums,
+            "settings": self._settings, "fold": self._folds, "compact": self._compactions, "vacuum": self._vacuums,
             "checkpoint": self._checkpoints, "condense": self._bookkeeping, "clear": self._leftovers,
         }  # fmt: skip
         return [Step(work, table, finding) for table, finding in find[work]() if finding.any]
@@ -84,6 +85,8 @@ class Upkeep:
         path = self._lake.path(step.table)
         pinned = pinned_versions(self._journal).get(step.table, frozenset())
         match step.work:
+            case "settings":
+                state_retention(session(), path, self._retention)
             case "fold":
                 fold(self._pipeline, session(), self._lake, self._journal, self._state, step.table)
             case "compact":
@@ -102,6 +105,10 @@ class Upkeep:
     @property
     def _state(self) -> Plan:
         return finished_state(self._pipeline, self._lake, self._journal, self._now)
+
+    def _settings(self) -> Iterator[tuple[str, Finding]]:
+        for table in self._tables():
+            yield table, unstated(self._lake.path(table), self._retention)
 
     def _folds(self) -> Iterator[tuple[str, Finding]]:
         for found in behind(self._pipeline, self._lake, self._journal, self._state):

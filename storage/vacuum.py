@@ -7,7 +7,7 @@ came about. The files of pinned versions are taken off its list, for it keeps ve
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote
@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
-from storage.log_entries import LOG_RETENTION
+from storage.retention import state_retention
 from storage.table_files import StoredFile, live_files, stored_files
 from transforms.schemas import quoted
 
@@ -26,9 +26,6 @@ WORTH_SHARE = 0.25
 """and this share of what the table takes."""
 WORTH_FILES = 1_000
 """Or when it would remove so many files, however small."""
-_LOG = "delta.logRetentionDuration"
-_DEFAULTS = {"delta.deletedFileRetentionDuration": timedelta(days=7), _LOG: LOG_RETENTION}
-"""Delta's properties, and what it assumes: how long it remembers files that were removed, and entries of its log."""
 _VECTOR = ".bin"
 """Ending of files of deletion vectors."""
 
@@ -81,8 +78,8 @@ def vacuum(spark: SparkSession, path: str, retention: timedelta, pinned: Collect
 
     Raises `LakeInconsistent` where a pinned version cannot be read: then nothing is removed.
     """
-    kept = _kept(path, pinned)
-    _remember(spark, path, retention)
+    kept = _kept(path, [*pinned, _version_at(path, datetime.now(UTC) - retention)])
+    state_retention(spark, path, retention)
     hours = retention.total_seconds() / 3600
     found = spark.sql(f"VACUUM delta.{quoted(path)} RETAIN {hours:.6f} HOURS DRY RUN")
     listed = [row["path"] for row in found.collect()]  # names of files
@@ -98,18 +95,6 @@ def vacuum(spark: SparkSession, path: str, retention: timedelta, pinned: Collect
         system = paths[0].getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())  # noqa: SLF001
         with ThreadPoolExecutor(max_workers=8) as pool:
             list(pool.map(lambda file: system.delete(file, False), paths))
-
-
-def _remember(spark: SparkSession, path: str, retention: timedelta) -> None:
-    """State the retention in the table: Delta would forget removed files earlier, or refuse to vacuum so early."""
-    text = f"interval {round(retention.total_seconds())} seconds"
-    found = DeltaTable(path).metadata().configuration
-    wanted = {name: text for name, default in _DEFAULTS.items() if name in found or retention != default}
-    if retention <= LOG_RETENTION:  # entries of the log are small: Delta may keep them longer
-        wanted.pop(_LOG, None)
-    if any(found.get(name) != value for name, value in wanted.items()):
-        stated = ", ".join(f"'{name}' = '{value}'" for name, value in wanted.items())
-        spark.sql(f"ALTER TABLE delta.{quoted(path)} SET TBLPROPERTIES ({stated})")
 
 
 def _kept(path: str, versions: Collection[int | None]) -> set[str]:

@@ -76,7 +76,7 @@ def steps(last: int | None = None, when: When = "after") -> Iterator[Commits]:
     with commits(last, when) as counting, ExitStack() as patches:
         for module, name in (
             (TableOptimizer, "compact"), (DeltaTable, "create_checkpoint"),
-            (upkeep, "vacuum"), (upkeep, "checkpoint"), (upkeep, "clear"),
+            (upkeep, "state_retention"), (upkeep, "vacuum"), (upkeep, "checkpoint"), (upkeep, "clear"),
         ):  # fmt: skip
             counted = counting.wrap(getattr(module, name), _named(name))
             patches.enter_context(mock.patch.object(module, name, counted))

@@ -11,6 +11,7 @@ from orchestration.config import Pipeline, load
 from orchestration.cut import check_kept, published_cut
 from orchestration.errors import WrongUsage
 from orchestration.maintenance import Done, find_steps, maintain
+from orchestration.upkeep import WORKS
 from storage.lake import MAINTENANCE, Lake
 from storage.logs import read_log
 from storage.maintenance import Folds
@@ -81,7 +82,7 @@ def test_maintenance_folds_compacts_and_vacuums_and_changes_no_row(
 
     done = all_of(pipeline, spark)
 
-    assert {step.step.work for step in done} == {"fold", "compact", "vacuum", "checkpoint", "condense"}
+    assert {step.step.work for step in done} == {*WORKS} - {"clear"}
     assert of_readers({**content(pipeline, spark), **state(pipeline, spark)}) == of_readers(before)
     for table in ("tables/orders/changes", "joins/left/subscription_log", "joins/inner/joined", "_plan"):
         assert len(live_files(lake.path(table))) == 1, table
@@ -177,3 +178,20 @@ def test_a_batch_older_than_the_retention_is_not_shown(
         WrongUsage, match=r"batch 1 is too old for inner: files of .*/joins/inner/.* were removed"
     ):
         check_kept(lake, cuts[0], "inner")
+
+
+@pytest.mark.parametrize("when", ["after_batch", "separately"])
+def test_runs_fold_unless_it_is_left_to_maintenance(
+    when: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the one a due base is folded behind the batch, with the other it stays due."""
+    monkeypatch.setattr("storage.maintenance.BATCHES_BEHIND", 1)
+    path = make_shop(tmp_path, DAYS[:1]).path
+    path.write_text(f"{path.read_text()}maintenance: {{when: {when}}}\n")
+    pipeline = load(path)
+
+    run(pipeline, spark)
+
+    due = {step.table for step in find_steps(pipeline) if step.work == "fold" and step.finding.due}
+    assert (due == set()) == (when == "after_batch")
+    assert (Lake(pipeline.lake).snapshot(MAINTENANCE) is None) == (when == "separately")

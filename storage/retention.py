@@ -1,0 +1,62 @@
+"""How long a table remembers what was removed from it, stated in its own properties for every engine to respect."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from storage.lake import reading_table
+from storage.log_entries import LOG_RETENTION
+from transforms.schemas import quoted
+
+_FILES, _LOG = "delta.deletedFileRetentionDuration", "delta.logRetentionDuration"
+_DEFAULTS = {_FILES: timedelta(days=7), _LOG: LOG_RETENTION}
+"""Delta's properties, and what it assumes: how long it remembers files that were removed, and entries of its log."""
+
+
+@dataclass(frozen=True)
+class Unstated:
+    """Properties that a table lacks. Without them Delta would forget earlier, or refuse to vacuum so early."""
+
+    properties: Mapping[str, str]
+
+    @property
+    def due(self) -> bool:
+        """At once: what is forgotten meanwhile cannot be kept any more."""
+        return self.any
+
+    @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return bool(self.properties)
+
+    @property
+    def why(self) -> str:
+        """The properties, as text."""
+        return ", ".join(f"{name} = {value}" for name, value in self.properties.items())
+
+
+def unstated(path: str, retention: timedelta) -> Unstated:
+    """Find what a table's properties do not say yet of a retention; nothing of Delta's own default."""
+    with reading_table(path):
+        found = DeltaTable(path).metadata().configuration
+    text = f"interval {round(retention.total_seconds())} seconds"
+    # entries of a log are small: Delta may keep them longer than files
+    wanted = [_FILES] if retention <= LOG_RETENTION else [_FILES, _LOG]
+    return Unstated(
+        {
+            name: text
+            for name in wanted
+            if found.get(name) != text and (name in found or retention != _DEFAULTS[name])
+        }
+    )
+
+
+def state_retention(spark: SparkSession, path: str, retention: timedelta) -> None:
+    """Put into a table's properties what they do not say yet."""
+    missing = unstated(path, retention)
+    if missing.any:
+        stated = ", ".join(f"'{name}' = '{value}'" for name, value in missing.properties.items())
+        spark.sql(f"ALTER TABLE delta.{quoted(path)} SET TBLPROPERTIES ({stated})")
