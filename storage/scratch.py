@@ -9,7 +9,7 @@ from storage.file_systems import open_file_system
 from storage.lake import SCRATCH, Lake, reading_table
 
 LONGEST_BATCH = timedelta(days=1)
-"""In a lake at a URI, which has no lock, younger files may belong to a batch that runs."""
+"""In a lake at a URI, where a lease may end before its run, younger files may belong to a batch that runs."""
 
 
 def leftovers(lake: Lake, now: datetime) -> list[fs.FileInfo]:
