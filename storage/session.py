@@ -36,6 +36,8 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.databricks.delta.merge.materializeSource": "none",
         # A batch makes some 700 pieces of code; by default the last 100 are kept, and each batch compiles all anew.
         "spark.sql.codegen.cache.maxEntries": "5000",
+        # The JVM only interprets a method of more bytecode than this; Spark then makes several instead.
+        "spark.sql.codegen.hugeMethodLimit": "8000",
         # By default PySpark looks at its own stack at every step of every expression: most of what a plan costs it.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # What a value is must neither depend on the machine nor go wrong in silence.
