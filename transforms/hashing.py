@@ -46,12 +46,15 @@ _CONVERSIONS: dict[type[DataType], Callable[[Column], Column]] = {
 
 def value_hash(columns: StructType) -> Column:
     """Hash of a row's declared columns, as `HASH_TYPE`; the caller nulls it for deleted rows."""
-    arguments: list[Column] = []
-    for field in sorted(columns, key=lambda field: field.name):
+    parts: list[Column] = []
+    for number, field in enumerate(sorted(columns, key=lambda field: field.name)):
         value = named(field.name)
-        tag = F.lit(f"{field.name}:{_family(field.dataType)}")
-        arguments += [F.when(value.isNotNull(), tag), _canonical(value, field.dataType)]
-    high, low = (F.xxhash64(F.lit(salt), *arguments) for salt in _SALTS)
+        tag = F.when(value.isNotNull(), F.lit(f"{field.name}:{_family(field.dataType)}"))
+        parts += [tag.alias(f"tag{number}"), _canonical(value, field.dataType).alias(f"value{number}")]
+    # `xxhash64` reads a struct as it would its fields one after the other, but Spark makes a method of its own for it:
+    # otherwise the whole step becomes one that is too long for the JVM to compile well, and takes three times as long
+    row = F.struct(*parts)
+    high, low = (F.xxhash64(F.lit(salt), row) for salt in _SALTS)
     return F.struct(
         F.lit(HASH_SPECIFICATION).cast("smallint").alias("spec"), high.alias("high"), low.alias("low")
     ).cast(HASH_TYPE)
