@@ -68,7 +68,11 @@ def test_joined_tables_do_not_depend_on_how_input_is_cut(
 
 @pytest.mark.parametrize(
     "modules",
-    [["storage.frames", "storage.joined"], ["orchestration.batch"], ["orchestration.join_batch"]],
+    [
+        ["storage.frames", "storage.joined"],
+        pytest.param(["orchestration.batch"], marks=pytest.mark.slow),
+        pytest.param(["orchestration.join_batch"], marks=pytest.mark.slow),
+    ],
     ids=["of many records", "of many changes", "that many rows answer"],
 )
 def test_a_large_batch_ends_with_the_rows_of_small_ones(
