@@ -121,18 +121,9 @@ def table_batch(
         good = good.drop(UNAVAILABLE)
     before = _before(good, table, state, frames, columns)
     beside = records if found["beside"] else records.limit(0)
-    # worth a look only where it spares sorting many records
-    alone = not frames.small and not state.has_rows(table.name) and _are_alone(good, table)
-    walked = walk(good, before, table, _floor(state, table), alone=alone)
-    walked = frames.keep(_complete(walked, beside, table))
+    walked = frames.keep(_complete(walk(good, before, table, _floor(state, table)), beside, table))
     counts = count_verdicts(walked)
     return TableBatch(table, walked, before, counts, counts.pop(INSERTED))
-
-
-def _are_alone(records: DataFrame, table: TableSpec) -> bool:
-    """Whether no key has two records."""
-    copies = records.groupBy(*[named(name) for name in table.key]).agg(F.count(F.lit(1)).alias("copies"))
-    return copies.where("copies > 1").isEmpty()
 
 
 def _before(good: DataFrame, table: TableSpec, state: State, frames: Frames, columns: list[str]) -> DataFrame:

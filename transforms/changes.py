@@ -20,12 +20,11 @@ A delete that stands for a truncation which carries no sequence is like the last
 from functools import reduce
 from operator import and_
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from transforms.hashing import value_hash
-from transforms.neighbours import Neighbours
 from transforms.schemas import (
     BATCH,
     CHANGED,
@@ -64,35 +63,32 @@ _APPLIED = "_lj_applied"  # how many records of the key are applied
 _LAST = "_lj_last"  # hash and deleted of the last candidate before this record
 
 
-def walk(
-    records: DataFrame, before: DataFrame, table: TableSpec, floor: Column, *, alone: bool = False
-) -> DataFrame:
+def walk(records: DataFrame, before: DataFrame, table: TableSpec, floor: Column) -> DataFrame:
     """Give every record of a batch its verdict.
 
     `records`: what the parsers yield (declared columns, position, op, sequence, time, context, derived, unavailable,
     raw), without quarantined and truncate ones. `before`: the stored rows of the batch's keys (key columns,
     sequence, position, hash, deleted; every column if a record has unavailable values). `floor`: greatest sequence
-    of a purged tombstone, null if none: an unknown key at or below it is expired. `alone`: no key has two records.
+    of a purged tombstone, null if none: an unknown key at or below it is expired.
 
     Returns the columns of `changes_schema` without the batch, with `CHANGED`, `EXISTED` and `INSERTED`, and with
     reason, detail and raw for records that end quarantined because the value they left out is unknown.
     """
-    others = Neighbours(table.key, alone=alone)
-    placed = _with_places(_with_stored(records, before, table), others)
-    ordered = _with_running_sequence(_quarantine_unknown(placed, table, floor), others, floor)
-    judged = _judge(_with_content(_fill_unavailable(ordered, table, others), table, others), floor)
-    applied = others.count(F.col(VERDICT) == "applied")
+    placed = _with_places(_with_stored(records, before, table), table)
+    ordered = _with_running_sequence(_quarantine_unknown(placed, table, floor), table, floor)
+    judged = _judge(_with_content(_fill_unavailable(ordered, table), table), floor)
+    applied = F.count_if(F.col(VERDICT) == "applied").over(_whole(table))
     existed = F.coalesce(~F.col(_STORED)[DELETED], F.lit(False))
     marked = judged.withColumns(
-        {CURRENT: _is_current(others), _APPLIED: applied, CHANGED: applied > 0, EXISTED: existed}
+        {CURRENT: _is_current(table), _APPLIED: applied, CHANGED: applied > 0, EXISTED: existed}
     )
-    only_change = F.col(CURRENT) & (F.col(VERDICT) == "applied") & (F.col(_APPLIED) == 1)
+    alone = F.col(CURRENT) & (F.col(VERDICT) == "applied") & (F.col(_APPLIED) == 1)
     return marked.where(~F.col(CONTEXT)).select(
         *[f.name for f in changes_schema(StructType(), table.sequence) if f.name != BATCH],
         *[named(name) for name in table.columns.names],
         CHANGED,
         EXISTED,
-        (only_change & ~F.col(DELETED) & ~F.col(EXISTED)).alias(INSERTED),
+        (alone & ~F.col(DELETED) & ~F.col(EXISTED)).alias(INSERTED),
         REASON,
         DETAIL,
         RAW,
@@ -115,8 +111,21 @@ def _key(table: TableSpec) -> list[Column]:
     return [named(name) for name in table.key]
 
 
-def _with_places(records: DataFrame, others: Neighbours) -> DataFrame:
-    former = others.former(F.struct(POSITION, OP, DERIVED))
+def _by_key(table: TableSpec) -> WindowSpec:
+    # a position is unique within a key: a derived delete shares it with a record of another key only
+    return Window.partitionBy(*_key(table)).orderBy(POSITION)
+
+
+def _earlier(table: TableSpec) -> WindowSpec:
+    return _by_key(table).rowsBetween(Window.unboundedPreceding, -1)
+
+
+def _whole(table: TableSpec) -> WindowSpec:
+    return _by_key(table).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+
+
+def _with_places(records: DataFrame, table: TableSpec) -> DataFrame:
+    former = F.lag(F.struct(POSITION, OP, DERIVED)).over(_by_key(table))
     next_line = former[POSITION].withField("line", former[POSITION]["line"] + 1)
     # the line before a batch is read as context, but what is derived from it is not
     delete = (former[OP] == "delete") & ~former[DERIVED] & (next_line == F.col(POSITION))
@@ -194,8 +203,8 @@ def _follow(key: Column, record: Column, floor: Column) -> Column:
     )
 
 
-def _with_running_sequence(records: DataFrame, others: Neighbours, floor: Column) -> DataFrame:
-    highest = others.highest_before(F.when(F.col(_COUNTS), F.col(SEQUENCE)))
+def _with_running_sequence(records: DataFrame, table: TableSpec, floor: Column) -> DataFrame:
+    highest = F.max(F.when(F.col(_COUNTS), F.col(SEQUENCE))).over(_earlier(table))
     in_order = F.col(_RUNNING).isNull() | (F.col(SEQUENCE) >= F.col(_RUNNING))
     return (
         records.withColumn(_RUNNING, F.greatest(highest, F.col(_STORED)[SEQUENCE]))
@@ -217,7 +226,7 @@ def _stored_stands_later() -> Column:
     return F.coalesce(later, F.lit(False))
 
 
-def _fill_unavailable(ordered: DataFrame, table: TableSpec, others: Neighbours) -> DataFrame:
+def _fill_unavailable(ordered: DataFrame, table: TableSpec) -> DataFrame:
     """Put the key's value at this place where the source sent none because it had not changed."""
     if UNAVAILABLE not in ordered.columns:
         return ordered
@@ -227,12 +236,12 @@ def _fill_unavailable(ordered: DataFrame, table: TableSpec, others: Neighbours) 
         # within a struct, for the last value may be null
         known = F.when(F.col(_CANDIDATE) & ~left_out, F.struct(named(name).alias("value")))
         stored = F.when(F.col(_STORED).isNotNull(), F.struct(F.col(_STORED)[name].alias("value")))
-        last = F.coalesce(others.last_before(known), stored)
+        last = F.coalesce(F.last(known, ignorenulls=True).over(_earlier(table)), stored)
         filled[name] = F.when(left_out, last["value"]).otherwise(named(name))
     return ordered.withColumns(filled)
 
 
-def _with_content(walked: DataFrame, table: TableSpec, others: Neighbours) -> DataFrame:
+def _with_content(walked: DataFrame, table: TableSpec) -> DataFrame:
     hashed = walked.withColumns(
         {
             DELETED: _is_delete(),
@@ -246,7 +255,7 @@ def _with_content(walked: DataFrame, table: TableSpec, others: Neighbours) -> Da
         F.col(_STORED).isNotNull(),
         F.struct(F.col(_STORED)[HASH].alias("hash"), F.col(_STORED)[DELETED].alias("deleted")),
     )
-    last = others.last_before(F.when(F.col(_CANDIDATE), content))
+    last = F.last(F.when(F.col(_CANDIDATE), content), ignorenulls=True).over(_earlier(table))
     return hashed.withColumn(_LAST, F.coalesce(last, stored))
 
 
@@ -270,8 +279,8 @@ def _judge(walked: DataFrame, floor: Column) -> DataFrame:
     )
 
 
-def _is_current(others: Neighbours) -> Column:
+def _is_current(table: TableSpec) -> Column:
     """The last record of the key that set its state; a duplicate counts, for it moves the position of the row."""
     stands = F.col(VERDICT).isin("applied", "duplicate") & ~_stored_stands_later()
-    last = others.highest(F.when(stands, F.col(POSITION)))
+    last = F.max(F.when(stands, F.col(POSITION))).over(_whole(table))
     return stands & F.coalesce(last == F.col(POSITION), F.lit(False))

@@ -249,25 +249,6 @@ def test_record_is_judged_by_what_its_key_was_before_it(spark: SparkSession) -> 
     assert verdicts(spark, _BY_LSN, cases) == expected(cases)
 
 
-def test_records_that_are_alone_are_judged_without_their_neighbours(spark: SparkSession) -> None:
-    """As with them, whatever the key was before; nothing is sorted for it."""
-    groups = [ORDER, TOMBSTONES, FLOOR, LEFT_OUT]
-    cases = {
-        f"{number}: {case}": (row, lines[:1])
-        for number, group in enumerate(groups)
-        for case, (row, lines, _) in group.items()
-        if not lines[0].left_out
-    }
-    given = records(spark, _BY_LSN, cases).drop(UNAVAILABLE), stored(spark, _BY_LSN, cases)
-
-    beside = walk(*given, _BY_LSN, floor(_BY_LSN))
-    alone = walk(*given, _BY_LSN, floor(_BY_LSN), alone=True)
-
-    assert sorted(map(repr, alone.collect())) == sorted(map(repr, beside.collect()))
-    assert len({row[VERDICT] for row in alone.collect()}) > 3
-    assert "Window" not in alone._jdf.queryExecution().executedPlan().toString()
-
-
 def test_value_that_was_left_out_is_filled_in(spark: SparkSession) -> None:
     """With the last value in order before it, and hashed with it; the values that were sent stay."""
     lines = [
