@@ -86,7 +86,8 @@ def join_batch(join: JoinSpec, left: Left, right: Right, state: State, frames: F
     log = frames.keep(_sent(send_subscriptions(with_previous(left.changes, left.before), join.how), join))
     store = frames.keep(_store(join, log, right, state, frames))
 
-    sent = log if left.inserts is None else log.unionByName(_of_inserts(left.inserts, join))
+    inserted = None if left.inserts is None else _sent(subscribe(left.inserts, join.how), join)
+    sent = log if inserted is None else log.unionByName(inserted)
     right_rows = right.after.unionByName(right.lookup(_unknown(sent, "foreign_key", right.after)))
     right_rows = frames.keep_if_small(right_rows)
     answers, left_rows = answer_subscriptions(log, right_rows), left.after
@@ -101,7 +102,9 @@ def join_batch(join: JoinSpec, left: Left, right: Right, state: State, frames: F
     resolved = frames.keep(resolved)
     emissions = _under_way(emit_results(resolved, left_rows, right_rows, join))
     batch = JoinBatch(join, log, resolved, frames.keep_if_small(emissions), left_rows, right_rows, store)
-    return batch if left.inserts is None else _with_inserts(batch, left.inserts, right)
+    if left.inserts is None or inserted is None:
+        return batch
+    return _with_inserts(batch, left.inserts, inserted, right.changes)
 
 
 def _under_way(rows: DataFrame) -> DataFrame:
@@ -113,15 +116,10 @@ def _sent(messages: DataFrame, join: JoinSpec) -> DataFrame:
     return _under_way(messages).select(*subscription_schema(join).names)
 
 
-def _of_inserts(inserts: DataFrame, join: JoinSpec) -> DataFrame:
-    return _sent(subscribe(inserts, join.how), join)
-
-
-def _with_inserts(batch: JoinBatch, inserts: DataFrame, right: Right) -> JoinBatch:
-    """Put beside what the steps made of the other changes what plain inserts lead to."""
+def _with_inserts(batch: JoinBatch, inserts: DataFrame, log: DataFrame, changed: DataFrame) -> JoinBatch:
+    """Put beside what the steps made of the other changes what plain inserts, with their messages, lead to."""
     join = batch.join
-    log = _of_inserts(inserts, join)
-    pairs = pair(inserts, batch.right, right.changes, join.how)
+    pairs = pair(inserts, batch.right, changed, join.how)
     rows = inserts.withColumnRenamed(POSITION, "position").select(*batch.left.columns)
     return replace(
         batch,

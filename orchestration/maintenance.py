@@ -69,8 +69,8 @@ def _do(
 ) -> Done | None:
     """Do a step, if it is still to be done when the lake is free."""
     with writing(lake, maintenance=True):
-        upkeep = Upkeep(pipeline, lake, datetime.now(UTC))
-        found = [now for now in upkeep.steps(step.work) if now.table == step.table]
+        upkeep = Upkeep(pipeline, lake, datetime.now(UTC), only=step.table)
+        found = upkeep.steps(step.work)
         if not found or not (found[0].finding.due or everything):
             return None
         before = _extent(lake, step)

@@ -63,22 +63,29 @@ class Step:
 class Upkeep:
     """A lake as it is now, and what it needs. Raises as a run does where lake and configuration do not fit."""
 
-    def __init__(self, pipeline: Pipeline, lake: Lake, now: datetime) -> None:
-        self._pipeline, self._lake, self._now = pipeline, lake, now
+    def __init__(self, pipeline: Pipeline, lake: Lake, now: datetime, only: str | None = None) -> None:
+        self._pipeline, self._lake, self._now, self._only = pipeline, lake, now, only
         self._journal = Journal(lake)
         check_shapes(pipeline, self._journal)
         check_progress(pipeline, lake, self._journal)
         self._retention = pipeline.maintenance.retention
 
     def steps(self, work: Work) -> list[Step]:
-        """Return the steps of a kind that would change anything, due or not; none before the first finished batch."""
+        """Return the steps of a kind that would change anything, due or not; none before the first finished batch.
+
+        With `only`, those of that table.
+        """
         if self._journal.last is None:
             return []
         find: dict[Work, Callable[[], Iterator[tuple[str, Finding]]]] = {
             "settings": self._settings, "fold": self._folds, "compact": self._compactions, "vacuum": self._vacuums,
             "checkpoint": self._checkpoints, "condense": self._bookkeeping, "clear": self._leftovers,
         }  # fmt: skip
-        return [Step(work, table, finding) for table, finding in find[work]() if finding.any]
+        return [
+            Step(work, table, finding)
+            for table, finding in find[work]()
+            if finding.any and self._is_asked(table)
+        ]
 
     def do(self, step: Step, session: Callable[[], SparkSession]) -> None:
         """Do one step; the caller holds the lake for writing."""
@@ -148,7 +155,7 @@ class Upkeep:
             yield table, entries(stored, self._now, pinned.get(table, frozenset()))
 
     def _bookkeeping(self) -> Iterator[tuple[str, Finding]]:
-        for table in self._lake.versions([PLAN, PUBLISHED, MAINTENANCE]):
+        for table in filter(self._is_asked, self._lake.versions([PLAN, PUBLISHED, MAINTENANCE])):
             yield table, crumbs(self._lake.path(table))
 
     def _leftovers(self) -> Iterator[tuple[str, Finding]]:
@@ -156,5 +163,8 @@ class Upkeep:
         yield SCRATCH, Left(len(files), sum(file.size for file in files))
 
     def _tables(self) -> list[str]:
-        """Tables of data that exist."""
-        return list(self._lake.versions(state_tables(self._pipeline)))
+        """Tables of data that exist and are asked for."""
+        return list(self._lake.versions(filter(self._is_asked, state_tables(self._pipeline))))
+
+    def _is_asked(self, table: str) -> bool:
+        return self._only in (None, table)

@@ -1,7 +1,7 @@
 """What large batches leave behind when they are cut off: files that only they could read."""
 
 import shutil
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from pyarrow import fs
 
@@ -23,9 +23,7 @@ def leftovers(lake: Lake, now: datetime) -> list[fs.FileInfo]:
 
 
 def clear(lake: Lake) -> None:
-    """Remove what `leftovers` has found. Raises `LakeUnusable`."""
-    if not leftovers(lake, datetime.now(UTC)):
-        return
+    """Remove what `leftovers` has found under the same lock. Raises `LakeUnusable`."""
     with reading_table(lake.path(SCRATCH)):
         if lake.local is not None:
             shutil.rmtree(lake.local / SCRATCH)

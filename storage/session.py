@@ -54,8 +54,6 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         # Small frames of one partition are joined where they are. The limit would shuffle them whenever a join
         # of a join is estimated at the product of its sides, and every shuffle is a Spark job.
         "spark.sql.maxSinglePartitionBytes": str(2**62),
-        # Frames kept in the order of a key serve joins by this key and another condition, too, without a shuffle.
-        "spark.sql.requireAllClusterKeysForCoPartition": "false",
         # By default VACUUM and listings start up to 10,000 tasks.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
         "spark.ui.enabled": "false",

@@ -11,7 +11,10 @@ from pyspark.sql import functions as F
 
 from transforms.responses import response_schema
 from transforms.schemas import BATCH, POSITION, How, JoinSpec
+from transforms.sides import beside
 from transforms.subscriptions import send_subscriptions
+
+_RIGHT = ("right", "hash", "position", "value")
 
 
 def subscribe(inserts: DataFrame, how: How) -> DataFrame:
@@ -38,7 +41,9 @@ def pair(inserts: DataFrame, right: DataFrame, changed: DataFrame, how: How) -> 
     """
     left = inserts.withColumnsRenamed({"hash": "left_hash", "value": "left_value"})
     same_key = F.col("foreign_key") == F.col("right_key")
-    subscribed = left.join(_right(right), same_key, "left").withColumn("cause", F.lit("subscription"))
+    subscribed = left.join(beside(right, *_RIGHT), same_key, "left").withColumn(
+        "cause", F.lit("subscription")
+    )
     if how == "left":
         return subscribed.drop("right_key")
     # an inner join answers a subscription that finds nothing only when it learns that its right row went
@@ -46,7 +51,7 @@ def pair(inserts: DataFrame, right: DataFrame, changed: DataFrame, how: How) -> 
     gone = changed.where(F.col("hash").isNull()).withColumn(
         "value", F.lit(None).cast(right.schema["value"].dataType)
     )
-    told = left.join(_right(gone), same_key).withColumns(
+    told = left.join(beside(gone, *_RIGHT), same_key).withColumns(
         {POSITION: F.col("right_position"), "cause": F.lit("right_change")}
     )
     return found.unionByName(told).drop("right_key")
@@ -60,12 +65,3 @@ def applied_answers(pairs: DataFrame, join: JoinSpec) -> DataFrame:
         BATCH: F.lit(None).cast("bigint"),
     }
     return pairs.withColumns(known).select(*response_schema(join).names)
-
-
-def _right(rows: DataFrame) -> DataFrame:
-    return rows.select(
-        F.col("primary_key").alias("right_key"),
-        F.col("hash").alias("right_hash"),
-        F.col("position").alias("right_position"),
-        F.col("value").alias("right_value"),
-    )

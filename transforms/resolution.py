@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 
 from transforms.hashing import value_hash
 from transforms.schemas import HASH, POSITION, JoinSpec, named
+from transforms.sides import beside
 
 Resolution = Literal["applied", "superseded", "stale"]
 
@@ -24,7 +25,7 @@ def resolve_responses(responses: DataFrame, left: DataFrame) -> DataFrame:
     An answer whose hash is not the current one was given to a value that has changed since: it is stale. Of several
     valid answers for a key the one with the newest right value is applied. Returns `responses` with `resolution`.
     """
-    current = left.select(F.col("primary_key").alias("left_key"), F.col("hash").alias("left_hash"))
+    current = beside(left, "left", "hash")
     checked = responses.join(current, F.col("primary_key") == F.col("left_key"), "left").withColumn(
         "valid", F.col("hash").eqNullSafe(F.col("left_hash"))
     )
@@ -50,8 +51,9 @@ def emit_results(resolved: DataFrame, left: DataFrame, right: DataFrame, join: J
     applied = resolved.where(F.col("resolution") == "applied").select(
         "primary_key", "foreign_key", "right_hash"
     )
-    pairs = applied.join(_left_values(left), F.col("primary_key") == F.col("left_key"), "left").join(
-        _right_values(right), F.col("foreign_key") == F.col("right_key"), "left"
+    left, right = beside(left, "left", "hash", "value"), beside(right, "right", "value")
+    pairs = applied.join(left, F.col("primary_key") == F.col("left_key"), "left").join(
+        right, F.col("foreign_key") == F.col("right_key"), "left"
     )
     return emit_pairs(pairs, join)
 
@@ -71,18 +73,6 @@ def emit_pairs(pairs: DataFrame, join: JoinSpec) -> DataFrame:
         F.when(~F.col(TOMBSTONE), F.col("right_hash")).alias(RIGHT_HASH),
     )
     return emitted.withColumn(HASH, F.when(~F.col(TOMBSTONE), value_hash(join.columns)))
-
-
-def _left_values(left: DataFrame) -> DataFrame:
-    return left.select(
-        F.col("primary_key").alias("left_key"),
-        F.col("hash").alias("left_hash"),
-        F.col("value").alias("left_value"),
-    )
-
-
-def _right_values(right: DataFrame) -> DataFrame:
-    return right.select(F.col("primary_key").alias("right_key"), F.col("value").alias("right_value"))
 
 
 def _columns(join: JoinSpec) -> list[Column]:
@@ -107,7 +97,7 @@ def redundant(emissions: DataFrame, before: DataFrame) -> DataFrame:
     `emissions`: of one batch. `before`: primary_key and hash of the joined rows before it, at least those of the
     emissions' keys. Returns `emissions` with a boolean `redundant`.
     """
-    stored = before.select(F.col("primary_key").alias("stored_key"), F.col("hash").alias("stored_hash"))
+    stored = beside(before, "stored", "hash")
     same = named(HASH).eqNullSafe(F.col("stored_hash"))
     return (
         emissions.join(stored, F.col("primary_key") == F.col("stored_key"), "left")

@@ -11,10 +11,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from transforms.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE, JoinSpec
+from transforms.sides import beside
 from transforms.subscriptions import DELETE_AND, DELETE_NO, NULL_IF_NO
 
 Cause = Literal["subscription", "right_change"]
 
+_RIGHT = ("right", "hash", "position")
 _COLUMNS = ("primary_key", "foreign_key", "hash", "right_hash", "right_position", "cause", POSITION)
 
 
@@ -44,7 +46,7 @@ def answer_subscriptions(log: DataFrame, right: DataFrame) -> DataFrame:
     cause and position.
     """
     looked_up = log.where(F.col("instruction") != DELETE_NO).join(
-        _right_values(right), F.col("foreign_key") == F.col("right_key"), "left"
+        beside(right, *_RIGHT), F.col("foreign_key") == F.col("right_key"), "left"
     )
     retracts = F.col("instruction") == DELETE_AND
     always = F.col("instruction").isin(DELETE_AND, NULL_IF_NO)
@@ -68,19 +70,11 @@ def answer_right_changes(changed: DataFrame, store: DataFrame) -> DataFrame:
         (F.col("instruction") == NULL_IF_NO) | F.col("right_hash").isNotNull()
     )
     return (
-        store.join(_right_values(changed), F.col("foreign_key") == F.col("right_key"))
+        store.join(beside(changed, *_RIGHT), F.col("foreign_key") == F.col("right_key"))
         .where(~answered)
         .withColumn(POSITION, F.col("right_position"))
         .withColumn("cause", F.lit("right_change"))
         .select(*_COLUMNS)
-    )
-
-
-def _right_values(right: DataFrame) -> DataFrame:
-    return right.select(
-        F.col("primary_key").alias("right_key"),
-        F.col("hash").alias("right_hash"),
-        F.col("position").alias("right_position"),
     )
 
 

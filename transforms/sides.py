@@ -60,6 +60,13 @@ def _value(columns: StructType) -> Column:
     return F.struct(*[named(name) for name in columns.names]).alias("value")
 
 
+def beside(rows: DataFrame, side: str, *columns: str) -> DataFrame:
+    """Columns of a side under names that are its own in a join: `{side}_key` (primary_key) and `{side}_{name}`."""
+    return rows.select(
+        F.col("primary_key").alias(f"{side}_key"), *[F.col(name).alias(f"{side}_{name}") for name in columns]
+    )
+
+
 def spread(keys: DataFrame, column: str, names: tuple[str, ...]) -> DataFrame:
     """Keys from a struct column as columns of a table's own key names, each once."""
     distinct = keys.where(F.col(column).isNotNull()).select(f"{column}.*").distinct()
