@@ -8,14 +8,16 @@ how many there are (`joined`), `joined_left_hash`, `right_key` (null: no match),
 live subscriptions how many (`subscriptions`), `subscribed_key` and `subscribed_hash`; of the answer that was applied
 last `answer_key`, `answer_hash` and `answer_cause`; `right_lives` and `right_hash` of the right row that the joined row
 names, or else the foreign key. Of a table: `copies` of the key, `contradictions` among them, `hash`, `deleted`.
+The queries of other kinds say it themselves.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
 
-Kind = Literal["inner", "left", "table"]
-"""What a rule is about: a join by its `how`, or a declared table."""
+Kind = Literal["inner", "left", "table", "history", "stream", "stream_left", "batches"]
+"""What a rule is about: a join of tables by its `how`, a declared table, the history of a versioned one, the join of a
+stream (inner, or left), or the batches of such a join."""
 
 JOIN_FRAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -30,6 +32,29 @@ JOIN_FRAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 TABLE_FRAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({"rows": ("primary_key", "hash", "deleted")})
 """The frame of a declared table: its current rows, tombstones included."""
+
+HISTORY_FRAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "versions": ("primary_key", "valid_from", "valid_to"),
+        "latest": ("primary_key", "hash"),
+        "rows": ("primary_key", "hash"),
+    }
+)
+"""Frames of a history: its folded intervals; of all of it the last value of each key that has one; the live rows."""
+STREAM_FRAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "records": ("primary_key", "hash"),
+        "joined": ("primary_key", "left_hash", "batch"),
+        "waiting": ("primary_key",),
+        "late": ("primary_key",),
+    }
+)
+"""Frames of a stream's join, each by the positions of records: those accepted, joined, waiting and dropped."""
+BATCH_FRAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"batches": ("primary_key", "clock", "clock_before", "received", "sorted", "waited", "left_waiting")}
+)
+"""The frame of a join's batches: stream time after and before; records received and the sum of where they went; records
+that waited before or came to wait, and those that left or wait still."""
 
 _BY_PRIMARY_KEY: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
@@ -59,17 +84,55 @@ _TABLE = """\
 SELECT primary_key, count(*) AS copies, sum(CASE WHEN deleted = (hash IS NOT NULL) THEN 1 ELSE 0 END) AS contradictions,
   max(hash) AS hash, max(deleted) AS deleted
 FROM {rows} GROUP BY primary_key"""
+_HISTORY = """\
+SELECT primary_key, count_if(kind = 'interval' AND ends > following) AS overlaps,
+  count_if(kind = 'interval' AND ends < following) AS gaps, count_if(kind = 'interval' AND ends <= begins) AS empty,
+  max(CASE WHEN kind = 'latest' THEN hash END) AS latest_hash, max(CASE WHEN kind = 'row' THEN hash END) AS row_hash
+FROM (
+  SELECT primary_key, 'interval' AS kind, valid_from AS begins,
+    coalesce(valid_to, timestamp'9999-12-31') AS ends,
+    lead(valid_from) OVER (PARTITION BY primary_key ORDER BY valid_from) AS following, NULL AS hash
+  FROM {versions}
+  UNION ALL SELECT primary_key, 'latest', NULL, NULL, NULL, hash FROM {latest}
+  UNION ALL SELECT primary_key, 'row', NULL, NULL, NULL, hash FROM {rows}
+) parts
+GROUP BY primary_key"""
+_STREAM = """\
+SELECT primary_key, count_if(kind = 'record') AS records, max(CASE WHEN kind = 'record' THEN hash END) AS hash,
+  count_if(kind = 'joined') AS joined, max(CASE WHEN kind = 'joined' THEN hash END) AS joined_hash,
+  count_if(kind = 'waiting') AS waiting, count_if(kind = 'late') AS late, max(batch) AS batch
+FROM (
+  SELECT primary_key, 'record' AS kind, hash, NULL AS batch FROM {records}
+  UNION ALL SELECT primary_key, 'joined', left_hash, batch FROM {joined}
+  UNION ALL SELECT primary_key, 'waiting', NULL, NULL FROM {waiting}
+  UNION ALL SELECT primary_key, 'late', NULL, NULL FROM {late}
+) parts
+GROUP BY primary_key"""
+_BATCHES = "SELECT * FROM {batches}"
+_WHOLE: Mapping[Kind, str] = MappingProxyType(
+    {"table": _TABLE, "history": _HISTORY, "stream": _STREAM, "stream_left": _STREAM, "batches": _BATCHES}
+)
+"""The views of what is no join of tables."""
+_FRAMES: Mapping[Kind, Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "table": TABLE_FRAMES,
+        "history": HISTORY_FRAMES,
+        "stream": STREAM_FRAMES,
+        "stream_left": STREAM_FRAMES,
+        "batches": BATCH_FRAMES,
+    }
+)
 
 
 def frames_for(kind: Kind) -> Mapping[str, tuple[str, ...]]:
     """Return the names of the frames that a kind's view reads, each with its columns."""
-    return TABLE_FRAMES if kind == "table" else JOIN_FRAMES
+    return _FRAMES.get(kind, JOIN_FRAMES)
 
 
 def keys_sql(kind: Kind, hint: str = "") -> str:
     """Return the query that makes the view; it reads frames as `{name}`. `hint`: how Spark lays their union out."""
-    if kind == "table":
-        return _TABLE
+    if kind in _WHOLE:
+        return _WHOLE[kind]
     columns = [column for taken in _BY_PRIMARY_KEY.values() for column in taken]
     parts = "\n    UNION ALL\n".join(_part(frame, columns) for frame in _BY_PRIMARY_KEY)
     grouped = ",\n    ".join(f"{_GROUPED.get(column, f'max({column})')} AS {column}" for column in columns)

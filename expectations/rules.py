@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from expectations.keys import Kind, keys_sql
 
 _JOINS: tuple[Kind, ...] = ("inner", "left")
+_STREAMS: tuple[Kind, ...] = ("stream", "stream_left")
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,69 @@ RULES: tuple[Rule, ...] = (
         where="contradictions > 0",
         shows="hash, deleted",
         kinds=("table",),
+    ),
+    Rule(
+        name="intervals_disjoint",
+        statement="No two versions of a key are valid at the same time, and none at no time.",
+        where="overlaps > 0 OR empty > 0",
+        shows="overlaps, empty",
+        kinds=("history",),
+    ),
+    Rule(
+        name="intervals_adjoin",
+        statement="A version ends when the next one of its key begins.",
+        where="gaps > 0",
+        shows="gaps",
+        kinds=("history",),
+    ),
+    Rule(
+        name="last_version_current",
+        statement="The last version of a key is its current row.",
+        where="latest_hash IS DISTINCT FROM row_hash",
+        shows="latest_hash AS found, row_hash AS expected",
+        kinds=("history",),
+    ),
+    Rule(
+        name="joined_once",
+        statement="No record of the stream is joined twice.",
+        where="joined > 1",
+        shows="joined AS copies, batch",
+        kinds=_STREAMS,
+    ),
+    Rule(
+        name="joined_or_waiting",
+        statement="A record that waits, or was dropped as late, is not joined.",
+        where="joined > 0 AND (waiting > 0 OR late > 0)",
+        shows="waiting, late, batch",
+        kinds=_STREAMS,
+    ),
+    Rule(
+        name="record_exists",
+        statement="A joined row is made of an accepted record of the stream.",
+        where="joined > 0 AND (records <> 1 OR joined_hash IS DISTINCT FROM hash)",
+        shows="records, joined_hash AS found, hash AS expected, batch",
+        kinds=_STREAMS,
+    ),
+    Rule(
+        name="nothing_lost",
+        statement="Every accepted record is joined, waits, or was dropped as late.",
+        where="records > 0 AND joined + waiting + late = 0",
+        shows="hash",
+        kinds=("stream_left",),
+    ),
+    Rule(
+        name="stream_time_monotone",
+        statement="Stream time never goes back.",
+        where="clock < clock_before OR (clock IS NULL AND clock_before IS NOT NULL)",
+        shows="clock AS found, clock_before AS before",
+        kinds=("batches",),
+    ),
+    Rule(
+        name="counts_add_up",
+        statement="Every record that came went somewhere, and every record that waited left or waits still.",
+        where="received <> sorted OR waited <> left_waiting",
+        shows="received, sorted, waited, left_waiting",
+        kinds=("batches",),
     ),
 )
 """Every rule, in the order in which they are shown."""

@@ -28,6 +28,7 @@ from orchestration.asset_specs import step_key, table_key
 from orchestration.checks import Checked, check_lake
 from orchestration.config import Pipeline
 from orchestration.spark_resource import RunSpark
+from orchestration.time_frames import BATCHES, HISTORY
 from storage.errors import LakejoinError
 from storage.lake import Lake
 from storage.plan import Journal
@@ -79,8 +80,16 @@ def _subjects(pipeline: Pipeline) -> dict[AssetKey, tuple[str, Kind]]:
     found: dict[AssetKey, tuple[str, Kind]] = {
         table_key(pipeline, name): (name, "table") for name in pipeline.tables
     }
+    for name, join in pipeline.stream_joins.items():
+        found[step_key(pipeline, name, "joined")] = (name, "stream_left" if join.how == "left" else "stream")
+        if join.grace is not None:
+            found[step_key(pipeline, name, "buffer")] = (BATCHES.format(name), "batches")
+    for name, table in pipeline.tables.items():
+        if table.versioned:
+            found[step_key(pipeline, name, "versions")] = (HISTORY.format(name), "history")
     return found | {
-        step_key(pipeline, name, "joined"): (name, join.how) for name, join in pipeline.joins.items()
+        step_key(pipeline, name, "joined"): (name, join.how)
+        for name, join in pipeline.foreign_key_joins.items()
     }
 
 

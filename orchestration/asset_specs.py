@@ -21,14 +21,25 @@ from dagster import (
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from orchestration.config import Pipeline
+from orchestration.time_assets import time_description, time_schema, upstream_names
 from storage.joined import joined_schema
-from storage.lake import Lake, changelog_of, changes_of, joined_of, response_log_of, subscription_log_of
+from storage.lake import (
+    Lake,
+    changelog_of,
+    changes_of,
+    joined_of,
+    records_of,
+    response_log_of,
+    subscription_log_of,
+)
 from transforms.resolution import LEFT_HASH, RIGHT_HASH, TOMBSTONE
 from transforms.responses import response_schema
 from transforms.schemas import BATCH, HASH, POSITION, JoinSpec
 from transforms.subscriptions import STEP, subscription_schema
 
-Step = Literal["table", "subscription_log", "response_log", "joined", "changelog"]
+Step = Literal[
+    "table", "versions", "stream", "subscription_log", "response_log", "buffer", "joined", "changelog"
+]
 
 _DESCRIPTIONS = {
     "foreign_key": "Key of the right row that is asked; null when the left row refers to nothing",
@@ -67,7 +78,20 @@ def lake_assets(pipeline: Pipeline) -> list[LakeAsset]:
     found = [
         LakeAsset(table_key(pipeline, name), "table", name, changes_of(name)) for name in pipeline.tables
     ]
-    for name, join in pipeline.joins.items():
+    found += [
+        LakeAsset(step_key(pipeline, name, "versions"), "versions", name, changes_of(name))
+        for name, table in pipeline.tables.items()
+        if table.versioned
+    ]
+    found += [
+        LakeAsset(table_key(pipeline, name), "stream", name, records_of(name)) for name in pipeline.streams
+    ]
+    for name, stream_join in pipeline.stream_joins.items():
+        if stream_join.grace is not None:
+            key = step_key(pipeline, name, "buffer")
+            found.append(LakeAsset(key, "buffer", name, records_of(stream_join.stream)))
+        found.append(LakeAsset(step_key(pipeline, name, "joined"), "joined", name, joined_of(name)))
+    for name, join in pipeline.foreign_key_joins.items():
         steps: list[tuple[Step, str]] = [
             ("subscription_log", subscription_log_of(name)),
             ("response_log", response_log_of(name)),
@@ -84,7 +108,7 @@ def table_key(pipeline: Pipeline, name: str) -> AssetKey:
     return AssetKey([pipeline.name, name])
 
 
-def step_key(pipeline: Pipeline, join: str, step: Step) -> AssetKey:
+def step_key(pipeline: Pipeline, join: str, step: str) -> AssetKey:
     """Key of the asset of one step of a join; the joined table bears the join's own name, as tables do theirs."""
     return AssetKey([pipeline.name, join] if step == "joined" else [pipeline.name, join, step])
 
@@ -108,13 +132,21 @@ def asset_spec(
 
 
 def _upstream(pipeline: Pipeline, asset: LakeAsset) -> list[AssetKey]:
+    if asset.name in pipeline.stream_joins:
+        read = upstream_names(pipeline, asset.name, asset.step)
+        return [
+            step_key(pipeline, name, step) if step in {"buffer", "versions"} else table_key(pipeline, name)
+            for name, step in read
+        ]
     match asset.step:
-        case "table":
+        case "table" | "stream" | "buffer":
             return []
+        case "versions":
+            return [table_key(pipeline, asset.name)]
         case "subscription_log":
-            return [_side_key(pipeline, pipeline.joins[asset.name].left)]
+            return [_side_key(pipeline, pipeline.foreign_key_joins[asset.name].left)]
         case "response_log":
-            right = table_key(pipeline, pipeline.joins[asset.name].right)
+            right = table_key(pipeline, pipeline.foreign_key_joins[asset.name].right)
             return [step_key(pipeline, asset.name, "subscription_log"), right]
         case "joined" | "changelog":
             return [step_key(pipeline, asset.name, "response_log")]
@@ -122,7 +154,11 @@ def _upstream(pipeline: Pipeline, asset: LakeAsset) -> list[AssetKey]:
 
 def _side_key(pipeline: Pipeline, name: str) -> AssetKey:
     """Key of what a join takes as its left side: a table, or the result of another join."""
-    return step_key(pipeline, name, "joined") if name in pipeline.joins else table_key(pipeline, name)
+    return (
+        step_key(pipeline, name, "joined")
+        if name in pipeline.foreign_key_joins
+        else table_key(pipeline, name)
+    )
 
 
 def _description(pipeline: Pipeline, asset: LakeAsset) -> str:
@@ -133,7 +169,9 @@ def _description(pipeline: Pipeline, asset: LakeAsset) -> str:
             f"Current rows of `{asset.name}`, kept by its change data ({table.source.format}). "
             f"One row for each {', '.join(table.key)}; changes of a row are ordered by {order}."
         )
-    join = pipeline.joins[asset.name]
+    if asset.step in {"versions", "stream", "buffer"} or asset.name in pipeline.stream_joins:
+        return time_description(pipeline, asset.name, asset.step)
+    join = pipeline.foreign_key_joins[asset.name]
     on = _condition(pipeline, asset.name)
     match asset.step:
         case "subscription_log":
@@ -145,13 +183,13 @@ def _description(pipeline: Pipeline, asset: LakeAsset) -> str:
             )
         case "joined":
             return f"`{join.left}` {join.how} join `{join.right}` on {on}: one commit for each batch."
-        case "changelog":
+        case _:
             return f"Every emission of `{asset.name}` in order, those included that changed nothing."
 
 
 def _condition(pipeline: Pipeline, name: str) -> str:
     """What the two sides of a join have in common, as SQL says it."""
-    join, columns = pipeline.joins[name], pipeline.join_spec(name).left_columns.names
+    join, columns = pipeline.foreign_key_joins[name], pipeline.join_spec(name).left_columns.names
     left = [f"{join.left}.{text}" if text in columns else text for text in join.foreign_key]
     pairs = zip(left, pipeline.tables[join.right].key, strict=True)
     return " and ".join(f"{text} = {join.right}.{column}" for text, column in pairs)
@@ -164,6 +202,8 @@ def _column_schema(pipeline: Pipeline, asset: LakeAsset) -> TableSchema:
         if table.event_time:
             notes[table.event_time] = "Event time"
         return TableSchema(_columns(table.spec.columns, notes, table.key))
+    if (schema := time_schema(pipeline, asset.name, asset.step)) is not None:
+        return TableSchema(_columns(*schema))
     spec = pipeline.join_spec(asset.name)
     match asset.step:
         case "subscription_log":

@@ -59,7 +59,7 @@ class Backlog:
 
 def settle_of(pipeline: Pipeline) -> timedelta:
     """How long files rest before a run that nobody asked for reads them: as the slowest table wants."""
-    declared = [table.source.settle for table in pipeline.tables.values()]
+    declared = [table.source.settle for table in pipeline.inputs.values()]
     return max(SETTLE if settle is None else settle for settle in declared)
 
 
@@ -74,7 +74,7 @@ def backlog(
     be listed.
     """
     journal, files, found = Journal(Lake(pipeline.lake)), [], {}
-    for name, table in pipeline.tables.items():
+    for name, table in pipeline.inputs.items():
         listed = list_files(table, settle=settle_of(pipeline) if settle is None else settle, now=now)
         known, found[name] = journal.known_files(name), len(listed)
         wanted = [file for file in listed if is_wanted(file, table, dates)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from orchestration.config import Pipeline, Table
+from orchestration.config import Input, Pipeline
 from storage.errors import LakejoinError
 from storage.frames import Frames, framing
 from storage.lake import Lake
@@ -39,14 +39,14 @@ def check_bad_ratio(pipeline: Pipeline, spark: SparkSession, draft: Plan) -> Non
 
     Raises `TooManyBadRecords`.
     """
-    limited = {name: table for name, table in pipeline.tables.items() if table.max_bad_ratio < 1}
+    limited = {name: table for name, table in pipeline.inputs.items() if table.max_bad_ratio < 1}
     with framing(spark, Lake(pipeline.lake).scratch(), draft.records) as frames:
         for name, table in limited.items():
             if files := draft.files_of(name):
                 _check(table, files, _reasons(table, files, spark, frames))
 
 
-def _check(table: Table, files: list[PlannedFile], reasons: list[_Reason]) -> None:
+def _check(table: Input, files: list[PlannedFile], reasons: list[_Reason]) -> None:
     bad = sum(reason.records for reason in reasons)
     total = sum(file.records for file in files)
     if bad <= table.max_bad_ratio * total:
@@ -60,9 +60,9 @@ def _check(table: Table, files: list[PlannedFile], reasons: list[_Reason]) -> No
     )
 
 
-def _reasons(table: Table, files: list[PlannedFile], spark: SparkSession, frames: Frames) -> list[_Reason]:
+def _reasons(table: Input, files: list[PlannedFile], spark: SparkSession, frames: Frames) -> list[_Reason]:
     ranges = [file.range for file in files]
-    read = read_records(spark, table.spec, table.source.parse_options, ranges)
+    read = read_records(spark, table.spec.as_read, table.source.parse_options, ranges)
     # kept, because Spark refuses to read of a CSV file nothing but whether its records are whole
     records = frames.keep(read)
     place, position = F.concat_ws(":", F.col(POSITION)["file"], F.col(POSITION)["line"]), F.col(POSITION)

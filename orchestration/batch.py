@@ -17,6 +17,15 @@ from orchestration.gate import JOIN_COUNTS, judge
 from orchestration.join_batch import JoinBatch, Left, changelog_rows, join_batch
 from orchestration.pending import check_read
 from orchestration.sides import left_bootstrap, left_join, left_table, right_table
+from orchestration.stream_batch import StreamBatch, read_stream
+from orchestration.stream_join_batch import StreamJoinBatch
+from orchestration.stream_stages import (
+    commit_late,
+    commit_stream,
+    commit_stream_join,
+    join_streams,
+    without_late,
+)
 from orchestration.table_batch import TableBatch, table_batch, untouched
 from storage.frames import SMALL, framing
 from storage.joined import apply_emissions, create_joined, joined_schema
@@ -58,17 +67,26 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
         with ThreadPoolExecutor(max_workers=8, thread_name_prefix="stage") as pool:
             logs: list[Future[None]] = []
             started = {name: pool.submit(_read_table, batch, name) for name in pipeline.tables}
+            reading = {name: pool.submit(read_stream, batch, name) for name in pipeline.streams}
             for name, future in started.items():
                 tables[name] = future.result()
                 logs += _commit_table(batch, pool, tables[name])
-            for name in plan.joins:
+            for name in [name for name in plan.joins if name in pipeline.foreign_key_joins]:
                 joins[name], counts[name] = _run_join(batch, pipeline.join_spec(name), tables, joins, counts)
                 logs += _commit_logs(batch, pool, joins[name], counts[name])
+            streams = {name: stream.result() for name, stream in reading.items()}
+            stream_joins = join_streams(batch, streams, tables)
+            streams = without_late(streams, stream_joins.values())
+            for stream in streams.values():
+                logs += commit_stream(batch, pool, stream)
+            logs += [commit_late(batch, pool, join) for join in stream_joins.values()]
             for log in logs:
                 log.result()
-        for name in plan.joins:
-            _commit_joined(batch, joins[name], counts[name])
-        return _publish(batch, tables, counts)
+        for name, joined in joins.items():
+            _commit_joined(batch, joined, counts[name])
+        for join in stream_joins.values():
+            commit_stream_join(batch, join)
+        return _publish(batch, tables, streams, counts, stream_joins)
 
 
 def _read_table(batch: Batch, name: str) -> TableBatch:
@@ -78,7 +96,7 @@ def _read_table(batch: Batch, name: str) -> TableBatch:
         return untouched(table.spec, batch.state)
     options = table.source.parse_options
     with batch.stage(f"read/{name}"):
-        records = read_records(batch.spark, table.spec, options, [file.range for file in files])
+        records = read_records(batch.spark, table.spec.as_read, options, [file.range for file in files])
         # many rows are rather read again from a file of columns than kept
         columnar = options.format == "parquet"
         read = table_batch(
@@ -95,7 +113,7 @@ def _read_table(batch: Batch, name: str) -> TableBatch:
 
 def _left_columns(batch: Batch, table: TableSpec) -> list[str]:
     """Columns of a table that the foreign keys of its joins read."""
-    specs = [batch.pipeline.join_spec(name) for name in batch.plan.joins]
+    specs = [batch.pipeline.spec_of_join(name) for name in batch.plan.joins]
     return [c for spec in specs if spec.left == table.name for c in referenced_columns(spec.foreign_key)]
 
 
@@ -196,13 +214,19 @@ def _commit_joined(batch: Batch, join: JoinBatch, counts: dict[str, int]) -> Non
     batch.committed.append(stage)
 
 
-def _publish(batch: Batch, tables: dict[str, TableBatch], counts: dict[str, dict[str, int]]) -> Published:
+def _publish(
+    batch: Batch, tables: dict[str, TableBatch], streams: dict[str, StreamBatch],
+    counts: dict[str, dict[str, int]], stream_joins: dict[str, StreamJoinBatch],
+) -> Published:  # fmt: skip
     previous = batch.journal.last
     commits = dict(previous.commits) if previous else {}
     commits |= dict.fromkeys(batch.committed, batch.plan.batch)
     rows = dict(previous.rows) if previous else {}
     for name, table in tables.items():
         rows[name] = rows.get(name, 0) + table.counts["inserted"] - table.counts["removed"]
+    moved = {f"tables/{name}": table.clock for name, table in tables.items()}
+    moved |= {f"joins/{name}": join.clock for name, join in stream_joins.items()}
+    clocks = dict(batch.plan.clocks) | {name: clock for name, clock in moved.items() if clock is not None}
     published = Published(
         batch=batch.plan.batch,
         kind=batch.plan.kind,
@@ -210,11 +234,12 @@ def _publish(batch: Batch, tables: dict[str, TableBatch], counts: dict[str, dict
         dates=batch.plan.dates,
         versions=batch.lake.versions(state_tables(batch.pipeline)),
         commits=commits,
-        tables={name: table.counts for name, table in tables.items()},
-        joins=counts,
+        tables={name: read.counts for name, read in (tables | streams).items()},
+        joins=counts | {name: join.counts for name, join in stream_joins.items()},
         rows=rows,
         seconds=dict(batch.seconds),
         accepted=tuple(batch.accept),
+        clocks=clocks,
     )
     batch.journal.write_published(published)
     return published

@@ -1,7 +1,7 @@
 """What the stages of one batch share: where they work, by which plan, what they have committed and how long it took."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from threading import Lock
@@ -19,10 +19,12 @@ from storage.lake import (
     changelog_of,
     changes_of,
     joined_of,
+    records_of,
     response_log_of,
     rows_of,
     subscription_log_of,
     subscription_store_of,
+    versions_of,
 )
 from storage.plan import Journal, Plan
 from storage.state import State
@@ -66,9 +68,12 @@ class Batch:
         finally:
             self.seconds[name] = round(time.monotonic() - started, 3)
 
-    def append(self, stage: str, table: str, rows: DataFrame, count: int) -> None:
-        """Commit a stage's rows to its log; nothing where there are none."""
-        if count == 0:
+    def append(
+        self, stage: str, table: str, rows: DataFrame, count: int,
+        properties: Mapping[str, str] = LOG_PROPERTIES, *, makes: bool = False,
+    ) -> None:  # fmt: skip
+        """Commit a stage's rows to its log; nothing where there are none, unless this `makes` the table."""
+        if count == 0 and not makes:
             return
         with self.stage(stage), self.quarantine if table == QUARANTINE else nullcontext():
             files = max(1, -(-count // _ROWS_PER_FILE))
@@ -76,7 +81,7 @@ class Batch:
             others = [named(name) for name in rows.columns if name != BATCH]
             rows = self.numbered(rows).select(named(BATCH), *others).coalesce(files)
             transaction = self.journal.transaction(stage, self.plan.batch)
-            append(rows, self.lake.path(table), transaction, LOG_PROPERTIES)
+            append(rows, self.lake.path(table), transaction, properties)
         self.committed.append(stage)
 
     def numbered(self, rows: DataFrame) -> DataFrame:
@@ -92,7 +97,19 @@ def state_tables(pipeline: Pipeline) -> list[str]:
     of_tables = [table for name in pipeline.tables for table in (changes_of(name), rows_of(name))]
     of_joins = [
         kind(name)
-        for name in pipeline.joins
+        for name in pipeline.foreign_key_joins
         for kind in (subscription_log_of, subscription_store_of, response_log_of, joined_of, changelog_of)
     ]
-    return [QUARANTINE, *of_tables, *of_joins]
+    histories = [versions_of(name) for name, table in pipeline.tables.items() if table.versioned]
+    of_streams = [*map(records_of, pipeline.streams), *map(joined_of, pipeline.stream_joins)]
+    return [QUARANTINE, *of_tables, *histories, *of_joins, *of_streams]
+
+
+def bases_of(pipeline: Pipeline) -> dict[str, str]:
+    """Every table that a log is folded into, with its log, by their names below the lake."""
+    rows = {rows_of(name): changes_of(name) for name in pipeline.tables}
+    histories = {
+        versions_of(name): changes_of(name) for name, table in pipeline.tables.items() if table.versioned
+    }
+    stores = {subscription_store_of(name): subscription_log_of(name) for name in pipeline.foreign_key_joins}
+    return rows | histories | stores

@@ -98,7 +98,7 @@ def _touched(pipeline: Pipeline, join: JoinSpec, scope: Scope) -> DataFrame:
         _recent(read_log(scope.state, subscription_log_of(join.name), subscription_schema(join)), scope),
         _recent(read_log(scope.state, response_log_of(join.name), response_schema(join)), scope),
     ]
-    if join.left in pipeline.joins:
+    if join.left in pipeline.foreign_key_joins:
         left = _recent(scope.state.joined(join.left, joined_schema(pipeline.join_spec(join.left))), scope)
     else:
         left = _changed(pipeline.tables[join.left].spec, scope)
@@ -133,7 +133,7 @@ def _keyed(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
 
 
 def _left_rows(pipeline: Pipeline, join: JoinSpec, scope: Scope, keys: DataFrame | None) -> DataFrame:
-    if join.left in pipeline.joins:
+    if join.left in pipeline.foreign_key_joins:
         rows = scope.state.joined(join.left, joined_schema(pipeline.join_spec(join.left)))
         rows = _of_keys(rows, join.left_key, scope, keys).withColumn(DELETED, F.lit(False))
     else:

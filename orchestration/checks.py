@@ -12,6 +12,7 @@ from expectations.validation import Asset, validate_assets
 from orchestration.check_frames import Scope, join_asset, table_asset
 from orchestration.config import Pipeline
 from orchestration.cut import published_cut
+from orchestration.time_frames import time_assets
 from storage.lake import Lake
 from storage.plan import Journal
 from storage.state import State
@@ -55,7 +56,7 @@ def check_lake(
     finished = len(journal.published)
     since = None if batches is None else max(finished - batches, 0)
     scope = Scope(state, since, _touched(journal, since or 0))
-    assets = [asset for asset in _assets(pipeline, scope) if names is None or asset.name in names]
+    assets = [asset for asset in _assets(pipeline, scope, journal) if names is None or asset.name in names]
     docs = DataDocs(docs_folder(lake))
     frames = [frame.persist() for asset in assets for frame in asset.frames.values()]
     try:
@@ -71,9 +72,10 @@ def docs_folder(lake: Lake) -> Path:
     return lake.local / "_data_docs" if lake.local is not None else Path("data_docs")
 
 
-def _assets(pipeline: Pipeline, scope: Scope) -> list[Asset]:
+def _assets(pipeline: Pipeline, scope: Scope, journal: Journal) -> list[Asset]:
     tables = [table_asset(table.spec, scope) for table in pipeline.tables.values()]
-    return [*tables, *[join_asset(pipeline, name, scope) for name in pipeline.joins]]
+    joins = [join_asset(pipeline, name, scope) for name in pipeline.foreign_key_joins]
+    return [*tables, *joins, *time_assets(pipeline, scope, journal)]
 
 
 def _touched(journal: Journal, since: int) -> int:

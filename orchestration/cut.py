@@ -22,7 +22,10 @@ def published_cut(journal: Journal, batch: int | None = None) -> Plan:
     plan, published = journal.plans[number - 1], journal.published[number - 1]
     # A fold replaces a base between two batches: only the plan knows how far the base it pins was folded.
     bases = {table: version for table, version in plan.versions.items() if table in plan.folded}
-    return replace(plan, batch=number + 1, versions={**published.versions, **bases})
+    return replace(
+        plan, batch=number + 1, versions={**published.versions, **bases}, clocks=published.clocks,
+        flushed=number if plan.kind == "flush" else plan.flushed,
+    )  # fmt: skip
 
 
 def check_kept(lake: Lake, cut: Plan, name: str) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from orchestration.batch_context import state_tables
+from orchestration.batch_context import bases_of, state_tables
 from orchestration.config import Pipeline
 from orchestration.cut import published_cut
-from storage.lake import Lake, rows_of, subscription_store_of
+from storage.lake import Lake
 from storage.plan import Journal, Plan
 
 
@@ -18,8 +18,7 @@ def finished_state(pipeline: Pipeline, lake: Lake, journal: Journal, now: dateti
     Raises `WrongUsage` for a lake without a finished batch.
     """
     cut = published_cut(journal)
-    bases = [*map(rows_of, pipeline.tables), *map(subscription_store_of, pipeline.joins)]
-    snapshots = [snapshot for base in bases if (snapshot := lake.snapshot(base))]
+    snapshots = [snapshot for base in bases_of(pipeline) if (snapshot := lake.snapshot(base))]
     folded = {s.table: s.transaction(journal.application(f"fold/{s.table}")) or 0 for s in snapshots}
     current = {} if journal.unfinished else lake.versions(state_tables(pipeline))
     versions = {**cut.versions, **current, **{s.table: s.version for s in snapshots}}

@@ -7,8 +7,8 @@ from pyspark.sql import Column, SparkSession
 
 from orchestration.config import Pipeline
 from storage.compaction import Crumbs, compact, crumbs, has_many_small_files
-from storage.lake import Lake, joined_of, rows_of, subscription_store_of
-from storage.maintenance import Folds, fold_rows, fold_subscriptions, is_due
+from storage.lake import Lake, joined_of, rows_of, subscription_store_of, versions_of
+from storage.maintenance import Folds, fold_rows, fold_subscriptions, fold_versions, is_due
 from storage.plan import Journal, Plan
 from transforms.schemas import BATCH, named
 
@@ -53,14 +53,20 @@ def behind(pipeline: Pipeline, lake: Lake, journal: Journal, now: Plan) -> list[
         counts = [getattr(p, kind).get(name, {}).get(count, 0) for p in journal.published[folded:]]
         return Behind(base, [c for c in counts if c], held, folds.unfinished(base, folded) is not None)
 
+    def held(name: str) -> int:
+        folded = now.folded.get(versions_of(name), 0)
+        return sum(p.tables.get(name, {}).get("versions", 0) for p in journal.published[:folded])
+
+    histories = [name for name, table in pipeline.tables.items() if table.versioned]
     return [
         *[of(rows_of(name), "tables", name, "changed", rows.get(name, 0)) for name in pipeline.tables],
+        *[of(versions_of(name), "tables", name, "versions", held(name)) for name in histories],
         *[
             of(
                 subscription_store_of(name), "joins", name, "subscriptions",
                 rows.get(pipeline.join_spec(name).left, 0),
             )
-            for name in pipeline.joins
+            for name in pipeline.foreign_key_joins
         ],
     ]  # fmt: skip
 
@@ -69,8 +75,13 @@ def fold(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, 
     """Fold a base up to the last finished batch, which `now` pins the state after."""
     for name, table in pipeline.tables.items():
         if base == rows_of(name):
-            fold_rows(spark, lake, journal, now, table.spec, table.tombstone_retention)
-    for name in pipeline.joins:
+            retention = table.tombstone_retention
+            if table.versioned:  # a late record within the history must not find its key forgotten
+                retention = max(retention, table.versioned.history_retention)
+            fold_rows(spark, lake, journal, now, table.spec, retention)
+        if base == versions_of(name):
+            fold_versions(spark, lake, journal, now, table.spec)
+    for name in pipeline.foreign_key_joins:
         if base == subscription_store_of(name):
             fold_subscriptions(spark, lake, journal, now, pipeline.join_spec(name))
 
@@ -80,7 +91,7 @@ def put_together(
 ) -> None:
     """Write files of a table anew: of a joined table in the order of its key, of a log in that of its batches."""
     order: list[Column] = [named(BATCH)]
-    for name in pipeline.joins:
+    for name in pipeline.foreign_key_joins:
         if table == joined_of(name):
             order = [named(column) for column in pipeline.join_spec(name).left_key]
     snapshot = lake.snapshot(table)
@@ -97,7 +108,7 @@ def tidy_up(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journa
     for found in behind(pipeline, lake, journal, now):
         if found.due:
             fold(pipeline, spark, lake, journal, now, found.base)
-    for name in pipeline.joins:
+    for name in pipeline.foreign_key_joins:
         table = joined_of(name)
         if table in now.versions and has_many_small_files(lake.path(table)):
             put_together(pipeline, spark, lake, journal, table, crumbs(lake.path(table)))

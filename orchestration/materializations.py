@@ -10,6 +10,7 @@ from typing import Any
 from deltalake.exceptions import DeltaError
 
 from orchestration.asset_specs import LakeAsset, Step
+from orchestration.time_assets import clock_metadata
 from storage.figures import row_count
 from storage.lake import Lake
 from storage.plan import Published
@@ -17,11 +18,16 @@ from storage.plan import Published
 _COUNTS: dict[Step, tuple[str, ...]] = {
     "subscription_log": ("subscriptions",),
     "response_log": ("answers", "applied", "superseded", "stale"),
-    "joined": ("emissions", "tombstones"),
+    "versions": ("versions", "history", "expired"),
+    "buffer": ("received", "buffered", "late", "released", "waiting"),
+    "joined": ("emissions", "tombstones", "at_once", "released", "late", "unmatched"),
     "changelog": ("emissions", "tombstones"),
 }
 _STAGES: dict[Step, tuple[str, ...]] = {
     "table": ("read", "changes", "quarantine"),
+    "versions": ("changes",),
+    "stream": ("read", "records", "quarantine"),
+    "buffer": ("join",),
     "subscription_log": ("subscription_log",),
     "response_log": ("response_log",),
     "joined": ("join", "joined"),
@@ -61,7 +67,7 @@ def split(
 
 def batch_metadata(asset: LakeAsset, batch: Published, lake: Lake) -> dict[str, Any]:
     """Metadata of an asset after a batch; what is not known is left out."""
-    of_asset = batch.tables if asset.step == "table" else batch.joins
+    of_asset = batch.tables if asset.step in {"table", "versions", "stream"} else batch.joins
     counts = of_asset.get(asset.name, {})
     names = _COUNTS.get(asset.step, tuple(counts))
     seconds = sum(batch.seconds.get(f"{stage}/{asset.name}", 0.0) for stage in _STAGES[asset.step])
@@ -70,6 +76,7 @@ def batch_metadata(asset: LakeAsset, batch: Published, lake: Lake) -> dict[str, 
         "batch": batch.batch,
         "kind": batch.kind,
         **{name: counts[name] for name in names if name in counts},
+        **clock_metadata(batch, asset.name, asset.step),
         "seconds": round(seconds, 3),
         **_state(asset, batch, lake),
     }

@@ -4,7 +4,7 @@ from datetime import date, datetime, timedelta
 
 from dagster import AssetExecutionContext, DailyPartitionsDefinition
 
-from orchestration.config import Pipeline, Table
+from orchestration.config import Input, Pipeline
 from storage.errors import LakejoinError
 from storage.files import find_files
 
@@ -14,7 +14,7 @@ LIVE = timedelta(days=31)
 
 def is_dated(pipeline: Pipeline) -> bool:
     """Whether a source of the pipeline has a file, or files, for each day."""
-    return any(_has_date(table) for table in pipeline.tables.values())
+    return any(_has_date(table) for table in pipeline.inputs.values())
 
 
 def daily_partitions(pipeline: Pipeline, now: datetime) -> DailyPartitionsDefinition | None:
@@ -26,7 +26,7 @@ def daily_partitions(pipeline: Pipeline, now: datetime) -> DailyPartitionsDefini
     if not is_dated(pipeline):
         return None
     today = now.date()
-    days = [_days(table, now) for table in pipeline.tables.values() if _has_date(table)]
+    days = [_days(table, now) for table in pipeline.inputs.values() if _has_date(table)]
     first = min((source[0] for source in days if source), default=today)
     last = max((source[-1] for source in days if source), default=today)
     live = today - last < LIVE
@@ -46,11 +46,11 @@ def dates_of_run(context: AssetExecutionContext) -> tuple[date, date] | None:
     return date.fromisoformat(keys.start), date.fromisoformat(keys.end)
 
 
-def _has_date(table: Table) -> bool:
+def _has_date(table: Input) -> bool:
     return "{date}" in table.source.path
 
 
-def _days(table: Table, now: datetime) -> list[date]:
+def _days(table: Input, now: datetime) -> list[date]:
     """Days that a source has, sorted: `start` where declared, and those of its files from then on.
 
     A source that cannot be listed has no files: the assets are shown all the same; a run says what is wrong.

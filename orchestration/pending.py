@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Literal
 
-from orchestration.config import Pipeline, Table
+from orchestration.config import Input, Pipeline
 from storage.files import FileCounter, FoundFile, MeasuredFile, find_files, measure_file, stat_file
 from storage.plan import Journal, Plan, PlannedFile, dates_of
 from storage.source_errors import SourceChanged, SourceError
@@ -46,7 +46,7 @@ def pending_groups(  # noqa: PLR0913 - the options of a run that choose its inpu
     """
     found = [
         file
-        for table in pipeline.tables.values()
+        for table in pipeline.inputs.values()
         for file in _unread(table, journal, now=now, counter=counter, dates=dates, settle=settle)
     ]
     waiting = [file for file in found if file.from_line < file.to_line]
@@ -60,7 +60,7 @@ def pending_groups(  # noqa: PLR0913 - the options of a run that choose its inpu
 
 
 def _unread(
-    table: Table,
+    table: Input,
     journal: Journal,
     *,
     now: datetime,
@@ -93,14 +93,14 @@ def _is_known(file: FoundFile, before: PlannedFile | None) -> bool:
     return (file.size, file.modified) == (before.size, before.modified)
 
 
-def list_files(table: Table, *, settle: timedelta, now: datetime) -> list[FoundFile]:
+def list_files(table: Input, *, settle: timedelta, now: datetime) -> list[FoundFile]:
     """List the files of a table's source. Raises `SourceError` with the table's name."""
     with _blamed(table):
         return find_files(table.source.path, settle=settle, now=now)
 
 
 @contextmanager
-def _blamed(table: Table) -> Iterator[None]:
+def _blamed(table: Input) -> Iterator[None]:
     """Put the table's name before what is wrong with its source."""
     try:
         yield
@@ -108,7 +108,7 @@ def _blamed(table: Table) -> Iterator[None]:
         raise type(error)(f"table {table.name}: {error}") from error
 
 
-def is_wanted(file: FoundFile, table: Table, dates: Dates | None) -> bool:
+def is_wanted(file: FoundFile, table: Input, dates: Dates | None) -> bool:
     """Whether a run over `dates` reads a file: undated ones always, dated ones from the source's `start` on."""
     if file.date is None:
         return True
@@ -125,11 +125,11 @@ def _measured(file: PlannedFile) -> MeasuredFile:
 
 def check_unchanged(pipeline: Pipeline, plan: Plan) -> None:
     """Refuse to finish a batch whose input is no longer what was planned. Raises `SourceError`."""
-    for name, table in pipeline.tables.items():
+    for name, table in pipeline.inputs.items():
         _check_same(table, plan.files_of(name))
 
 
-def check_read(table: Table, files: Sequence[PlannedFile], records: int) -> None:
+def check_read(table: Input, files: Sequence[PlannedFile], records: int) -> None:
     """Refuse what was read of planned files unless it is what was planned. Raises `SourceError`.
 
     A file may be cut, replaced or continued between its measuring and its reading. `records`: how many were read.
@@ -143,7 +143,7 @@ def check_read(table: Table, files: Sequence[PlannedFile], records: int) -> None
         )
 
 
-def _check_same(table: Table, files: Iterable[PlannedFile]) -> None:
+def _check_same(table: Input, files: Iterable[PlannedFile]) -> None:
     for file in files:
         with _blamed(table):
             found = stat_file(file.path, file.name, file.date)

@@ -12,7 +12,7 @@ from storage.errors import ConfigurationChanged, LakeInconsistent
 from storage.lake import Lake, joined_of, response_log_of, subscription_log_of
 from storage.plan import Journal, Plan
 
-_CHANGEABLE = {"tombstone_retention", "on_truncate", "changelog"}
+_CHANGEABLE = {"tombstone_retention", "on_truncate", "changelog", "late"}
 """Settings that are part of what a pipeline means, and of nothing that is in its lake already."""
 
 
@@ -25,7 +25,7 @@ def check_progress(pipeline: Pipeline, lake: Lake, journal: Journal) -> None:
     """
     published = journal.last
     under_way = {journal.unfinished.batch} if journal.unfinished else set()
-    declared = {*pipeline.tables, *(set(pipeline.joins) & set(kept_joins(pipeline, journal)))}
+    declared = {*pipeline.inputs, *(set(pipeline.joins) & set(kept_joins(pipeline, journal)))}
     begun = {name: plan.batch for plan in journal.plans for name in plan.bootstrap}
     for stage, batch in (published.commits if published else {}).items():
         name = stage.partition("/")[2]
@@ -49,7 +49,7 @@ def shapes_of(pipeline: Pipeline) -> dict[str, str]:
     """
     return {
         f"{kind}/{name}/{setting}": _fingerprint(value)
-        for kind in ("tables", "joins")
+        for kind in ("tables", "streams", "joins")
         for name, settings in pipeline.shape[kind].items()
         for setting, value in _flat(settings).items()
         if setting not in _CHANGEABLE
@@ -60,7 +60,7 @@ def check_shapes(pipeline: Pipeline, journal: Journal) -> None:
     """Refuse a configuration that the state was not built with. Raises `ConfigurationChanged`."""
     if not journal.plans:
         return
-    before, kept = journal.plans[-1].shapes, {*pipeline.tables, *kept_joins(pipeline, journal)}
+    before, kept = journal.plans[-1].shapes, {*pipeline.inputs, *kept_joins(pipeline, journal)}
     changed = [
         name
         for name, shape in shapes_of(pipeline).items()
@@ -76,7 +76,7 @@ def still_declared(pipeline: Pipeline, plan: Plan) -> Plan:
 
     Raises `ConfigurationChanged` where a table is gone that the batch reads.
     """
-    if missing := sorted({file.table for file in plan.files} - set(pipeline.tables)):
+    if missing := sorted({file.table for file in plan.files} - set(pipeline.inputs)):
         raise ConfigurationChanged(
             f"{pipeline.path}: {', '.join(missing)} is no longer declared, but batch {plan.batch} of {pipeline.lake} "
             "was planned with it and is not finished. Put it back, run once, then remove it, or point `lake` at a new "

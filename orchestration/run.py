@@ -1,6 +1,6 @@
 """Works off what is pending: an unfinished batch first, then new joins, then new input, batch after batch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
@@ -9,14 +9,14 @@ from pyspark.sql import SparkSession
 
 from orchestration.bad_records import check_bad_ratio
 from orchestration.batch import run_batch
-from orchestration.batch_context import Progress, state_tables
+from orchestration.batch_context import Progress, bases_of, state_tables
 from orchestration.config import Pipeline
 from orchestration.folding import tidy_up
 from orchestration.pending import BatchBy, Dates, Group, check_unchanged, cut, pending_groups
 from orchestration.recovery import check_progress, check_shapes, new_joins, shapes_of, still_declared
 from orchestration.spark_checks import check_expressions
 from orchestration.spark_failures import explained
-from storage.lake import Lake, rows_of, subscription_store_of
+from storage.lake import Lake, rows_of
 from storage.lock import writing
 from storage.maintenance import Folds
 from storage.plan import Journal, Plan, Published
@@ -33,12 +33,14 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
     batches: int | None = None,
     accept: Sequence[str] = (),
     settle: timedelta | None = None,
+    flush: bool = False,
     progress: Progress = lambda _: None,
 ) -> Iterator[Published]:
     """Work off what is pending, one finished batch after the other.
 
     `dates`: inclusive range of `{date}` values. `batch_by`: one batch per date, or one for everything. `batch_rows`:
     cut batches to about so many records. `batches`: stop after so many. `accept`: rules that may be violated.
+    `flush`: at the end, release what waits for its grace period to pass, in a batch of its own.
     Raises `LakejoinError`s; whatever was yielded before stays published.
     """
     lake = Lake(pipeline.lake)
@@ -47,7 +49,7 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
         check_shapes(pipeline, journal)
         check_progress(pipeline, lake, journal)
         check_expressions(pipeline, spark)
-        plans = _plans(pipeline, spark, lake, journal, dates, batch_by, batch_rows, settle)
+        plans = _plans(pipeline, spark, lake, journal, dates, batch_by, batch_rows, settle, flush)
         for done, plan in enumerate(plans, start=1):
             with explained(pipeline, plan):
                 published = run_batch(pipeline, spark, lake, journal, plan, accept=accept, progress=progress)
@@ -60,7 +62,7 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
 
 def _plans(  # noqa: PLR0913, PLR0917 - the same options
     pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, dates: Dates | None, batch_by: BatchBy,
-    batch_rows: int | None, settle: timedelta | None,
+    batch_rows: int | None, settle: timedelta | None, flush: bool,
 ) -> Iterator[Plan]:  # fmt: skip
     """Plans in their order; each is committed when it is asked for, after the one before it was published."""
     if journal.unfinished is not None:
@@ -79,6 +81,8 @@ def _plans(  # noqa: PLR0913, PLR0917 - the same options
             plan = draft.batch(piece)
             check_bad_ratio(pipeline, spark, plan)
             yield _commit(journal, plan)
+    if flush and journal.last and any(counts.get("waiting") for counts in journal.last.joins.values()):
+        yield _commit(journal, draft.flush())
 
 
 def _commit(journal: Journal, plan: Plan) -> Plan:
@@ -96,15 +100,15 @@ class _Drafts:
         """The first batch of joins that were added to a lake with rows."""
         return replace(self.batch(Group((), ())), kind="bootstrap", bootstrap=tuple(joins))
 
+    def flush(self) -> Plan:
+        """A batch that releases everything that waits for its grace period."""
+        return replace(self.batch(Group((), ())), kind="flush")
+
     def batch(self, group: Group) -> Plan:
         """The batch that reads a group of files."""
         previous = self._journal.plans[-1] if self._journal.plans else None
         now = datetime.now(UTC)
-        bases = [
-            *[rows_of(name) for name in self._pipeline.tables],
-            *[subscription_store_of(name) for name in self._pipeline.joins],
-        ]
-        versions, folded, floors = self._pinned(bases)
+        versions, folded, floors = self._pinned(bases_of(self._pipeline))
         return Plan(
             batch=len(self._journal.plans) + 1,
             kind="batch",
@@ -119,9 +123,11 @@ class _Drafts:
             configuration=self._pipeline.fingerprint,
             shapes=(dict(previous.shapes) if previous else {}) | shapes_of(self._pipeline),
             code=code_version(),
+            clocks=self._journal.last.clocks if self._journal.last else {},
+            flushed=self._journal.flushed,
         )
 
-    def _pinned(self, bases: Sequence[str]) -> tuple[dict[str, int], dict[str, int], dict[str, str]]:
+    def _pinned(self, bases: Collection[str]) -> tuple[dict[str, int], dict[str, int], dict[str, str]]:
         """Versions of the state, and how far its bases are folded, each from one reading of its log."""
         versions, folded = {}, {}
         for table in state_tables(self._pipeline):

@@ -17,7 +17,9 @@ def check_expressions(pipeline: Pipeline, spark: SparkSession) -> None:
     Raises `ConfigurationError` for those that it does not understand, or that are of another type than the right key.
     """
     problems = [
-        problem for name in pipeline.joins for problem in _problems(pipeline, pipeline.join_spec(name), spark)
+        problem
+        for name in pipeline.joins
+        for problem in _problems(pipeline, pipeline.spec_of_join(name), spark)
     ]
     if problems:
         raise ConfigurationError(problems)

@@ -81,7 +81,7 @@ def _expression(pipeline: Pipeline, causes: list[Any]) -> str | None:
 
 def _place(pipeline: Pipeline, fragment: str) -> str | None:
     """File, line and path of the first foreign key that holds a piece of SQL."""
-    for name, join in pipeline.joins.items():
+    for name, join in pipeline.foreign_key_joins.items():
         for index, text in enumerate(join.foreign_key):
             if fragment in text:
                 return str(pipeline.problem(("joins", name, "foreign_key", index), repr(text)))

@@ -73,7 +73,7 @@ def _backlog(pipeline: Pipeline, now: datetime) -> tuple[Backlog | None, str]:
 def _undeclared(pipeline: Pipeline, now: datetime) -> dict[str, tuple[str, ...]]:
     """Look into the newest file of each table: a source that got a new column has it there."""
     found = {}
-    for name, table in pipeline.tables.items():
+    for name, table in pipeline.inputs.items():
         files = list_files(table, settle=timedelta(0), now=now)
         columns = source_columns(files[-1], table.source.format) if files else []
         found[name] = tuple(column for column in columns if column not in table.columns)
@@ -83,7 +83,7 @@ def _undeclared(pipeline: Pipeline, now: datetime) -> dict[str, tuple[str, ...]]
 def _tables(pipeline: Pipeline, journal: Journal) -> Counts:
     rows = journal.last.rows if journal.last else {}
     total = added([batch.tables for batch in journal.published])
-    return {name: {"rows": rows.get(name, 0), **total.get(name, {})} for name in pipeline.tables}
+    return {name: {"rows": rows.get(name, 0), **total.get(name, {})} for name in pipeline.inputs}
 
 
 def _joins(pipeline: Pipeline, lake: Lake, journal: Journal) -> Counts:
@@ -96,12 +96,15 @@ def _joins(pipeline: Pipeline, lake: Lake, journal: Journal) -> Counts:
     return found
 
 
+_LEVELS = frozenset({"waiting"})
+
+
 def added(batches: list[Counts]) -> dict[str, dict[str, int]]:
-    """Add up counts by name and reason, reasons in the order of their first occurrence."""
+    """Add up counts by name and reason, reasons in the order of their first occurrence; of levels the last stands."""
     total: dict[str, dict[str, int]] = {}
     for batch in batches:
         for name, counts in batch.items():
             sums = total.setdefault(name, {})
             for reason, count in counts.items():
-                sums[reason] = sums.get(reason, 0) + count
+                sums[reason] = count if reason in _LEVELS else sums.get(reason, 0) + count
     return total

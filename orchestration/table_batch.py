@@ -2,15 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StringType, StructType
 
+from orchestration.version_batch import EXPIRED, in_time, times_of, with_history
 from storage.errors import LakejoinError
 from storage.frames import Frames, empty
 from storage.state import State
 from transforms.changes import walk
+from transforms.event_time import ordered_by_time, refuse_times
 from transforms.schemas import (
     BATCH,
     CHANGED,
@@ -37,6 +40,7 @@ from transforms.schemas import (
     named,
     rows_schema,
 )
+from transforms.versions import is_version
 
 VERDICTS = ("applied", "out_of_order", "duplicate", "tombstone", "expired", "late", "ignored", "quarantined")
 RAW_LIMIT = 1_000_000
@@ -59,6 +63,8 @@ class TableBatch:
     counts: dict[str, int]
     inserts: int = 0
     """How many of the changes are plain inserts."""
+    clock: datetime | None = None
+    """Of a versioned table: its greatest event time after the batch."""
 
     @property
     def changes(self) -> DataFrame:
@@ -105,13 +111,19 @@ def table_batch(
     `records`: what the parsers yield; read several times. `needed`: columns of the rows before the batch that the joins
     read. Raises `TruncateStopped` at a truncate event the configuration does not allow.
     """
+    versioned, clock = table.history_retention is not None, None
+    if versioned:
+        records = ordered_by_time(refuse_times(records, table, state.plan.planned_at), table)
     found = _special(records)
+    if versioned:
+        records, clock = in_time(records, table, state, frames, found)
     if found["truncated"] and truncate_stops:
         raise TruncateStopped(
             f"{table.name}: {found['first_truncate']} says that the source table was truncated; found "
             "`on_truncate: stop`. Set `on_truncate: delete` to delete every row it had, then run again."
         )
     good = records.where(F.col(REASON).isNull() & (F.coalesce(F.col(OP), F.lit("")) != "truncate"))
+    good = good.where(~F.col(EXPIRED)).drop(EXPIRED) if versioned else good
     if found["truncated"]:
         good = good.unionByName(_truncations(records, good, state, table))
     columns = [SEQUENCE, POSITION, HASH, DELETED, *needed()]
@@ -120,10 +132,13 @@ def table_batch(
     else:
         good = good.drop(UNAVAILABLE)
     before = _before(good, table, state, frames, columns)
-    beside = records if found["beside"] else records.limit(0)
+    beside = records if found["beside"] or versioned else records.limit(0)
     walked = frames.keep(_complete(walk(good, before, table, _floor(state, table)), beside, table))
     counts = count_verdicts(walked)
-    return TableBatch(table, walked, before, counts, counts.pop(INSERTED))
+    if versioned and counts["out_of_order"]:
+        walked = frames.keep(with_history(walked, table, state, small=frames.small))
+        counts = count_verdicts(walked)
+    return TableBatch(table, walked, before, counts, counts.pop(INSERTED), clock)
 
 
 def _before(good: DataFrame, table: TableSpec, state: State, frames: Frames, columns: list[str]) -> DataFrame:
@@ -136,8 +151,10 @@ def untouched(table: TableSpec, state: State) -> TableBatch:
     """A table that has no records in the batch."""
     records = empty(state.spark, _records_schema(table))
     before = empty(state.spark, rows_schema(table.columns, table.sequence))
-    nothing = dict.fromkeys(("records", *VERDICTS, "tie", "changed", "inserted", "removed"), 0)
-    return TableBatch(table, records, before, nothing)
+    nothing = dict.fromkeys(
+        ("records", *VERDICTS, "history", "versions", "tie", "changed", "inserted", "removed"), 0
+    )
+    return TableBatch(table, records, before, nothing, clock=state.plan.clocks.get(f"tables/{table.name}"))
 
 
 def _records_schema(table: TableSpec) -> StructType:
@@ -160,6 +177,7 @@ def _special(records: DataFrame) -> dict[str, object]:
             F.min_by(F.when(truncate, position), F.when(truncate, F.col(POSITION))).alias("first_truncate"),
             F.count_if(F.col(UNAVAILABLE).isNotNull()).alias("unavailable"),
             F.count_if(truncate | F.col(REASON).isNotNull()).alias("beside"),
+            *times_of(F.col(REASON).isNull() & F.col(OP).isin("upsert", "delete")),
         )
         .first()
     )
@@ -199,9 +217,10 @@ def _truncations(records: DataFrame, good: DataFrame, state: State, table: Table
 def _complete(walked: DataFrame, records: DataFrame, table: TableSpec) -> DataFrame:
     """Put the records that never reached the walk beside those that did, so that each is accounted for."""
     schema = _records_schema(table)
-    verdict = F.when(F.col(REASON).isNotNull(), "quarantined").otherwise("applied")
+    expired = F.col(EXPIRED) if EXPIRED in records.columns else F.lit(False)
+    verdict = F.when(F.col(REASON).isNotNull(), "quarantined").when(expired, "expired").otherwise("applied")
     beside = records.where(
-        ~F.col(CONTEXT) & (F.col(REASON).isNotNull() | (F.col(OP) == "truncate"))
+        ~F.col(CONTEXT) & (F.col(REASON).isNotNull() | (F.col(OP) == "truncate") | expired)
     ).withColumns({VERDICT: verdict, CURRENT: F.lit(False), TIE: F.lit(False), DELETED: F.lit(False)})
     frames = []
     for frame in (walked, beside):
@@ -220,13 +239,16 @@ def _complete(walked: DataFrame, records: DataFrame, table: TableSpec) -> DataFr
 def count_verdicts(records: DataFrame) -> dict[str, int]:
     """Records of a batch by verdict, each source record once.
 
-    Beside them: ties, `changed` (applied changes, derived ones as well), the keys `inserted` and `removed`, and plain
+    Beside them: `history` (of those out of order, what entered the history of a versioned table) and `versions` (all
+    that did), ties, `changed` (applied changes, derived ones as well), the keys `inserted` and `removed`, and plain
     inserts as `INSERTED`.
     """
     own = ~F.col(DERIVED)
     row = records.agg(
         F.count_if(own).alias("records"),
-        *[F.count_if(own & (F.col(VERDICT) == verdict)).alias(verdict) for verdict in VERDICTS],
+        *[F.count_if(own & _counts_as(verdict)).alias(verdict) for verdict in VERDICTS],
+        F.count_if(own & (F.col(VERDICT) == "history")).alias("history"),
+        F.count_if(is_version()).alias("versions"),
         F.count_if(F.col(TIE)).alias("tie"),
         F.count_if((F.col(VERDICT) == "applied") & (F.col(OP) != "truncate")).alias("changed"),
         F.count_if(F.col(CURRENT) & ~F.col(DELETED) & ~F.col(EXISTED)).alias("inserted"),
@@ -235,3 +257,9 @@ def count_verdicts(records: DataFrame) -> dict[str, int]:
     ).first()
     assert row is not None  # an aggregate without groups has one row
     return {name: int(value) for name, value in row.asDict().items()}
+
+
+def _counts_as(verdict: str) -> Column:
+    """A version that came late is out of order for its key."""
+    found = F.col(VERDICT) == verdict
+    return found | (F.col(VERDICT) == "history") if verdict == "out_of_order" else found

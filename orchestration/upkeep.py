@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from pyspark.sql import SparkSession
 
-from orchestration.batch_context import state_tables
+from orchestration.batch_context import bases_of, state_tables
 from orchestration.config import Pipeline
 from orchestration.findings import Doubt, Finding, Left
 from orchestration.finished import finished_state, pinned_versions
@@ -26,11 +26,7 @@ from storage.lake import (
     PUBLISHED,
     SCRATCH,
     Lake,
-    changes_of,
     joined_of,
-    rows_of,
-    subscription_log_of,
-    subscription_store_of,
 )
 from storage.log_entries import checkpoint, entries
 from storage.plan import Journal, Plan
@@ -128,15 +124,13 @@ class Upkeep:
 
     def _crumbs(self, table: str) -> Crumbs | None:
         """Files of a table that can be put together; None for a base, which a fold writes anew."""
-        bases = {changes_of(name): rows_of(name) for name in self._pipeline.tables} | {
-            subscription_log_of(name): subscription_store_of(name) for name in self._pipeline.joins
-        }
-        if table in bases.values():
+        bases = bases_of(self._pipeline)
+        if table in bases:
             return None
-        if table in map(joined_of, self._pipeline.joins):
+        if table in map(joined_of, self._pipeline.foreign_key_joins):
             return crumbs(self._lake.path(table))
-        finished = len(self._journal.published)
-        through = self._state.folded.get(bases[table], 0) if table in bases else finished
+        folded, finished = self._state.folded, len(self._journal.published)
+        through = min((folded.get(base, 0) for base, log in bases.items() if log == table), default=finished)
         return crumbs(self._lake.path(table), through)
 
     def _vacuums(self) -> Iterator[tuple[str, Finding]]:

@@ -28,7 +28,8 @@ def record(path: str, row: Mapping[str, object], schema: pa.Schema, transaction:
         custom_metadata={"userMetadata": transaction.user_metadata},
     )
     try:
-        write_deltalake(path, rows, mode="append", commit_properties=commit)
+        # a lake made before a column was added gets it with its next row
+        write_deltalake(path, rows, mode="append", schema_mode="merge", commit_properties=commit)
     except OSError as error:
         raise LakeUnusable(
             f"{path}: cannot be written ({reason_of(error)}); the user that runs Lakejoin needs the right to "

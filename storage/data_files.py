@@ -5,6 +5,7 @@ each costs a batch 100 to 250 ms of planning; their files by name cost a tenth, 
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -15,10 +16,12 @@ from pyspark.sql.types import StructType
 from storage.file_systems import spark_path
 from storage.frames import empty
 from storage.lake import reading_table
-from transforms.schemas import BATCH, named
+from transforms.schemas import BATCH, TIME, named
 
 LOG_PROPERTIES = {"delta.dataSkippingStatsColumns": BATCH, "delta.checkpointInterval": "100"}
 """Of a log: the files of a batch are found by its number; more would be gathered with every row for nobody."""
+TIMED_LOG_PROPERTIES = {**LOG_PROPERTIES, "delta.dataSkippingStatsColumns": f"{BATCH},{TIME}"}
+"""Of a log that is read by time, too."""
 _PLAIN = 1
 """The protocol's reader version of a table without deletion vectors or column mapping."""
 
@@ -29,12 +32,28 @@ class _File:
     first: int | None
     """Least batch number in it; None where Delta was told to keep no statistics."""
     last: int | None
+    newest: datetime | None
+    """Greatest time in it; None where it is not kept."""
+
+    def may_hold(self, after: int, later: datetime | None) -> bool:
+        """Whether it may have rows of batches after this one, with times later than this."""
+        in_batches = self.last is None or self.last > after
+        return in_batches and (later is None or self.newest is None or self.newest > later)
 
 
 def read_table(
-    spark: SparkSession, path: str, version: int, schema: StructType, *, after: int = 0
+    spark: SparkSession,
+    path: str,
+    version: int,
+    schema: StructType,
+    *,
+    after: int = 0,
+    later: datetime | None = None,
 ) -> DataFrame:
-    """Read the columns of `schema` of a table of state at a version, rows of batches after `after` only."""
+    """Read the columns of `schema` of a table of state at a version, rows of batches after `after` only.
+
+    `later`: leave out files whose rows all have this time or an earlier one; a caller filters the rest.
+    """
     with reading_table(path):
         table = DeltaTable(path, version=version)
         plain = table.protocol().min_reader_version == _PLAIN
@@ -43,7 +62,7 @@ def read_table(
     if not plain:  # someone else changed its format: Delta knows how to read it
         reader = spark.read.format("delta").option("versionAsOf", version)
         return reader.load(path).where(named(BATCH) > after).select(*columns)
-    wanted = [file for file in files if file.last is None or file.last > after]
+    wanted = [file for file in files if file.may_hold(after, later)]
     if not wanted:
         return empty(spark, schema)
     rows = spark.read.schema(schema).parquet(*[file.path for file in wanted])
@@ -61,8 +80,8 @@ def _files(path: str, table: DeltaTable) -> list[_File]:
     actions: Any = pa.table(table.get_add_actions(flatten=True))
     # the URIs of delta-rs are encoded, and those of object stores have another scheme than Spark's
     paths = [spark_path(f"{path.rstrip('/')}/{name}") for name in actions["path"].to_pylist()]
-    least, greatest = (
+    least, greatest, newest = (
         actions[name].to_pylist() if name in actions.column_names else [None] * len(paths)
-        for name in (f"min.{BATCH}", f"max.{BATCH}")
+        for name in (f"min.{BATCH}", f"max.{BATCH}", f"max.{TIME}")
     )
-    return [_File(*file) for file in zip(paths, least, greatest, strict=True)]
+    return [_File(*file) for file in zip(paths, least, greatest, newest, strict=True)]

@@ -38,6 +38,16 @@ def rows_of(table: str) -> str:
     return f"tables/{table}/rows"
 
 
+def versions_of(table: str) -> str:
+    """Folded base of a versioned table's history."""
+    return f"tables/{table}/versions"
+
+
+def records_of(stream: str) -> str:
+    """Every record of a stream, with its verdict."""
+    return f"streams/{stream}/records"
+
+
 def joined_of(join: str) -> str:
     """The result of a join."""
     return f"joins/{join}/joined"

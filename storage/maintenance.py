@@ -17,12 +17,13 @@ from pyspark.sql import functions as F
 from storage.bookkeeping import record
 from storage.commits import overwrite
 from storage.compaction import COMPRESSION
-from storage.lake import MAINTENANCE, Lake, rows_of, subscription_store_of
+from storage.lake import MAINTENANCE, Lake, rows_of, subscription_store_of, versions_of
 from storage.plan import Journal, Plan
 from storage.session import changed_settings
 from storage.state import State
 from transforms.schemas import BATCH, DELETED, SEQUENCE, TIME, JoinSpec, TableSpec, named
 from transforms.subscriptions import live_subscriptions
+from transforms.versions import VALID_FROM, intervals, reachable
 
 _SCHEMA = pa.schema(
     [
@@ -51,7 +52,7 @@ class Fold:
     through: int
     """Last batch that the base holds afterwards."""
     cutoff: datetime | None
-    """Tombstones from before it are purged."""
+    """Tombstones from before it are purged; of a history, what ended before it."""
     floor: str | None
     """Greatest sequence of all tombstones purged so far, as JSON."""
 
@@ -99,6 +100,24 @@ def fold_rows(
     kept = rows.where((F.col(BATCH) <= fold.through) & ~_purged(fold.cutoff))
     _replace(kept, lake, journal, fold, [named(name) for name in table.key])
     rows.unpersist()
+
+
+def fold_versions(spark: SparkSession, lake: Lake, journal: Journal, now: Plan, table: TableSpec) -> None:
+    """Fold a versioned table's changes into its history, and forget what is past the retention."""
+    base, folds = versions_of(table.name), Folds(lake)
+    fold = folds.unfinished(base, now.folded.get(base, 0)) or _begin(
+        lake, journal, folds, Fold(0, base, now.batch - 1, _reach(table, now), None)
+    )
+    versions = State(spark, lake, now).versions(table, None, small=False).where(F.col(BATCH) <= fold.through)
+    kept = reachable(intervals(versions, table), fold.cutoff)
+    _replace(kept, lake, journal, fold, [*[named(name) for name in table.key], F.col(VALID_FROM)])
+
+
+def _reach(table: TableSpec, now: Plan) -> datetime | None:
+    """The time up to which as-of reads go back; none before the table's first record."""
+    assert table.history_retention is not None
+    clock = now.clocks.get(f"tables/{table.name}")
+    return None if clock is None else clock - table.history_retention
 
 
 def fold_subscriptions(spark: SparkSession, lake: Lake, journal: Journal, now: Plan, join: JoinSpec) -> None:

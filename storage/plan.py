@@ -22,15 +22,17 @@ from storage.lake import (
     changelog_of,
     changes_of,
     joined_of,
+    records_of,
     response_log_of,
     subscription_log_of,
 )
 from storage.line_numbers import FileRange
 
-Kind = Literal["batch", "bootstrap"]
+Kind = Literal["batch", "bootstrap", "flush"]
 
 _TABLES: dict[str, Callable[[str], str]] = {
     "changes": changes_of,
+    "records": records_of,
     "quarantine": lambda _: QUARANTINE,
     "subscription_log": subscription_log_of,
     "response_log": response_log_of,
@@ -40,6 +42,7 @@ _TABLES: dict[str, Callable[[str], str]] = {
 
 _COUNTS = pa.map_(pa.string(), pa.int64())
 _TIME = pa.timestamp("us", "UTC")
+_CLOCKS = pa.map_(pa.string(), _TIME)
 _FILE = pa.struct(
     [
         ("table", pa.string()),
@@ -69,6 +72,8 @@ _PLAN = pa.schema(
         ("configuration", pa.string()),
         ("shapes", pa.map_(pa.string(), pa.string())),
         ("code", pa.string()),
+        ("clocks", _CLOCKS),
+        ("flushed", pa.int64()),
     ]
 )
 _PUBLISHED = pa.schema(
@@ -84,6 +89,7 @@ _PUBLISHED = pa.schema(
         ("rows", _COUNTS),
         ("seconds", pa.map_(pa.string(), pa.float64())),
         ("accepted", pa.list_(pa.string())),
+        ("clocks", _CLOCKS),
     ]
 )
 
@@ -142,6 +148,11 @@ class Plan:
     shapes: Mapping[str, str]
     """Fingerprint of what shapes the state of each table and join."""
     code: str
+    clocks: Mapping[str, datetime] = field(default_factory=dict)
+    """Before the batch, by `tables/T` and `joins/J`: the greatest event time of each versioned table, and the stream
+    time of each join with grace."""
+    flushed: int = 0
+    """Last batch that released every record that waited."""
 
     def files_of(self, table: str) -> list[PlannedFile]:
         """The parts of a table's files that the batch reads, in the order of their positions."""
@@ -174,6 +185,8 @@ class Published:
     rows: Mapping[str, int]
     seconds: Mapping[str, float]
     accepted: tuple[str, ...] = field(default=())
+    clocks: Mapping[str, datetime] = field(default_factory=dict)
+    """As in `Plan`, after the batch."""
 
 
 class Journal:
@@ -205,6 +218,11 @@ class Journal:
     def unfinished(self) -> Plan | None:
         """The batch that was planned and not yet published, if there is one."""
         return self.plans[-1] if len(self.plans) > len(self.published) else None
+
+    @property
+    def flushed(self) -> int:
+        """The last finished batch that released every record that waited; 0 for none."""
+        return max((batch.batch for batch in self.published if batch.kind == "flush"), default=0)
 
     @property
     def last(self) -> Published | None:
@@ -250,9 +268,14 @@ class Journal:
 def _plan(row: dict[str, Any]) -> Plan:
     row["files"] = tuple(PlannedFile(**file) for file in row["files"])
     row["joins"], row["bootstrap"] = tuple(row["joins"]), tuple(row["bootstrap"])
-    return Plan(**row)
+    return Plan(**_as_made_before(row, flushed=0))
 
 
 def _published(row: dict[str, Any]) -> Published:
     row["dates"], row["accepted"] = tuple(row["dates"]), tuple(row["accepted"])
-    return Published(**row)
+    return Published(**_as_made_before(row))
+
+
+def _as_made_before(row: dict[str, Any], **defaults: Any) -> dict[str, Any]:
+    """A row with what was not written yet when it was made."""
+    return row | {n: value for n, value in {"clocks": {}, **defaults}.items() if row.get(n) is None}

@@ -5,6 +5,7 @@ the rows of a table are its base and the changes behind it; a log and its store 
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -15,14 +16,18 @@ from storage.lake import (
     Lake,
     changes_of,
     joined_of,
+    records_of,
     rows_of,
     subscription_log_of,
     subscription_store_of,
+    versions_of,
 )
 from storage.plan import Plan
 from transforms.rows import latest_rows, restrict, settled
 from transforms.schemas import BATCH, JoinSpec, TableSpec, changes_schema, named, rows_schema
+from transforms.streams import stream_schema
 from transforms.subscriptions import subscription_schema
+from transforms.versions import as_versions, versions_schema
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,25 @@ class State:
         )
         both = self._base(rows_of(table.name), schema).unionByName(settled(behind, schema.names))
         return latest_rows(both, table.key)
+
+    def versions(self, table: TableSpec, keys: DataFrame | None, *, small: bool) -> DataFrame:
+        """The history of a versioned table, of these keys or of all, from its base and the changes behind it.
+
+        Columns of `versions_schema`; only what the base holds knows when it ended, as far as the base knew.
+        """
+        schema, log = versions_schema(table), changes_schema(table.columns, table.sequence)
+        base = self._base(versions_of(table.name), schema)
+        behind = self._behind(changes_of(table.name), versions_of(table.name), log)
+        parts = [base, as_versions(behind, schema.names)]
+        if keys is not None:
+            parts = [restrict(part, keys, table.key, small=small) for part in parts]
+        return parts[0].unionByName(parts[1])
+
+    def stream_records(
+        self, stream: TableSpec, *, after: int = 0, later: datetime | None = None
+    ) -> DataFrame:
+        """Every record of a stream, with its verdict, of batches after `after`; `later` spares files of older ones."""
+        return self._read(records_of(stream.name), stream_schema(stream), after=after, later=later)
 
     def subscriptions(self, join: JoinSpec) -> DataFrame:
         """Messages of the folded store and of the log behind it."""
@@ -86,8 +110,10 @@ class State:
         """The part of a log that its base does not hold yet."""
         return self._read(log, schema, after=self.plan.folded.get(base, 0))
 
-    def _read(self, table: str, schema: StructType, *, after: int) -> DataFrame:
+    def _read(
+        self, table: str, schema: StructType, *, after: int, later: datetime | None = None
+    ) -> DataFrame:
         version = self.plan.versions.get(table)
         if version is None:
             return empty(self.spark, schema)
-        return read_table(self.spark, self.lake.path(table), version, schema, after=after)
+        return read_table(self.spark, self.lake.path(table), version, schema, after=after, later=later)

@@ -4,7 +4,8 @@ Internal columns begin with `_lj_`, a prefix no declared column may have. Keys t
 `foreign_key`), so that composite and single keys take the same path; Delta keeps statistics of their fields.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Literal
 
 from pyspark.sql import Column
@@ -65,7 +66,18 @@ RAW = "_lj_raw"
 """The record's raw text; null for a good one, which needs none."""
 
 Op = Literal["upsert", "delete", "tombstone", "truncate", "ignored"]
-Verdict = Literal["applied", "out_of_order", "duplicate", "tombstone", "expired", "ignored", "quarantined"]
+Verdict = Literal[
+    "applied",
+    "history",
+    "out_of_order",
+    "duplicate",
+    "tombstone",
+    "expired",
+    "late",
+    "ignored",
+    "quarantined",
+]
+"""`history`: out of order for its key, and yet a version of a versioned table."""
 
 POSITION_TYPE = StructType(
     [
@@ -95,6 +107,17 @@ class TableSpec:
     """Fields that order the changes of one key; the position's own fields where none are declared."""
     event_time: str | None = None
     """Column that holds the event time."""
+    history_retention: timedelta | None = None
+    """How far back the history of a versioned table goes; then the first field of `sequence` is `TIME`."""
+    max_future: timedelta | None = None
+    """How far ahead a record's time may be; None where time moves nothing."""
+
+    @property
+    def as_read(self) -> "TableSpec":
+        """The table as its records are parsed: ordered by what they carry themselves."""
+        if self.history_retention is None:
+            return self
+        return replace(self, sequence=StructType(self.sequence.fields[1:]), history_retention=None)
 
 
 @dataclass(frozen=True)
@@ -131,6 +154,23 @@ class JoinSpec:
     def foreign_key_type(self) -> StructType:
         """Type of `foreign_key`: the right key."""
         return StructType([self.right_columns[name] for name in self.right_key])
+
+
+@dataclass(frozen=True)
+class StreamJoinSpec(JoinSpec):
+    """A declared join of a stream (its left side) with a table: `left_key` identifies a record of the stream."""
+
+    grace: timedelta | None = None
+    """How long a record waits, by the stream's time; None: it is joined in its batch."""
+    drops_late: bool = True
+    """Whether a record that comes after its grace period is dropped, or else joined at once."""
+    as_of: bool = False
+    """Whether the table is versioned, and so read as of a record's time."""
+
+    @property
+    def drops(self) -> bool:
+        """Whether the join may drop a record."""
+        return self.grace is not None and self.drops_late
 
 
 def quoted(name: str) -> str:

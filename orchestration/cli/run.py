@@ -39,6 +39,12 @@ def run(  # noqa: PLR0913 - one parameter for each option
         list[str] | None,
         typer.Option(metavar="RULE", help="Publish although this rule is violated; it is recorded."),
     ] = None,
+    flush: Annotated[
+        bool,
+        typer.Option(
+            "--flush", help="At the end, release the records of streams that still wait for their grace."
+        ),
+    ] = False,
 ) -> None:
     """Work off what is pending.
 
@@ -50,10 +56,11 @@ def run(  # noqa: PLR0913 - one parameter for each option
     dates = _range(start, end)
     _check_rules(accept or [])
     waiting = _waiting(pipeline, dates)
-    if waiting.is_empty:
+    flush = flush and _waits(pipeline)
+    if waiting.is_empty and not flush:
         say(f"Nothing pending: {_files_read(waiting)}.")
         return
-    expected = waiting.batches if batch_by == "date" and batch_rows is None else None
+    expected = waiting.batches + flush if batch_by == "date" and batch_rows is None else None
     published: list[Published] = []
     try:
         with progress_bar("starting Spark", expected if batches is None else batches) as bar:
@@ -62,7 +69,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
 
             for batch in run_batches(
                 pipeline, spark, dates=dates, batch_by=batch_by, batch_rows=batch_rows, batches=batches,
-                accept=accept or (), progress=bar.describe,
+                accept=accept or (), flush=flush, progress=bar.describe,
             ):  # fmt: skip
                 published.append(batch)
                 say(batch_line(batch))
@@ -71,6 +78,11 @@ def run(  # noqa: PLR0913 - one parameter for each option
         print_summary(published)
     if not published:
         say(f"Nothing pending: {_files_read(waiting)}.")
+
+
+def _waits(pipeline: "Pipeline") -> bool:
+    """Whether a stream has records in a buffer, or may get some."""
+    return any(join.grace is not None for join in pipeline.stream_joins.values())
 
 
 def _range(start: datetime | None, end: datetime | None) -> "Dates | None":
@@ -106,7 +118,7 @@ def _waiting(pipeline: "Pipeline", dates: "Dates | None") -> "Backlog":
     check_shapes(pipeline, Journal(Lake(pipeline.lake)))
     waiting = backlog(pipeline, datetime.now(UTC), settle=timedelta(0), dates=dates)
     for name in (name for name, count in waiting.found.items() if count == 0):
-        typer.echo(f"warning: {name}: no file matches {pipeline.tables[name].source.path}", err=True)
+        typer.echo(f"warning: {name}: no file matches {pipeline.inputs[name].source.path}", err=True)
     return waiting
 
 

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
@@ -16,7 +17,7 @@ from orchestration.cli.terminal import console, print_rows
 
 if TYPE_CHECKING:
     from orchestration.config import Pipeline
-    from orchestration.show import View
+    from orchestration.view import View
 
 ROWS = 20
 """How many rows are shown to a person who does not say how many."""
@@ -28,8 +29,8 @@ def show(  # noqa: PLR0913 - one parameter for each option
         str,
         typer.Argument(
             metavar="TABLE",
-            help="A table (its live rows) or its .rows or .changes; a join or its .subscription_log, "
-            ".subscription_store, .response_log or .changelog; quarantine.",
+            help="A table (its live rows) or its .rows, .changes or .versions; a stream or its .records; a join or "
+            "its .subscription_log, .subscription_store, .response_log, .changelog or .buffer; quarantine.",
         ),
     ],
     *,
@@ -41,6 +42,12 @@ def show(  # noqa: PLR0913 - one parameter for each option
     ] = None,
     as_of_batch: Annotated[
         int | None, typer.Option(metavar="B", help="The table as batch B left it; by default the last one.")
+    ] = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIMESTAMP", help="A versioned table as it was at this time; UTC without a zone."
+        ),
     ] = None,
     limit: Annotated[
         int | None,
@@ -63,7 +70,7 @@ def show(  # noqa: PLR0913 - one parameter for each option
     Sorted by key, as the last finished batch left them, whatever is being written meanwhile.
     """
     pipeline = options.load_pipeline(config)
-    view = _open(pipeline, table, as_of_batch)
+    view = _open(pipeline, table, as_of_batch, _timestamp(as_of))
     if where is not None:
         view = view.where(where)
     if key is not None:
@@ -75,16 +82,30 @@ def show(  # noqa: PLR0913 - one parameter for each option
             _write(view, form, limit, internal=internal, output=output)
 
 
-def _open(pipeline: "Pipeline", table: str, batch: int | None) -> "View":
+def _timestamp(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    from orchestration.errors import WrongUsage
+
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise WrongUsage(f"--as-of {text!r}: expected a timestamp such as 2013-01-01T10:15:00Z") from error
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _open(pipeline: "Pipeline", table: str, batch: int | None, time: datetime | None) -> "View":
     """Open a table by name. What is wrong with name or batch is said before Spark is started."""
     from orchestration.cut import check_kept, published_cut
     from orchestration.show import find_view
+    from orchestration.time_views import as_of_view
     from storage.lake import Lake
     from storage.plan import Journal
     from storage.state import State
 
     lake = Lake(pipeline.lake)
-    view, cut = find_view(pipeline, table), published_cut(Journal(lake), batch)
+    view = find_view(pipeline, table) if time is None else as_of_view(pipeline, table, time)
+    cut = published_cut(Journal(lake), batch)
     if batch is not None:
         check_kept(lake, cut, table.partition(".")[0])
     return view(State(options.open_session(pipeline), lake, cut))

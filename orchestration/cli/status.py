@@ -54,7 +54,7 @@ def _print_waiting(pipeline: "Pipeline", found: "Status") -> None:
     for name, count in waiting.found.items():
         files = [w.file.name for w in waiting.files if w.table == name]
         if count == 0:
-            say(f"table {name}: no file matches {pipeline.tables[name].source.path}")
+            say(f"table {name}: no file matches {pipeline.inputs[name].source.path}")
         elif files:
             say(f"table {name}: {len(files)} of {count} files wait, from {files[0]} on")
     for name in waiting.new_joins:

@@ -20,6 +20,7 @@ _TABLE = {
     "late": False,
     "ignored": False,
     "quarantined": False,
+    "history": False,
     "tie": False,
     "inserted": False,
     "removed": False,
@@ -37,11 +38,25 @@ _JOIN = {
 }
 
 
+_STREAM_JOIN = {
+    "rows": True,
+    "received": True,
+    "at_once": False,
+    "buffered": False,
+    "late": False,
+    "ignored": False,
+    "released": False,
+    "waiting": False,
+    "emissions": True,
+    "unmatched": False,
+}
+
+
 def batch_line(batch: "Published") -> str:
     """Return one line about a finished batch."""
     days = f" {batch.dates[0]}" if batch.dates else ""
     days += f" to {batch.dates[-1]}" if len(batch.dates) > 1 else ""
-    kind = " (first batch of a new join)" if batch.kind == "bootstrap" else ""
+    kind = {"bootstrap": " (first batch of a new join)", "flush": " (flush)"}.get(batch.kind, "")
     records = sum(counts["records"] for counts in batch.tables.values())
     joined = sum(counts["emissions"] for counts in batch.joins.values())
     return f"batch {batch.batch}{days}{kind}: {records:,} records, {joined:,} joined rows changed"
@@ -73,8 +88,13 @@ def print_tables(counts: Counts) -> None:
 
 
 def print_joins(counts: Counts) -> None:
-    """Print what became of the answers of each join's right side, and what the join emitted."""
-    print_counts("Answers by join", "join", counts, _shown(_JOIN, counts))
+    """Print what became of the answers of each join's right side, or of a stream's records, and what was emitted."""
+    of_streams = {name: found for name, found in counts.items() if "received" in found}
+    others = {name: found for name, found in counts.items() if name not in of_streams}
+    if others or not of_streams:
+        print_counts("Answers by join", "join", others, _shown(_JOIN, others))
+    if of_streams:
+        print_counts("Records by join of a stream", "join", of_streams, _shown(_STREAM_JOIN, of_streams))
 
 
 def _shown(order: Mapping[str, bool], counts: Counts) -> Mapping[str, bool]:

@@ -11,11 +11,13 @@ def validate(config: Config) -> None:
     started.
     """
     pipeline = load_pipeline(config)
-    for name, table in pipeline.tables.items():
-        source, key = table.source, ", ".join(table.key)
-        say(f"table {name}: {len(table.columns)} columns, key {key}, {source.format} {source.path}")
-    for name, join in pipeline.joins.items():
-        foreign_key, key = ", ".join(join.foreign_key), ", ".join(pipeline.join_spec(name).left_key)
+    for name, read in pipeline.inputs.items():
+        source, key = read.source, ", ".join(read.key)
+        kind = "stream" if name in pipeline.streams else "table"
+        say(f"{kind} {name}: {len(read.columns)} columns, key {key}, {source.format} {source.path}")
+    for name in pipeline.joins:
+        join, foreign_key = pipeline.spec_of_join(name), ", ".join(pipeline.joins[name].foreign_key)
+        key = ", ".join(join.left_key)
         say(f"join {name}: {join.left} {join.how} join {join.right} on {foreign_key}, key {key}")
     for expression in pipeline.unchecked_expressions:
         say(f"join {expression.join}: the type of `{expression.sql}` is checked when Spark starts")

@@ -1,17 +1,21 @@
 """The configuration file: `load` reads, checks and types it; every mistake in it is reported at once."""
 
 from orchestration.config.loading import load, load_text
-from orchestration.config.model import Join, Source, Spark, Table
+from orchestration.config.model import Input, Join, Source, Spark, Table
 from orchestration.config.pipeline import Pipeline, UncheckedExpression
 from orchestration.config.problems import ConfigurationError, Problem
+from orchestration.config.stream_model import Stream, StreamJoin
 
 __all__ = [
     "ConfigurationError",
+    "Input",
     "Join",
     "Pipeline",
     "Problem",
     "Source",
     "Spark",
+    "Stream",
+    "StreamJoin",
     "Table",
     "UncheckedExpression",
     "load",

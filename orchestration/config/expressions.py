@@ -51,7 +51,8 @@ _NONDETERMINISTIC = _words("""
     current_schema input_file_name monotonically_increasing_id spark_partition_id reflect java_method
 """)
 _CLOCK_WORDS = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
-_RULE = "a foreign key is a column or a deterministic scalar expression over the left row"
+RULE = "a foreign key is a column or a deterministic scalar expression over the left row"
+"""What the messages of `expression_type` end with."""
 _LONGEST = 2000
 _SELECT = "SELECT "
 
@@ -122,7 +123,7 @@ def referenced_columns(expressions: Iterable[str]) -> list[str]:
 def _parse(text: str) -> exp.Expr:
     """The expression's tree, read as what follows SELECT: on its own, `show tables` would be a statement."""
     if not text.strip():
-        raise ValueError("is empty; " + _RULE)
+        raise ValueError("is empty; " + RULE)
     if len(text) > _LONGEST:
         raise ValueError(f"is longer than {_LONGEST} characters")
     try:
@@ -135,10 +136,10 @@ def _parse(text: str) -> exp.Expr:
         raise ValueError("is nested too deeply") from error
     select = trees[0]
     if len(trees) != 1 or not isinstance(select, exp.Select) or len(select.expressions) != 1:
-        raise ValueError("is not one expression; " + _RULE)
+        raise ValueError("is not one expression; " + RULE)
     clauses = [name for name, value in select.args.items() if value and name != "expressions"]
     if clauses:
-        raise ValueError(f"holds more than an expression ({clauses[0].rstrip('_').upper()}); " + _RULE)
+        raise ValueError(f"holds more than an expression ({clauses[0].rstrip('_').upper()}); " + RULE)
     tree: exp.Expr = select.expressions[0]
     return tree
 
@@ -153,7 +154,7 @@ def _check_node(node: exp.Expr) -> None:
     """Refuse what is no deterministic scalar expression by its kind."""
     for kinds, what in _REFUSED:
         if isinstance(node, kinds):
-            raise ValueError(f"holds {what}; {_RULE}")
+            raise ValueError(f"holds {what}; {RULE}")
     if isinstance(node, exp.Func) and not isinstance(node, exp.Anonymous):
         for name in node.sql_names():
             _check_deterministic(name.lower())
@@ -162,7 +163,7 @@ def _check_node(node: exp.Expr) -> None:
             f"holds {node.name!r}, which reads the clock where Spark takes it for a date or time"
         )
     if not isinstance(node, _ALLOWED):
-        raise ValueError(f"holds {node.sql(dialect='spark')!r}, which is not supported; {_RULE}")
+        raise ValueError(f"holds {node.sql(dialect='spark')!r}, which is not supported; {RULE}")
 
 
 def _check_calls(text: str) -> None:
@@ -170,7 +171,7 @@ def _check_calls(text: str) -> None:
     words = _tokens(text)
     for token in words:
         if token.comments or token.token_type in {TokenType.SEMICOLON, TokenType.ARROW, TokenType.FARROW}:
-            raise ValueError(f"holds a comment, ';', '->' or '=>', which are not supported; {_RULE}")
+            raise ValueError(f"holds a comment, ';', '->' or '=>', which are not supported; {RULE}")
     for token, following in pairwise(words):
         name = token.text.lower()
         calls = following.token_type is TokenType.L_PAREN and re.fullmatch(r"\w+", name)
@@ -184,7 +185,7 @@ def _check_calls(text: str) -> None:
 
 def _check_deterministic(name: str) -> None:
     if name in _NONDETERMINISTIC:
-        raise ValueError(f"calls {name!r}, which gives another value each time or place it runs; {_RULE}")
+        raise ValueError(f"calls {name!r}, which gives another value each time or place it runs; {RULE}")
 
 
 def _tokens(text: str) -> list[Token]:

@@ -8,6 +8,8 @@ from orchestration.config.expressions import expression_type
 from orchestration.config.model import Join
 from orchestration.config.problems import did_you_mean, listed
 from orchestration.config.reading import Reading
+from orchestration.config.stream_checks import check_stream_join
+from orchestration.config.stream_model import kind_of_join
 from orchestration.config.table_checks import columns_of, key_mistake, key_of
 from orchestration.config.values import check_column_name
 from transforms.schemas import quoted
@@ -17,6 +19,9 @@ def check_joins(reading: Reading) -> None:
     """Note the mistakes of every join; a join whose sides are in doubt is not looked into."""
     for join in reading.names("joins"):
         _check_shared_name(reading, join)
+        if kind_of_join(reading.raw("joins", join)) == "stream":
+            check_stream_join(reading, join)
+            continue
         _check_left(reading, join)
         _check_right(reading, join)
     _check_cycles(reading)
@@ -26,16 +31,24 @@ def check_joins(reading: Reading) -> None:
 
 
 def _check_shared_name(reading: Reading, join: str) -> None:
-    if join in reading.names("tables"):
-        message = f"a table is named '{join}', too; tables and joins share their names"
-        reading.refuse(("joins", join), message, at_key=True)
+    for kind in ("table", "stream"):
+        if join in reading.names(f"{kind}s"):
+            message = f"a {kind} is named '{join}', too; tables, streams and joins share their names"
+            reading.refuse(("joins", join), message, at_key=True)
 
 
 def _check_left(reading: Reading, join: str) -> None:
     left, known = reading.value("joins", join, "left"), [*reading.names("tables"), *reading.names("joins")]
-    if left is not None and left not in known:
+    path = ("joins", join, "left")
+    if left in reading.names("streams"):
+        reading.refuse(
+            path, f"'{left}' is a stream; join it with `stream` and `table` in place of `left` and `right`"
+        )
+    elif left in reading.names("joins") and kind_of_join(reading.raw("joins", left)) == "stream":
+        reading.refuse(path, f"'{left}' is the join of a stream, and only adds rows; begin with a table")
+    elif left is not None and left not in known:
         message = f"no table or join is named '{left}'{did_you_mean(left, known)}"
-        reading.refuse(("joins", join, "left"), f"{message} (there are: {listed(known)})")
+        reading.refuse(path, f"{message} (there are: {listed(known)})")
 
 
 def _check_right(reading: Reading, join: str) -> None:
@@ -44,6 +57,8 @@ def _check_right(reading: Reading, join: str) -> None:
         return
     if right in reading.names("joins"):
         message = f"'{right}' is a join; a join may only be a left side"
+    elif right in reading.names("streams"):
+        message = f"'{right}' is a stream; a right side is a table"
     else:
         message = f"no table is named '{right}'{did_you_mean(right, tables)}"
     reading.refuse(("joins", join, "right"), f"{message} (tables: {listed(tables)})")
@@ -68,6 +83,8 @@ def _check_cycles(reading: Reading) -> None:
 
 def _left_side(reading: Reading, join: str) -> Columns | None:
     """The columns of the left side; None where a mistake keeps them from being known."""
+    if stream := reading.value("joins", join, "stream"):
+        return columns_of(reading, stream, "streams")
     left = reading.value("joins", join, "left")
     if left is None:
         return None
@@ -76,8 +93,13 @@ def _left_side(reading: Reading, join: str) -> Columns | None:
     return _joined(reading, left)  # this ends, since a cycle has been refused at one of its joins
 
 
+def _right_name(reading: Reading, join: str) -> str | None:
+    name: str | None = reading.value("joins", join, "right") or reading.value("joins", join, "table")
+    return name
+
+
 def _right_side(reading: Reading, join: str) -> Columns | None:
-    right = reading.value("joins", join, "right")
+    right = _right_name(reading, join)
     return None if right is None else columns_of(reading, right)
 
 
@@ -99,7 +121,7 @@ def _check_foreign_key(reading: Reading, join: str) -> None:
     columns, parts = _left_side(reading, join), reading.value("joins", join, "foreign_key")
     if columns is None or parts is None:
         return
-    right = reading.value("joins", join, "right")
+    right = _right_name(reading, join)
     key, right_columns = key_of(reading, right or ""), _right_side(reading, join) or {}
     if key is not None and len(parts) != len(key):
         message = (

@@ -11,6 +11,7 @@ from orchestration.config.mistakes import report_mistakes
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import ConfigurationError, Problem
 from orchestration.config.reading import Reading
+from orchestration.config.stream_checks import check_streams
 from orchestration.config.table_checks import check_tables
 
 
@@ -41,6 +42,7 @@ def _validate(document: Document, reading: Reading, path: Path) -> Pipeline | No
     except ValidationError as error:
         report_mistakes(error, reading)
     check_tables(reading)
+    check_streams(reading)
     check_joins(reading)
     return pipeline
 

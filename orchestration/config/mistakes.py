@@ -6,18 +6,24 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from orchestration.config.model import Join, Source, Spark, Table
+from orchestration.config.model import Join, Maintenance, Source, Spark, Table, Versioned
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import KeyPath, did_you_mean, found, listed, nearest
 from orchestration.config.reading import Reading
+from orchestration.config.stream_model import Stream, StreamJoin, kind_of_join
 
 _LATER = "is not supported in this version"
-_LATER_KEYS: Mapping[type[BaseModel], frozenset[str]] = {
-    Pipeline: frozenset({"streams"}),
-    Table: frozenset({"versioned", "max_future"}),
-    Join: frozenset({"stream", "table", "grace", "late", "max_future"}),
-}
 _LATER_VALUES = {"format": "delta", "resolution": "highwater", "result_key": "combined"}
+_MODELS: Mapping[KeyPath, type[BaseModel]] = {
+    ("spark",): Spark,
+    ("maintenance",): Maintenance,
+    ("tables",): Table,
+    ("streams",): Stream,
+    ("tables", "source"): Source,
+    ("streams", "source"): Source,
+    ("tables", "versioned"): Versioned,
+}
+"""The model of a mapping by its path without the name that stands second."""
 _KEY_OF_MAPPING = "[key]"
 _EXPECTED = {
     "string_type": "text",
@@ -36,7 +42,7 @@ def report_mistakes(error: ValidationError, reading: Reading) -> None:
     """Note each of Pydantic's complaints as a problem of the file."""
     refused_keys: set[KeyPath] = set()
     for detail in error.errors():
-        path: KeyPath = detail["loc"]
+        path = _in_file(detail["loc"])
         at_key = bool(path) and path[-1] == _KEY_OF_MAPPING and reading.raw(*path) is None
         if at_key:
             path = path[:-1]
@@ -48,6 +54,12 @@ def report_mistakes(error: ValidationError, reading: Reading) -> None:
             reading.refuse(path, message, at_key=at_key or detail["type"] == "extra_forbidden")
 
 
+def _in_file(path: KeyPath) -> KeyPath:
+    """Where a value stands: Pydantic names the kind of a join between its name and its keys."""
+    names_kind = path[:1] == ("joins",) and len(path) > 2 and path[2] != _KEY_OF_MAPPING
+    return (*path[:2], *path[3:]) if names_kind else path
+
+
 def _message(detail: ErrorDetails, path: KeyPath, reading: Reading) -> str | None:
     """What is wrong, in a sentence; None where another problem says it already."""
     value, kind = detail["input"], detail["type"]
@@ -55,7 +67,7 @@ def _message(detail: ErrorDetails, path: KeyPath, reading: Reading) -> str | Non
     shown = "" if path[:2] == ("spark", "conf") else f"; found {found(value)}"
     match kind:
         case "extra_forbidden":
-            return _unknown_key(path)
+            return _unknown_key(path, reading)
         case "missing":
             return _missing_key(path, reading)
         case "literal_error":
@@ -77,18 +89,14 @@ def _remedy(kind: str, value: Any) -> str:
     return ""
 
 
-def _unknown_key(path: KeyPath) -> str:
-    model, key = model_at(path[:-1]), str(path[-1])
-    if key in _LATER_KEYS.get(model, ()):
-        return f"'{key}' {_LATER}; remove it"
+def _unknown_key(path: KeyPath, reading: Reading) -> str:
+    model, key = model_at(path[:-1], reading), str(path[-1])
     known = list(model.model_fields)
     return f"unknown key '{key}'{did_you_mean(key, known)} (allowed: {listed(known)})"
 
 
 def _missing_key(path: KeyPath, reading: Reading) -> str | None:
-    model, key = model_at(path[:-1]), str(path[-1])
-    if model is Join and {"stream", "table"} & set(reading.names(*path[:-1])):
-        return None  # a stream-table join is refused as a whole; its other keys would only mislead
+    model, key = model_at(path[:-1], reading), str(path[-1])
     misspelled = [name for name in reading.names(*path[:-1]) if name not in model.model_fields]
     if any(nearest(name, model.model_fields) == key for name in misspelled):
         return None  # the unknown key says which one was meant
@@ -106,19 +114,12 @@ def _choices(detail: ErrorDetails) -> str:
     return str(detail["ctx"]["expected"]).replace("'", "").replace(" or ", ", ")
 
 
-def model_at(path: KeyPath) -> type[BaseModel]:
+def model_at(path: KeyPath, reading: Reading) -> type[BaseModel]:
     """The model that reads the mapping at a path."""
-    match path:
-        case ("tables", _):
-            return Table
-        case ("tables", _, "source"):
-            return Source
-        case ("joins", _):
-            return Join
-        case ("spark",):
-            return Spark
-        case _:
-            return Pipeline
+    if len(path) == 2 and path[0] == "joins":
+        return StreamJoin if kind_of_join(reading.raw(*path)) == "stream" else Join
+    shape = tuple(step for index, step in enumerate(path) if index != 1)
+    return _MODELS.get(shape, Pipeline)
 
 
 def first_sentence(model: type[BaseModel], key: str) -> str:

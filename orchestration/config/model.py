@@ -1,15 +1,16 @@
-"""What a file may say of the session, sources, tables and joins: frozen models, with their defaults.
+"""What a file may say of the session, sources, tables and their joins: frozen models, with their defaults.
 
 The texts below the fields make the reference in `docs/configuration.md` and
 the JSON Schema.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
-from pyspark.sql.types import DataType, LongType, StructField, StructType
+from pyspark.sql.types import DataType, LongType, StructField, StructType, TimestampType
 
 from orchestration.config.column_types import parse_type
 from orchestration.config.values import (
@@ -25,7 +26,7 @@ from orchestration.config.values import (
     Zone,
 )
 from transforms.parsing import ParseOptions
-from transforms.schemas import POSITION_TYPE, How, TableSpec
+from transforms.schemas import POSITION_TYPE, TIME, How, TableSpec
 
 ENVELOPE = ("lsn", "tx_id", "ts_ms", "offset")
 """What a Debezium record carries beside its row that can order changes."""
@@ -84,8 +85,8 @@ class Source(Frozen):
         return ParseOptions(format=self.format, time=self.time, timezone=self.timezone)
 
 
-class Table(Frozen):
-    """A table of change data."""
+class Input(Frozen, ABC):
+    """What tables and streams of change data have in common."""
 
     source: Source
     """Where the change data lies; see below."""
@@ -97,8 +98,56 @@ class Table(Frozen):
     sequence: tuple[str, ...] = ()
     """Columns that order the changes of one key, or a Debezium envelope's `lsn`, `tx_id`, `ts_ms`, `offset`;
     by default the position: date, file name, line. The position also decides between equal ones."""
+    max_bad_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """A larger share of bad records than this fails the batch before it is planned; 1.0 lets all pass into
+    quarantine. A smaller number costs a second reading of the input."""
+    max_future: Duration = Field(default=timedelta(days=1), json_schema_extra={"default": "1 day"})
+    """Of streams and versioned tables: a record whose event time is further ahead than this is quarantined, for
+    it would move the clock for all others. Ahead of the end of its file's date, else of the batch's clock."""
+    _name: str = PrivateAttr("")
+
+    @property
+    def name(self) -> str:
+        """The key that the table or stream stands under."""
+        return self._name
+
+    @property
+    @abstractmethod
+    def spec(self) -> TableSpec:
+        """The table or stream as the stages take it."""
+
+    @property
+    def declared_sequence(self) -> StructType:
+        """What orders records of a key; without a declared sequence, the position does."""
+        fields = _struct({name: self._sequence_type(name) for name in self.sequence})
+        return fields if self.sequence else POSITION_TYPE
+
+    @property
+    def declared_columns(self) -> StructType:
+        """The columns with their types."""
+        return _struct({name: parse_type(text) for name, text in self.columns.items()})
+
+    def _sequence_type(self, name: str) -> DataType:
+        """A declared column hides the envelope's value of the same name."""
+        return parse_type(self.columns[name]) if name in self.columns else LongType()
+
+
+class Versioned(Frozen):
+    """A table that remembers which value a key had when."""
+
+    history_retention: Duration
+    """How far back, in event time, as-of reads go and late records may rewrite history; older ones are refused
+    and counted as `expired`."""
+
+
+class Table(Input):
+    """A table of change data."""
+
     event_time: str | None = None
-    """Column of type `timestamp` that says when a change happened: the clock of `tombstone_retention`."""
+    """Column of type `timestamp` that says when a change happened: the clock of `tombstone_retention`, and what
+    orders the versions of a key in a versioned table."""
+    versioned: Versioned | None = None
+    """Keeps the history of each key by event time, for joins with streams and as-of reads; see below."""
     tombstone_retention: Duration = Field(
         default=timedelta(days=30), json_schema_extra={"default": "30 days"}
     )
@@ -106,31 +155,22 @@ class Table(Frozen):
     batches."""
     on_truncate: Literal["stop", "delete"] = "stop"
     """What Debezium's truncate event does: stop the batch, or delete every row."""
-    max_bad_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """A larger share of bad records than this fails the batch before it is planned; 1.0 lets all pass into
-    quarantine. A smaller number costs a second reading of the input."""
-    _name: str = PrivateAttr("")
-
-    @property
-    def name(self) -> str:
-        """The key that the table stands under."""
-        return self._name
 
     @property
     def spec(self) -> TableSpec:
-        """The table as the stages take it; without a declared sequence, the position is one."""
-        sequence = _struct({name: self._sequence_type(name) for name in self.sequence})
+        """The table as the stages take it: the versions of a key are ordered by their time first."""
+        sequence = self.declared_sequence
+        if self.versioned is not None:
+            sequence = StructType([StructField(TIME, TimestampType()), *sequence])
         return TableSpec(
             name=self._name,
-            columns=_struct({name: parse_type(text) for name, text in self.columns.items()}),
+            columns=self.declared_columns,
             key=self.key,
-            sequence=sequence if self.sequence else POSITION_TYPE,
+            sequence=sequence,
             event_time=self.event_time,
+            history_retention=self.versioned.history_retention if self.versioned else None,
+            max_future=self.max_future if self.versioned else None,
         )
-
-    def _sequence_type(self, name: str) -> DataType:
-        """A declared column hides the envelope's value of the same name."""
-        return parse_type(self.columns[name]) if name in self.columns else LongType()
 
 
 class Join(Frozen):

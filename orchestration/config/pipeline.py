@@ -6,7 +6,7 @@ A `Pipeline` comes out of `load` only, which has also checked what concerns seve
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,10 +18,11 @@ from orchestration.config.column_types import parse_type, type_text
 from orchestration.config.document import line_of
 from orchestration.config.expression_types import Columns
 from orchestration.config.expressions import expression_type
-from orchestration.config.model import Frozen, Join, Maintenance, Spark, Table
+from orchestration.config.model import Frozen, Input, Join, Maintenance, Spark, Table
 from orchestration.config.problems import KeyPath, Problem
+from orchestration.config.stream_model import AnyJoin, Stream, StreamJoin
 from orchestration.config.values import LakePath, Name
-from transforms.schemas import JoinSpec, quoted
+from transforms.schemas import JoinSpec, StreamJoinSpec, quoted
 
 
 @dataclass(frozen=True)
@@ -54,22 +55,25 @@ class Pipeline(Frozen):
     )
     """When the lake is tidied up, and what may go; see below."""
     tables: Annotated[dict[Name, Table], Field(min_length=1)]
-    """Tables by name; see below. Tables and joins share one set of names."""
-    joins: dict[Name, Join] = Field(default={})
-    """Foreign-key joins by name; see below."""
+    """Tables by name; see below. Tables, streams and joins share one set of names."""
+    streams: dict[Name, Stream] = Field(default={})
+    """Streams by name; see below."""
+    joins: dict[Name, AnyJoin] = Field(default={})
+    """Joins by name: of a table with a table, or of a stream with a table; see below."""
     _path: Path = PrivateAttr(Path())
     _lines: Mapping[KeyPath, int] = PrivateAttr({})
 
     @field_validator("joins")
     @classmethod
-    def _left_sides_first(cls, joins: dict[str, Join]) -> dict[str, Join]:
+    def _left_sides_first(cls, joins: dict[str, Join | StreamJoin]) -> dict[str, Join | StreamJoin]:
         """Whoever runs the joins in their order finds a join's left side done; ties stay as declared."""
-        ordered: dict[str, Join] = {}
+        ordered: dict[str, Join | StreamJoin] = {}
         for name in joins:
             chain, step = [], name
             while step in joins and step not in ordered and step not in chain:
                 chain.append(step)
-                step = joins[step].left
+                join = joins[step]
+                step = join.left if isinstance(join, Join) else ""
             ordered |= {link: joins[link] for link in reversed(chain)}
         return ordered
 
@@ -77,8 +81,8 @@ class Pipeline(Frozen):
         """Tell each part what it is called and where it was read."""
         self._path = (context or {}).get("path", self._path)
         self._lines = (context or {}).get("lines", self._lines)
-        for name, table in self.tables.items():
-            table._name = name  # noqa: SLF001 - set once, before anyone sees the table
+        for name, read in self.inputs.items():
+            read._name = name  # noqa: SLF001 - set once, before anyone sees the table
         for name, join in self.joins.items():
             join._name = name  # noqa: SLF001 - as above
 
@@ -90,7 +94,22 @@ class Pipeline(Frozen):
     @property
     def places(self) -> tuple[str, ...]:
         """The lake and the sources: what a session has to reach."""
-        return (self.lake, *[table.source.path for table in self.tables.values()])
+        return (self.lake, *[read.source.path for read in self.inputs.values()])
+
+    @property
+    def inputs(self) -> dict[str, Input]:
+        """Tables and streams: whatever reads change data."""
+        return {**self.tables, **self.streams}
+
+    @property
+    def foreign_key_joins(self) -> dict[str, Join]:
+        """The joins of tables with tables."""
+        return {name: join for name, join in self.joins.items() if isinstance(join, Join)}
+
+    @property
+    def stream_joins(self) -> dict[str, StreamJoin]:
+        """The joins of streams with tables."""
+        return {name: join for name, join in self.joins.items() if isinstance(join, StreamJoin)}
 
     def problem(self, path: KeyPath, message: str) -> Problem:
         """A mistake that only showed after the file was read, with the line it stands on."""
@@ -98,7 +117,7 @@ class Pipeline(Frozen):
 
     def join_spec(self, name: str) -> JoinSpec:
         """The join as the stages take it: the rows and keys of its two sides, its foreign key as SQL."""
-        join = self.joins[name]
+        join = self.foreign_key_joins[name]
         right = self.tables[join.right].spec
         if join.left in self.joins:
             first = self.join_spec(join.left)
@@ -115,18 +134,42 @@ class Pipeline(Frozen):
             left_key=left_key,
             right_columns=right.columns,
             right_key=right.key,
-            foreign_key=tuple(quoted(text) if text in names else text for text in join.foreign_key),
+            foreign_key=_foreign_key(join.foreign_key, names),
             how=join.how,
             prefix=join.prefix,
             changelog=join.changelog,
         )
+
+    def stream_join_spec(self, name: str) -> StreamJoinSpec:
+        """The join of a stream as the stages take it."""
+        join = self.stream_joins[name]
+        stream, table = self.streams[join.stream].spec, self.tables[join.table].spec
+        return StreamJoinSpec(
+            name=name,
+            left=join.stream,
+            right=join.table,
+            left_columns=stream.columns,
+            left_key=stream.key,
+            right_columns=table.columns,
+            right_key=table.key,
+            foreign_key=_foreign_key(join.foreign_key, set(stream.columns.names)),
+            how=join.how,
+            prefix=join.prefix,
+            grace=join.grace,
+            drops_late=join.late != "join",
+            as_of=table.history_retention is not None,
+        )
+
+    def spec_of_join(self, name: str) -> JoinSpec:
+        """A join of either kind as the stages take it."""
+        return self.stream_join_spec(name) if name in self.stream_joins else self.join_spec(name)
 
     @property
     def unchecked_expressions(self) -> tuple[UncheckedExpression, ...]:
         """Foreign-key expressions whose type is still to be compared, once Spark has started."""
         found = []
         for name in self.joins:
-            spec = self.join_spec(name)
+            spec = self.spec_of_join(name)
             types: Columns = {field.name: field.dataType for field in spec.left_columns}
             pairs = zip(spec.foreign_key, self.joins[name].foreign_key, spec.foreign_key_type, strict=True)
             found += [
@@ -142,6 +185,7 @@ class Pipeline(Frozen):
         return {
             "name": self.name,
             "tables": {name: _table_shape(table) for name, table in self.tables.items()},
+            "streams": {name: _stream_shape(stream) for name, stream in self.streams.items()},
             "joins": {name: join.model_dump(mode="json") for name, join in self.joins.items()},
         }
 
@@ -151,14 +195,29 @@ class Pipeline(Frozen):
         return hashlib.sha256(json.dumps(self.shape, sort_keys=True).encode()).hexdigest()
 
 
-def _table_shape(table: Table) -> dict[str, Any]:
+def _foreign_key(texts: Iterable[str], columns: Collection[str]) -> tuple[str, ...]:
+    """Entries of a foreign key as SQL: a text that is the name of a column is that column."""
+    return tuple(quoted(text) if text in columns else text for text in texts)
+
+
+def _input_shape(read: Input) -> dict[str, Any]:
     """Types in their canonical spelling, so that `long` for `bigint` is no change."""
     return {
-        "columns": {name: type_text(parse_type(text)) for name, text in table.columns.items()},
-        "source": {key: getattr(table.source, key) for key in ("format", "time", "timezone")},
-        "key": table.key,
-        "sequence": table.sequence,
+        "columns": {name: type_text(parse_type(text)) for name, text in read.columns.items()},
+        "source": {key: getattr(read.source, key) for key in ("format", "time", "timezone")},
+        "key": read.key,
+        "sequence": read.sequence,
+    }
+
+
+def _table_shape(table: Table) -> dict[str, Any]:
+    return _input_shape(table) | {
         "event_time": table.event_time,
+        "versioned": table.versioned is not None,
         "tombstone_retention": table.tombstone_retention.total_seconds(),
         "on_truncate": table.on_truncate,
     }
+
+
+def _stream_shape(stream: Stream) -> dict[str, Any]:
+    return _input_shape(stream) | {"event_time": stream.event_time, "where": stream.where}

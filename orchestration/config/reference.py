@@ -14,10 +14,11 @@ from pydantic import BaseModel
 from orchestration.config.column_types import NAMES
 from orchestration.config.expressions import FUNCTIONS
 from orchestration.config.loading import load_text
-from orchestration.config.model import Join, Maintenance, Source, Spark, Table
+from orchestration.config.model import Join, Maintenance, Source, Spark, Table, Versioned
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import ConfigurationError
 from orchestration.config.reference_text import EXAMPLE, MISTAKES, PAGE
+from orchestration.config.stream_model import Stream, StreamJoin
 from orchestration.config.values import DURATION_PATTERN
 
 SCHEMA_FILE = Path(__file__).parents[1] / "lakejoin.schema.json"
@@ -50,8 +51,11 @@ def page_text() -> str:
         "spark": Spark,
         "maintenance": Maintenance,
         "table": Table,
+        "versioned": Versioned,
         "source": Source,
+        "stream": Stream,
         "join": Join,
+        "stream_join": StreamJoin,
     }
     tables = {name: "\n".join(_rows(model)) for name, model in models.items()}
     types = ", ".join(f"`{name}`" for name in NAMES)

@@ -26,6 +26,21 @@ tables:
     sequence: [lsn]
     event_time: event_time
     tombstone_retention: 90 days
+  weather:
+    source: {format: debezium, path: "data/weather/{date}.jsonl.gz"}
+    columns: {station: string, temp: double, event_time: timestamp}
+    key: [station]
+    sequence: [lsn]
+    event_time: event_time
+    versioned: {history_retention: 10 days}
+streams:
+  departures:
+    source: {format: debezium, path: "data/flights/{date}.jsonl.gz"}
+    columns: {flight_id: bigint, origin: string, sched_dep: timestamp, status: string}
+    key: [flight_id]
+    sequence: [lsn]
+    event_time: sched_dep
+    where: "status = 'departed'"
 joins:
   flights_with_planes:
     left: flights
@@ -33,6 +48,12 @@ joins:
     foreign_key: [tailnum]
     how: left
     prefix: plane_
+  departures_with_weather:
+    stream: departures
+    table: weather
+    foreign_key: [origin]
+    how: left
+    grace: 2 hours
   flights_with_sister_planes:
     left: flights_with_planes
     right: planes
@@ -58,8 +79,8 @@ PAGE = Template("""\
 
 # The configuration file
 
-One YAML file declares one pipeline: the tables of change data it reads and the joins it keeps up to
-date. `lakejoin validate lakejoin.yaml` reads it as every other command does, and reports all
+One YAML file declares one pipeline: the tables of change data and the streams it reads, and the joins
+it keeps up to date. `lakejoin validate lakejoin.yaml` reads it as every other command does, and reports all
 mistakes at once.
 
 ```yaml
@@ -88,11 +109,26 @@ $maintenance
 
 $table
 
+### versioned
+
+$versioned
+
+A record with the time of a version it meets takes its place, by sequence and position; an older one
+rewrites history and is out of order for foreign-key joins, which always go by the newest version.
+
 ### source
 
 $source
 
-## A join
+## A stream
+
+$stream
+
+A record with key and sequence of an earlier one is a duplicate; without a declared sequence there are
+none. An earlier one is looked for from the batch's oldest event time on: a record that is delivered
+again has the time it had. Deletes are ignored.
+
+## A join of tables
 
 $join
 
@@ -101,10 +137,17 @@ may be both sides of a join, and take part in several. The joined table has the 
 side, then those of the right side with the prefix; if a name would stand there twice, the file is
 refused. What sits on a join finds the first join's right columns under their prefixed names.
 
+## A join of a stream with a table
+
+$stream_join
+
+Every record gives at most one row, which is never changed again. `{stream, table}` in place of
+`{left, right}` tells the two kinds of joins apart.
+
 ## Names
 
-Pipelines, tables and joins: a letter a to z, then at most 62 of a to z, 0 to 9 and `_`. Tables and
-joins share one set of names; `quarantine` is taken. Columns: any text without spaces, tabs, line
+Pipelines, tables, streams and joins: a letter a to z, then at most 62 of a to z, 0 to 9 and `_`. Tables,
+streams and joins share one set of names; `quarantine` is taken. Columns: any text without spaces, tabs, line
 breaks and ` , ; { } ( ) = `, which Delta Lake does not store in names; not what begins with `_lj_`,
 nor Delta Lake's `_change_type`, `_commit_version`, `_commit_timestamp`. Two columns may not differ in
 capitals only.
@@ -147,6 +190,5 @@ $messages
 
 ## Not in this version
 
-Refused by name: `streams`, `versioned`, `max_future`, joins of a `stream` with a `table`, `grace`,
-`late`, `resolution: highwater`, `result_key: combined`, and sources of format `delta`.
+Refused by name: `resolution: highwater`, `result_key: combined`, and sources of format `delta`.
 """)

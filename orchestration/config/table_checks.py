@@ -1,4 +1,4 @@
-"""What must fit together within a table: columns, key, sequence, event time, source."""
+"""What must fit together within a table or stream: columns, key, sequence, event time, source."""
 
 from pyspark.sql.types import DataType, TimestampType
 
@@ -6,24 +6,32 @@ from orchestration.config.column_types import may_be_key, may_be_sequence, parse
 from orchestration.config.expression_types import Columns, unknown_column
 from orchestration.config.model import ENVELOPE
 from orchestration.config.reading import Reading
+from transforms.versions import VALIDITY
+
+Where = tuple[str, str]
+"""`tables` or `streams`, and a name."""
 
 
 def check_tables(reading: Reading) -> None:
-    """Note the mistakes of every table."""
-    for table in reading.names("tables"):
-        _check_twins(reading, table)
-        _check_key(reading, table)
-        _check_sequence(reading, table)
-        _check_event_time(reading, table)
-        _check_start(reading, table)
+    """Note the mistakes of every table and stream."""
+    for kind in ("tables", "streams"):
+        for name in reading.names(kind):
+            where = (kind, name)
+            _check_twins(reading, where)
+            _check_key(reading, where)
+            _check_sequence(reading, where)
+            _check_event_time(reading, where)
+            _check_start(reading, where)
+    for name in reading.names("tables"):
+        _check_versioned(reading, name)
 
 
-def columns_of(reading: Reading, table: str) -> Columns | None:
-    """The declared columns of a table, None where there are none to speak of."""
+def columns_of(reading: Reading, name: str, kind: str = "tables") -> Columns | None:
+    """The declared columns of a table or stream, None where there are none to speak of."""
     types: dict[str, DataType | None] = {}
-    for name in reading.names("tables", table, "columns"):
-        text = reading.value("tables", table, "columns", name)
-        types[name] = None if text is None else parse_type(text)
+    for column in reading.names(kind, name, "columns"):
+        text = reading.value(kind, name, "columns", column)
+        types[column] = None if text is None else parse_type(text)
     return types or None
 
 
@@ -40,24 +48,24 @@ def key_mistake(dtype: DataType) -> str | None:
     return f"{type_text(dtype)}, but a key or foreign key is never float, double, array, map or struct"
 
 
-def _check_twins(reading: Reading, table: str) -> None:
+def _check_twins(reading: Reading, where: Where) -> None:
     """Spark does not tell capitals apart in the names of columns."""
     first: dict[str, str] = {}
-    for name in reading.names("tables", table, "columns"):
+    for name in reading.names(*where, "columns"):
         twin = first.setdefault(name.lower(), name)
         if twin != name:
-            path = ("tables", table, "columns", name)
+            path = (*where, "columns", name)
             reading.refuse(
                 path, f"differs from the column {twin!r} in capitals only; rename one", at_key=True
             )
 
 
-def _check_key(reading: Reading, table: str) -> None:
-    columns, key = columns_of(reading, table), key_of(reading, table)
+def _check_key(reading: Reading, where: Where) -> None:
+    columns, key = _columns(reading, where), reading.value(*where, "key")
     if columns is None or key is None:
         return
     for index, name in enumerate(key):
-        path, dtype = ("tables", table, "key", index), columns.get(name)
+        path, dtype = (*where, "key", index), columns.get(name)
         if name not in columns:
             reading.refuse(path, unknown_column(name, columns))
         elif name in key[:index]:
@@ -66,13 +74,13 @@ def _check_key(reading: Reading, table: str) -> None:
             reading.refuse(path, f"the column {name!r} is {mistake}")
 
 
-def _check_sequence(reading: Reading, table: str) -> None:
-    columns, sequence = columns_of(reading, table), reading.value("tables", table, "sequence")
+def _check_sequence(reading: Reading, where: Where) -> None:
+    columns, sequence = _columns(reading, where), reading.value(*where, "sequence")
     if columns is None or sequence is None:
         return
-    debezium = reading.value("tables", table, "source", "format") == "debezium"
+    debezium = reading.value(*where, "source", "format") == "debezium"
     for index, name in enumerate(sequence):
-        path, dtype = ("tables", table, "sequence", index), columns.get(name)
+        path, dtype = (*where, "sequence", index), columns.get(name)
         if name in sequence[:index]:
             reading.refuse(path, f"{name!r} already stands in the sequence")
         elif name not in columns and name in ENVELOPE and not debezium:
@@ -84,11 +92,11 @@ def _check_sequence(reading: Reading, table: str) -> None:
             reading.refuse(path, f"{message}; allowed: numbers, text, dates and timestamps")
 
 
-def _check_event_time(reading: Reading, table: str) -> None:
-    columns, name = columns_of(reading, table), reading.value("tables", table, "event_time")
+def _check_event_time(reading: Reading, where: Where) -> None:
+    columns, name = _columns(reading, where), reading.value(*where, "event_time")
     if columns is None or name is None:
         return
-    path, dtype = ("tables", table, "event_time"), columns.get(name)
+    path, dtype = (*where, "event_time"), columns.get(name)
     if name not in columns:
         reading.refuse(path, unknown_column(name, columns))
     elif dtype is not None and dtype != TimestampType():
@@ -97,8 +105,30 @@ def _check_event_time(reading: Reading, table: str) -> None:
         )
 
 
-def _check_start(reading: Reading, table: str) -> None:
-    source = ("tables", table, "source")
+def _check_versioned(reading: Reading, table: str) -> None:
+    """What a table keeps by event time needs one, and room for the two columns that say when a row was valid."""
+    where = ("tables", table)
+    if reading.raw(*where, "versioned") is None:
+        if reading.raw(*where, "max_future") is not None:
+            reading.refuse(
+                (*where, "max_future"), "is for versioned tables and streams; remove it", at_key=True
+            )
+        return
+    if reading.raw(*where, "event_time") is None:
+        message = "needs event_time, by which versions are ordered; name a column of type timestamp"
+        reading.refuse((*where, "versioned"), message, at_key=True)
+    for name in reading.names(*where, "columns"):
+        if name.lower() in VALIDITY:
+            message = f"the name is taken in a versioned table ({', '.join(VALIDITY)}); rename the column"
+            reading.refuse((*where, "columns", name), message, at_key=True)
+
+
+def _columns(reading: Reading, where: Where) -> Columns | None:
+    return columns_of(reading, where[1], where[0])
+
+
+def _check_start(reading: Reading, where: Where) -> None:
+    source = (*where, "source")
     start, path = reading.value(*source, "start"), reading.value(*source, "path")
     if start is not None and path is not None and "{date}" not in path:
         reading.refuse((*source, "start"), f"needs {{date}} in path, found {path!r}; add it or remove start")

@@ -1,0 +1,143 @@
+"""One stream in one batch: its source records, each with its verdict."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
+
+from orchestration.batch_context import Batch
+from orchestration.pending import check_read
+from orchestration.table_batch import RAW_LIMIT, VERDICTS
+from orchestration.version_batch import from_micros, times_of
+from storage.frames import empty
+from storage.sources import read_records
+from transforms.event_time import refuse_times
+from transforms.rows import restrict
+from transforms.schemas import (
+    BATCH,
+    DETAIL,
+    OP,
+    POSITION,
+    POSITION_TYPE,
+    RAW,
+    REASON,
+    SEQUENCE,
+    TIME,
+    VERDICT,
+    TableSpec,
+    named,
+)
+from transforms.streams import judge_records, stream_schema
+
+_TICK = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class StreamBatch:
+    """What a batch knows of a stream."""
+
+    stream: TableSpec
+    records: DataFrame
+    """Every record with its verdict: columns of `stream_schema`, reason, detail, raw."""
+    counts: dict[str, int]
+    oldest: datetime | None = None
+    newest: datetime | None = None
+    """Least and greatest event time of the applied records."""
+
+    @property
+    def applied(self) -> DataFrame:
+        """The records that are events of the stream, and new."""
+        return self.records.where(F.col(VERDICT) == "applied")
+
+    @property
+    def log(self) -> DataFrame:
+        """Rows of `streams/S/records`; batch and time first, for their statistics."""
+        names = stream_schema(self.stream).names
+        rows = self.records.where(F.col(VERDICT) != "quarantined").withColumn(
+            BATCH, F.lit(None).cast("bigint")
+        )
+        return rows.select(named(BATCH), named(TIME), *[named(n) for n in names if n not in (BATCH, TIME)])
+
+    @property
+    def quarantined(self) -> DataFrame:
+        """Rows of `quarantine`."""
+        return quarantine_rows(self.records.where(F.col(VERDICT) == "quarantined"), self.stream.name)
+
+    def without(self, late: DataFrame, count: int) -> "StreamBatch":
+        """The same with `late` as verdict of so many records, named by their position: no join took them."""
+        found = late.select(POSITION).withColumn("_lj_late", F.lit(True))
+        verdict = F.when(F.col("_lj_late"), "late").otherwise(F.col(VERDICT))
+        joined = self.records.join(found, POSITION, "left").withColumn(VERDICT, verdict)
+        records = joined.select(*map(named, self.records.columns))
+        moved = {"late": count, "applied": self.counts["applied"] - count}
+        return replace(self, records=records, counts=self.counts | moved)
+
+
+def quarantine_rows(records: DataFrame, name: str) -> DataFrame:
+    """Records of a stream with reason, detail and raw, as rows of `quarantine`."""
+    return records.select(
+        F.lit(None).cast("bigint").alias(BATCH),
+        F.lit(name).alias("table"),
+        F.col(POSITION)["date"].alias("date"),
+        F.col(POSITION)["file"].alias("file"),
+        F.col(POSITION)["line"].alias("line"),
+        F.col(REASON).alias("reason"),
+        F.col(DETAIL).alias("detail"),
+        F.substring(RAW, 1, RAW_LIMIT).alias("raw"),
+    )
+
+
+def read_stream(batch: Batch, name: str) -> StreamBatch:
+    """Read a stream's source records of a batch, and judge them."""
+    stream, files = batch.pipeline.streams[name], batch.plan.files_of(name)
+    spec = stream.spec
+    if not files:
+        return _untouched(batch, spec)
+    with batch.stage(f"read/{name}"):
+        parsed = read_records(batch.spark, spec, stream.source.parse_options, [file.range for file in files])
+        timed = refuse_times(parsed, spec, batch.plan.planned_at)
+        seen = None
+        if spec.sequence != POSITION_TYPE:
+            timed = batch.frames.keep(timed)
+            seen = _seen(batch, timed, spec)
+        records = batch.frames.keep(judge_records(timed, seen, spec, stream.where))
+        read = _counted(spec, records)
+        check_read(stream, files, read.counts["records"])
+    return read
+
+
+def _seen(batch: Batch, records: DataFrame, stream: TableSpec) -> DataFrame:
+    """Key and sequence of earlier records of the same keys; a repeated record has the time it had before."""
+    first = records.where(F.col(OP) == "upsert").agg(*times_of(F.col(REASON).isNull())).first()
+    assert first is not None  # an aggregate without groups has one row
+    oldest = from_micros(first["oldest"])
+    before = batch.state.stream_records(stream)
+    if oldest is not None:
+        before = batch.state.stream_records(stream, later=oldest - _TICK)
+        before = before.where(F.col(TIME) >= F.lit(oldest))
+    keys = records.select(*map(named, stream.key)).distinct()
+    return restrict(before, keys, stream.key, small=batch.frames.small).select(
+        *map(named, stream.key), SEQUENCE
+    )
+
+
+def _counted(stream: TableSpec, records: DataFrame) -> StreamBatch:
+    row = records.agg(
+        F.count(F.lit(1)).alias("records"),
+        *[F.count_if(F.col(VERDICT) == verdict).alias(verdict) for verdict in VERDICTS],
+        *times_of(F.col(VERDICT) == "applied"),
+    ).first()
+    assert row is not None  # as above
+    found = row.asDict()
+    oldest, newest = from_micros(found.pop("oldest")), from_micros(found.pop("newest"))
+    return StreamBatch(stream, records, {name: int(n) for name, n in found.items()}, oldest, newest)
+
+
+def _untouched(batch: Batch, stream: TableSpec) -> StreamBatch:
+    schema = stream_schema(stream)
+    for name in (REASON, DETAIL, RAW):
+        schema = schema.add(name, StringType())
+    records = empty(batch.spark, schema)
+    return StreamBatch(stream, records, dict.fromkeys(("records", *VERDICTS), 0))

@@ -1,0 +1,164 @@
+"""The join of a stream with a table in one batch: which records come at once, wait, leave or come too late."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from orchestration.batch_context import Batch
+from orchestration.sides import right_table
+from orchestration.stream_batch import StreamBatch, quarantine_rows
+from orchestration.table_batch import TableBatch
+from orchestration.version_batch import from_micros, latest, times_of
+from storage.frames import empty
+from transforms.resolution import RIGHT_HASH
+from transforms.rows import restrict
+from transforms.schemas import DETAIL, HASH, POSITION, RAW, REASON, TIME, StreamJoinSpec, named
+from transforms.sides import spread
+from transforms.stream_table_join import (
+    ROUTE,
+    emit_records,
+    is_due,
+    look_up,
+    route,
+    stream_joined_schema,
+    waiting,
+)
+from transforms.versions import as_of, as_versions, versions_schema
+
+STREAM_JOIN_COUNTS = (
+    "received", "at_once", "buffered", "late", "ignored", "released", "waiting", "emissions", "unmatched",
+)  # fmt: skip
+"""received = at_once + buffered + late + ignored; waiting before + buffered = released + waiting; and of what is joined
+(at_once + released) an inner join emits only what met a row."""
+
+
+@dataclass(frozen=True)
+class StreamJoinBatch:
+    """What a batch does to the join of a stream."""
+
+    join: StreamJoinSpec
+    emissions: DataFrame
+    """Rows of the joined table."""
+    late: DataFrame
+    """Position, reason, detail and raw of the records that came after their grace period and are dropped."""
+    counts: dict[str, int]
+    clock: datetime | None
+    """Stream time after the batch."""
+
+    @property
+    def quarantined(self) -> DataFrame:
+        """Rows of `quarantine`."""
+        return quarantine_rows(self.late, self.join.left)
+
+
+def stream_join_batch(
+    join: StreamJoinSpec, stream: StreamBatch, table: TableBatch, batch: Batch
+) -> StreamJoinBatch:
+    """Route the records of a batch, release what is due, and join it; nothing is committed here."""
+    before = batch.plan.clocks.get(f"joins/{join.name}")
+    routed = _routed(join, stream, batch, before)
+    counts, newest = _count_routes(routed)
+    clock = latest(before, newest)
+    columns = [*join.left_columns.names, POSITION, TIME, HASH, "foreign_key"]
+    due = routed.where(F.col(ROUTE) == "at_once").select(*map(named, columns))
+    counts |= {"released": 0, "waiting": 0}
+    if join.grace is not None:
+        buffered = _buffered(join, stream, routed, batch, before).select(*map(named, columns))
+        flushed = F.lit(batch.plan.kind == "flush")
+        buffered = batch.frames.keep(buffered.withColumn("due", is_due(join, clock) | flushed))
+        counts |= _count_due(buffered)
+        due = due.unionByName(buffered.where("due").drop("due"))
+    due = batch.frames.keep_if_small(due)
+    met = _met(join, due, table, batch) if counts["at_once"] or counts["released"] else None
+    none = empty(batch.spark, stream_joined_schema(join))
+    emissions = none if met is None else batch.frames.keep(emit_records(met, join))
+    counts |= _count_emissions(emissions) if met is not None else {"emissions": 0, "unmatched": 0}
+    return StreamJoinBatch(join, emissions, _late(join, routed), counts, clock)
+
+
+def _routed(join: StreamJoinSpec, stream: StreamBatch, batch: Batch, before: datetime | None) -> DataFrame:
+    """The records that are new to the join, each with its way; all the stream ever had for a join that was added."""
+    clock, some_late = latest(before, stream.newest), True
+    if join.grace is None or stream.oldest is None or clock is None or stream.oldest >= clock - join.grace:
+        some_late = False
+    records, small = stream.applied, batch.frames.small
+    if join.name in batch.plan.bootstrap:
+        earlier = batch.state.stream_records(stream.stream).where(F.col("_lj_verdict") == "applied")
+        records, some_late = (
+            earlier.select(*map(named, stream.applied.drop(REASON, DETAIL, RAW).columns)),
+            False,
+        )
+    return batch.frames.keep(route(records, join, before, small=small, some_late=some_late))
+
+
+def _buffered(
+    join: StreamJoinSpec, stream: StreamBatch, routed: DataFrame, batch: Batch, before: datetime | None
+) -> DataFrame:
+    """What waits: the new records that do, and of the stream's log those that waited when the batch began."""
+    new = routed.where(F.col(ROUTE) == "waits")
+    if join.name in batch.plan.bootstrap or before is None:
+        return new
+    assert join.grace is not None
+    log = batch.state.stream_records(stream.stream, after=batch.plan.flushed, later=before - join.grace)
+    old = waiting(log, join, before)
+    return new.unionByName(old, allowMissingColumns=True)
+
+
+def _met(join: StreamJoinSpec, due: DataFrame, table: TableBatch, batch: Batch) -> DataFrame:
+    """The records beside the values that the table had at their time, or has now."""
+    small = batch.frames.small
+    keys = due.select("foreign_key").where(F.col("foreign_key").isNotNull()).distinct()
+    if not join.as_of:
+        right = right_table(table, batch.state, batch.frames)
+        unknown = keys.select(F.col("foreign_key").alias("primary_key")).join(
+            right.after.select("primary_key"), "primary_key", "left_anti"
+        )
+        return look_up(due, right.after.unionByName(right.lookup(unknown)))
+    spec = table.table
+    assert spec.history_retention is not None
+    wanted = spread(keys, "foreign_key", spec.key)
+    new = restrict(as_versions(table.changes, versions_schema(spec).names), wanted, spec.key, small=small)
+    versions = batch.state.versions(spec, wanted, small=small).unionByName(new)
+    bound = None if table.clock is None else table.clock - spec.history_retention
+    return as_of(due, versions, F.col("foreign_key"), F.col(TIME), spec, bound)
+
+
+def _late(join: StreamJoinSpec, routed: DataFrame) -> DataFrame:
+    row = F.to_json(F.struct(*[named(name) for name in join.left_columns.names]))
+    told = f"{join.name}: stream time was past its event time by more than {join.grace} (grace)"
+    return routed.where(F.col(ROUTE) == "late").select(
+        F.col(POSITION), F.lit("late").alias(REASON), F.lit(told).alias(DETAIL), row.alias(RAW)
+    )
+
+
+def _count_routes(routed: DataFrame) -> tuple[dict[str, int], datetime | None]:
+    """How many records go which way, and the greatest time among those that move stream time."""
+    ways = {"at_once": "at_once", "buffered": "waits", "late": "late", "ignored": "ignored"}
+    row = routed.agg(
+        F.count(F.lit(1)).alias("received"),
+        *[F.count_if(F.col(ROUTE) == way).alias(name) for name, way in ways.items()],
+        *times_of(F.col("foreign_key").isNotNull()),
+    ).first()
+    assert row is not None  # an aggregate without groups has one row
+    found = row.asDict()
+    found.pop("oldest")
+    newest = from_micros(found.pop("newest"))
+    return {name: int(count) for name, count in found.items()}, newest
+
+
+def _count_due(buffered: DataFrame) -> dict[str, int]:
+    row = buffered.agg(
+        F.count_if("due").alias("released"), F.count_if(~F.col("due")).alias("waiting")
+    ).first()
+    assert row is not None  # as above
+    return {name: int(count) for name, count in row.asDict().items()}
+
+
+def _count_emissions(emissions: DataFrame) -> dict[str, int]:
+    row = emissions.agg(
+        F.count(F.lit(1)).alias("emissions"), F.count_if(F.col(RIGHT_HASH).isNull()).alias("unmatched")
+    ).first()
+    assert row is not None  # as above
+    return {name: int(count) for name, count in row.asDict().items()}

@@ -1,0 +1,81 @@
+"""A versioned table in one batch: what its clock refuses, and which late records still enter its history."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from storage.frames import Frames
+from storage.state import State
+from transforms.changes import walk
+from transforms.event_time import CLOCK, behind_clock, with_clock
+from transforms.rows import restrict
+from transforms.schemas import CONTEXT, OP, POSITION, REASON, TIME, VERDICT, TableSpec, named
+from transforms.versions import last_by_time
+
+EXPIRED = "_lj_expired"
+"""True for a record older than the history that its table keeps, as its clock stood before the record."""
+_AGAIN = "_lj_again"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def times_of(which: Column) -> list[Column]:
+    """Least and greatest event time of some records, as `oldest` and `newest` in microseconds since 1970.
+
+    PySpark would give a timestamp in the zone of the Python process.
+    """
+    time = F.when(which, F.unix_micros(TIME))
+    return [F.min(time).alias("oldest"), F.max(time).alias("newest")]
+
+
+def from_micros(micros: object) -> datetime | None:
+    """A time from microseconds since 1970; None from None."""
+    return _EPOCH + timedelta(microseconds=micros) if isinstance(micros, int) else None
+
+
+def latest(*times: datetime | None) -> datetime | None:
+    """The greatest of these times; None where there is none."""
+    return max((time for time in times if time is not None), default=None)
+
+
+def in_time(
+    records: DataFrame, table: TableSpec, state: State, frames: Frames, found: Mapping[str, object]
+) -> tuple[DataFrame, datetime | None]:
+    """Mark the records that come after the table's retention as `EXPIRED`; return the clock after the batch, too.
+
+    `found`: oldest and newest time of the batch in microseconds, which mostly show that none can have expired.
+    """
+    assert table.history_retention is not None
+    before = state.plan.clocks.get(f"tables/{table.name}")
+    oldest, newest = from_micros(found["oldest"]), from_micros(found["newest"])
+    clock = latest(before, newest)
+    if oldest is None or clock is None or oldest >= clock - table.history_retention:
+        return records.withColumn(EXPIRED, F.lit(False)), clock
+    moves = F.col(REASON).isNull() & F.col(OP).isin("upsert", "delete") & ~F.col(CONTEXT)
+    timed = with_clock(records, moves, before, small=frames.small)
+    expired = moves & behind_clock(table.history_retention)
+    return frames.keep(timed.withColumn(EXPIRED, expired).drop(CLOCK)), clock
+
+
+def with_history(records: DataFrame, table: TableSpec, state: State, *, small: bool) -> DataFrame:
+    """Look at the records that are out of order for their key once more, among those of the same key and time.
+
+    There one may still be the last: then its verdict is `history`. One that is there already is a duplicate.
+    `records`: every record with its verdict. Returns the same columns.
+    """
+    place = (*table.key, TIME)
+    late = records.where(F.col(VERDICT) == "out_of_order").select(*map(named, place)).distinct()
+    walkable = records.where(F.col(VERDICT).isin("applied", "out_of_order", "duplicate"))
+    same_place = restrict(walkable, late, place, small=small).withColumn(CONTEXT, F.lit(False))
+    keys = late.select(*map(named, table.key)).distinct()
+    stored = restrict(last_by_time(state.versions(table, keys, small=small), table), late, place, small=small)
+    floor = F.lit(None).cast(table.sequence)
+    judged = walk(same_place, stored, replace(table, key=place), floor)
+    verdict = F.when(F.col(VERDICT) == "applied", "history").when(F.col(VERDICT) == "duplicate", "duplicate")
+    names = (*table.key, POSITION)
+    again = judged.select(*map(named, names), verdict.alias(_AGAIN)).where(F.col(_AGAIN).isNotNull())
+    late_verdict = F.when(F.col(VERDICT) == "out_of_order", F.coalesce(_AGAIN, VERDICT))
+    joined = records.join(again, list(names), "left")
+    return joined.withColumn(VERDICT, F.coalesce(late_verdict, VERDICT)).select(*map(named, records.columns))

@@ -1,0 +1,105 @@
+"""The clock of a stream or a versioned table: the greatest event time among its records so far.
+
+It moves record by record in arrival order (position), whatever the batches are, so what it decides does not depend
+on how the input was cut into them. KIP-923 calls it stream time, Kafka's versioned stores observed time.
+"""
+
+from datetime import date, datetime, timedelta
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from transforms.schemas import (
+    DETAIL,
+    OP,
+    POSITION,
+    RAW,
+    REASON,
+    SEQUENCE,
+    TIME,
+    TableSpec,
+    named,
+)
+
+CLOCK = "_lj_clock"
+"""Greatest time before a record, in arrival order; null for the first of all."""
+_CHUNK = "_lj_chunk"
+_LINES = 50_000  # in one task, so that a large batch does not have its clock run in a single one
+
+_EPOCH = date(1970, 1, 1)
+
+
+def refuse_times(records: DataFrame, table: TableSpec, planned_at: datetime) -> DataFrame:
+    """Quarantine records whose event time cannot be used: none, or too far ahead (`max_future`).
+
+    `records`: what the parsers yield. `planned_at`: the batch's clock, for files without a date. A tombstone line
+    needs no time.
+    """
+    assert table.max_future is not None
+    end_of_day = F.date_add(F.col(POSITION)["date"], 1).cast("timestamp")
+    latest = F.coalesce(end_of_day, F.lit(planned_at)) + F.lit(table.max_future)
+    has_row = F.col(OP).isin("upsert", "delete") & F.col(REASON).isNull()
+    missing = has_row & F.col(TIME).isNull()
+    ahead = F.col(REASON).isNull() & (F.col(TIME) > latest)
+    told = F.concat(
+        F.lit(f"{table.event_time}: "), F.col(TIME).cast("string"),
+        F.lit(" is more than max_future after "), (latest - F.lit(table.max_future)).cast("string"),
+    )  # fmt: skip
+    row = F.to_json(F.struct(*[named(name) for name in table.columns.names]))
+    return records.withColumns(
+        {
+            REASON: F.when(missing, F.lit("no_event_time"))
+            .when(ahead, F.lit("in_the_future"))
+            .otherwise(F.col(REASON)),
+            DETAIL: F.when(missing, F.lit(f"{table.event_time} is null"))
+            .when(ahead, told)
+            .otherwise(F.col(DETAIL)),
+            RAW: F.when(missing | ahead, F.coalesce(RAW, row)).otherwise(F.col(RAW)),
+        }
+    )
+
+
+def ordered_by_time(records: DataFrame, table: TableSpec) -> DataFrame:
+    """Put the event time before what orders the records of a key otherwise: a versioned table's sequence.
+
+    What has no time, such as a tombstone line, has no place of its own in this order.
+    """
+    parts = [F.col(SEQUENCE)[name].alias(name) for name in table.as_read.sequence.names]
+    whole = F.col(SEQUENCE).isNotNull() & F.col(TIME).isNotNull()
+    return records.withColumn(SEQUENCE, F.when(whole, F.struct(F.col(TIME).alias(TIME), *parts)))
+
+
+def with_clock(records: DataFrame, moves: Column, start: datetime | None, *, small: bool) -> DataFrame:
+    """Add `CLOCK`, the greatest time among the records that stand before this one.
+
+    `moves`: which records move the clock. `start`: the clock before the batch. `small`: the records fit one task.
+    """
+    time = F.when(moves, F.col(TIME))
+    before = F.lit(start).cast("timestamp")
+    if small:
+        earlier = Window.partitionBy(F.lit(0)).orderBy(POSITION).rowsBetween(Window.unboundedPreceding, -1)
+        return records.withColumn(CLOCK, F.greatest(before, F.max(time).over(earlier)))
+    position = F.col(POSITION)
+    chunk = F.struct(
+        F.coalesce(position["date"], F.lit(_EPOCH)).alias("date"),
+        position["file"].alias("file"),
+        (position["line"] / _LINES).cast("bigint").alias("part"),
+    )
+    chunked = records.withColumn(_CHUNK, chunk)
+    passed = Window.partitionBy(F.lit(0)).orderBy(_CHUNK).rowsBetween(Window.unboundedPreceding, -1)
+    chunks = (
+        chunked.groupBy(_CHUNK)
+        .agg(F.max(time).alias("greatest"))
+        .select(_CHUNK, F.greatest(before, F.max("greatest").over(passed)).alias("passed"))
+    )
+    earlier = Window.partitionBy(_CHUNK).orderBy(POSITION).rowsBetween(Window.unboundedPreceding, -1)
+    return (
+        chunked.join(F.broadcast(chunks), _CHUNK)
+        .withColumn(CLOCK, F.greatest("passed", F.max(time).over(earlier)))
+        .drop(_CHUNK, "passed")
+    )
+
+
+def behind_clock(duration: timedelta) -> Column:
+    """Whether a record's time lies more than this behind the clock; exactly at it is not."""
+    return F.coalesce(F.col(TIME) < F.col(CLOCK) - F.lit(duration), F.lit(False))
