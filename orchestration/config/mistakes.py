@@ -91,6 +91,8 @@ def _remedy(kind: str, value: Any) -> str:
 
 def _unknown_key(path: KeyPath, reading: Reading) -> str:
     model, key = model_at(path[:-1], reading), str(path[-1])
+    if model is Join and key in StreamJoin.model_fields:
+        return f"'{key}' is for the join of a `stream` with a `table`; remove it"
     known = list(model.model_fields)
     return f"unknown key '{key}'{did_you_mean(key, known)} (allowed: {listed(known)})"
 

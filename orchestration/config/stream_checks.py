@@ -58,7 +58,7 @@ def _check_side(reading: Reading, join: str, side: str, known: list[str], other:
         message = f"'{name}' is a {other}; expected a {side}"
     else:
         message = f"no {side} is named '{name}'{did_you_mean(name, known)}"
-    reading.refuse(("joins", join, side), f"{message} ({side}s: {listed(known)})")
+    reading.refuse(("joins", join, side), f"{message} ({side}s: {listed(known) or 'none'})")
 
 
 def _check_grace(reading: Reading, join: str) -> None:

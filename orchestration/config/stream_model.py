@@ -62,7 +62,7 @@ class StreamJoin(Frozen):
 def kind_of_join(value: Any) -> str:
     """`stream` or `foreign_key`, told by the keys that only one kind of join has."""
     if isinstance(value, dict):
-        return "stream" if {"stream", "table", "grace", "late"} & value.keys() else "foreign_key"
+        return "stream" if {"stream", "table"} & value.keys() else "foreign_key"
     return "stream" if isinstance(value, StreamJoin) else "foreign_key"
 
 

@@ -16,7 +16,6 @@ from orchestration.config import ConfigurationError, load, load_text
 CASES = Path(__file__).parent / "config"
 SOUND = (CASES / "sound.yaml").read_text("utf-8")
 MISTAKES = yaml.safe_load((CASES / "mistakes.yaml").read_text("utf-8"))
-LATER = "is not supported in this version"
 
 
 def messages(text: str) -> list[str]:
@@ -55,17 +54,6 @@ def test_joins_that_hang_on_a_cycle_are_not_blamed() -> None:
 
     cycle = "these joins make a cycle: first → second → third → first; begin it with a table"
     assert messages(SOUND[: SOUND.index("  planned")] + joins) == [f"17: joins.first.left: {cycle}"]
-
-
-def test_stream_table_join_is_refused_without_asking_for_sides() -> None:
-    """The keys of a join of another kind are refused; those of a foreign-key join are not missed."""
-    join = "{stream: flights, table: legs, foreign_key: [tail, leg], how: left}"
-    text = SOUND[: SOUND.index("  planned")] + f"  timed: {join}\n"
-
-    assert messages(text) == [
-        f"16: joins.timed.stream: 'stream' {LATER}; remove it",
-        f"16: joins.timed.table: 'table' {LATER}; remove it",
-    ]
 
 
 @given(

@@ -8,10 +8,11 @@ import pytest
 import yaml
 
 from orchestration.config import load_text
-from orchestration.config.model import Join, Maintenance, Source, Spark, Table
+from orchestration.config.model import Join, Maintenance, Source, Spark, Table, Versioned
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.reference import PAGE_FILE, SCHEMA_FILE, json_schema, main, page_text, schema_text
 from orchestration.config.reference_text import EXAMPLE
+from orchestration.config.stream_model import Stream, StreamJoin
 
 CASES = Path(__file__).parent / "config"
 
@@ -47,6 +48,7 @@ def test_example_of_the_page_is_sound() -> None:
     """A reader can copy the example."""
     assert list(load_text(EXAMPLE, "lakejoin.yaml").joins) == [
         "flights_with_planes",
+        "departures_with_weather",
         "flights_with_sister_planes",
     ]
 
@@ -55,7 +57,7 @@ def test_every_key_is_described() -> None:
     """No field of the model lacks the sentence that the reference shows."""
     bare = [
         f"{model.__name__}.{name}"
-        for model in (Pipeline, Spark, Maintenance, Source, Table, Join)
+        for model in (Pipeline, Spark, Maintenance, Source, Table, Versioned, Stream, Join, StreamJoin)
         for name, field in model.model_fields.items()
         if not field.description
     ]
