@@ -29,7 +29,7 @@ from transforms.schemas import (
     TableSpec,
     named,
 )
-from transforms.streams import judge_records, stream_schema
+from transforms.streams import is_event, judge_records, stream_schema
 
 _TICK = timedelta(microseconds=1)
 
@@ -97,7 +97,7 @@ def read_stream(batch: Batch, name: str) -> StreamBatch:
         return _untouched(batch, spec)
     with batch.stage(f"read/{name}"):
         parsed = read_records(batch.spark, spec, stream.source.parse_options, [file.range for file in files])
-        timed = refuse_times(parsed, spec, batch.plan.planned_at)
+        timed = refuse_times(parsed, spec, batch.plan.planned_at, is_event(stream.where))
         seen = None
         if spec.sequence != POSITION_TYPE:
             timed = batch.frames.keep(timed)
@@ -110,7 +110,7 @@ def read_stream(batch: Batch, name: str) -> StreamBatch:
 
 def _seen(batch: Batch, records: DataFrame, stream: TableSpec) -> DataFrame:
     """Key and sequence of earlier records of the same keys; a repeated record has the time it had before."""
-    first = records.where(F.col(OP) == "upsert").agg(*times_of(F.col(REASON).isNull())).first()
+    first = records.agg(*times_of(F.col(REASON).isNull() & (F.col(OP) == "upsert"))).first()
     assert first is not None  # an aggregate without groups has one row
     oldest = from_micros(first["oldest"])
     before = batch.state.stream_records(stream)

@@ -13,7 +13,7 @@ from storage.errors import LakejoinError
 from storage.frames import Frames, empty
 from storage.state import State
 from transforms.changes import walk
-from transforms.event_time import ordered_by_time, refuse_times
+from transforms.event_time import has_time, ordered_by_time, refuse_times
 from transforms.schemas import (
     BATCH,
     CHANGED,
@@ -113,7 +113,8 @@ def table_batch(
     """
     versioned, clock = table.history_retention is not None, None
     if versioned:
-        records = ordered_by_time(refuse_times(records, table, state.plan.planned_at), table)
+        timed = refuse_times(records, table, state.plan.planned_at, has_time())
+        records = ordered_by_time(timed, table)
     found = _special(records)
     if versioned:
         records, clock = in_time(records, table, state, frames, found)
@@ -177,7 +178,7 @@ def _special(records: DataFrame) -> dict[str, object]:
             F.min_by(F.when(truncate, position), F.when(truncate, F.col(POSITION))).alias("first_truncate"),
             F.count_if(F.col(UNAVAILABLE).isNotNull()).alias("unavailable"),
             F.count_if(truncate | F.col(REASON).isNotNull()).alias("beside"),
-            *times_of(F.col(REASON).isNull() & F.col(OP).isin("upsert", "delete")),
+            *times_of(F.col(REASON).isNull() & has_time()),
         )
         .first()
     )

@@ -10,9 +10,9 @@ from pyspark.sql import functions as F
 from storage.frames import Frames
 from storage.state import State
 from transforms.changes import walk
-from transforms.event_time import CLOCK, behind_clock, with_clock
+from transforms.event_time import CLOCK, behind_clock, has_time, with_clock
 from transforms.rows import restrict
-from transforms.schemas import CONTEXT, OP, POSITION, REASON, TIME, VERDICT, TableSpec, named
+from transforms.schemas import CONTEXT, POSITION, REASON, TIME, VERDICT, TableSpec, named
 from transforms.versions import last_by_time
 
 EXPIRED = "_lj_expired"
@@ -53,7 +53,7 @@ def in_time(
     clock = latest(before, newest)
     if oldest is None or clock is None or oldest >= clock - table.history_retention:
         return records.withColumn(EXPIRED, F.lit(False)), clock
-    moves = F.col(REASON).isNull() & F.col(OP).isin("upsert", "delete") & ~F.col(CONTEXT)
+    moves = F.col(REASON).isNull() & has_time() & ~F.col(CONTEXT)
     timed = with_clock(records, moves, before, small=frames.small)
     expired = moves & behind_clock(table.history_retention)
     return frames.keep(timed.withColumn(EXPIRED, expired).drop(CLOCK)), clock

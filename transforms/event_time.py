@@ -29,18 +29,18 @@ _LINES = 50_000  # in one task, so that a large batch does not have its clock ru
 _EPOCH = date(1970, 1, 1)
 
 
-def refuse_times(records: DataFrame, table: TableSpec, planned_at: datetime) -> DataFrame:
+def refuse_times(records: DataFrame, table: TableSpec, planned_at: datetime, which: Column) -> DataFrame:
     """Quarantine records whose event time cannot be used: none, or too far ahead (`max_future`).
 
-    `records`: what the parsers yield. `planned_at`: the batch's clock, for files without a date. A tombstone line
-    needs no time.
+    `records`: what the parsers yield. `planned_at`: the batch's clock, for files without a date. `which`: records that
+    need a time.
     """
     assert table.max_future is not None
     end_of_day = F.date_add(F.col(POSITION)["date"], 1).cast("timestamp")
     latest = F.coalesce(end_of_day, F.lit(planned_at)) + F.lit(table.max_future)
-    has_row = F.col(OP).isin("upsert", "delete") & F.col(REASON).isNull()
-    missing = has_row & F.col(TIME).isNull()
-    ahead = F.col(REASON).isNull() & (F.col(TIME) > latest)
+    timed = which & F.col(REASON).isNull()
+    missing = timed & F.col(TIME).isNull()
+    ahead = timed & F.coalesce(F.col(TIME) > latest, F.lit(False))
     told = F.concat(
         F.lit(f"{table.event_time}: "), F.col(TIME).cast("string"),
         F.lit(" is more than max_future after "), (latest - F.lit(table.max_future)).cast("string"),
@@ -67,6 +67,11 @@ def ordered_by_time(records: DataFrame, table: TableSpec) -> DataFrame:
     parts = [F.col(SEQUENCE)[name].alias(name) for name in table.as_read.sequence.names]
     whole = F.col(SEQUENCE).isNotNull() & F.col(TIME).isNotNull()
     return records.withColumn(SEQUENCE, F.when(whole, F.struct(F.col(TIME).alias(TIME), *parts)))
+
+
+def has_time() -> Column:
+    """Which records of a versioned table need a time: a tombstone line has none."""
+    return F.col(OP).isin("upsert", "delete")
 
 
 def with_clock(records: DataFrame, moves: Column, start: datetime | None, *, small: bool) -> DataFrame:

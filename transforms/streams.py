@@ -1,6 +1,6 @@
 """Records of a stream: which are events of it, and which were seen before."""
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
@@ -43,27 +43,30 @@ def stream_schema(stream: TableSpec) -> StructType:
     )
 
 
+def is_event(where: str | None) -> Column:
+    """Which source records are events of a stream; `where`: SQL over the row. Deletes are none."""
+    holds = F.lit(True) if where is None else F.coalesce(F.expr(where).cast("boolean"), F.lit(False))
+    return (F.col(OP) == "upsert") & holds
+
+
 def judge_records(
     records: DataFrame, seen: DataFrame | None, stream: TableSpec, where: str | None
 ) -> DataFrame:
     """Give every source record of a stream its verdict: applied, ignored, duplicate or quarantined.
 
     `records`: what the parsers yield. `seen`: key and sequence of earlier records that these may repeat; None where
-    the position orders the stream, for it repeats never. `where`: SQL over the row. Deletes are no events. Returns the
-    columns of `stream_schema` without the batch, and reason, detail and raw.
+    the position orders the stream, for it repeats never. Returns the columns of `stream_schema` without the batch, and
+    reason, detail and raw.
     """
-    left_out = F.col(REASON).isNull() & F.col(UNAVAILABLE).isNotNull()
+    left_out = is_event(where) & F.col(REASON).isNull() & F.col(UNAVAILABLE).isNotNull()
     own = records.where(~F.col(CONTEXT) & ~F.col(DERIVED)).withColumns(
         {
             REASON: F.when(left_out, F.lit("unavailable_value")).otherwise(F.col(REASON)),
             DETAIL: F.when(left_out, F.array_join(UNAVAILABLE, ", ")).otherwise(F.col(DETAIL)),
         }
     )
-    holds = F.lit(True) if where is None else F.coalesce(F.expr(where).cast("boolean"), F.lit(False))
     verdict = (
-        F.when(F.col(REASON).isNotNull(), "quarantined")
-        .when((F.col(OP) != "upsert") | ~holds, "ignored")
-        .otherwise("applied")
+        F.when(F.col(REASON).isNotNull(), "quarantined").when(is_event(where), "applied").otherwise("ignored")
     )
     judged = own.withColumn(VERDICT, verdict)
     if seen is not None:

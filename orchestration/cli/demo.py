@@ -47,8 +47,8 @@ def demo(
 ) -> None:
     """Join a week of flights with their planes.
 
-    Each day is compared with what PostgreSQL answered. Starts from an empty lake. Exit code 1 unless every
-    comparison is equal and every check passes.
+    Each day is compared with what PostgreSQL answered; at the end, each departure's weather is. Starts from an empty
+    lake. Exit code 1 unless every comparison is equal, every other weather has a cause and every check passes.
     """
     from orchestration.demo import empty_lake
     from orchestration.example import EXAMPLE, open_example
@@ -59,7 +59,7 @@ def demo(
     print_summary([day.batch for day in days])
     _print_cost(days)
     _print_rows(opened, spark)
-    passed = _check(opened, spark)
+    passed = _explain(opened, spark) & _check(opened, spark)
     if lake is None:
         say(f"The web interface: lakejoin dev {opened.pipeline.path}")
     equal = sum(comparison.equal for day in days for comparison in day.comparisons)
@@ -111,6 +111,27 @@ def _check(example: "Example", spark: "SparkSession") -> bool:
     checked = check_lake(example.pipeline, spark, batches=None, run="demo")
     print_checked(checked)
     return checked.passed
+
+
+def _explain(example: "Example", spark: "SparkSession") -> bool:
+    """Say how the departures compare, and whether every difference has a cause."""
+    from orchestration.cut import published_cut
+    from orchestration.departures import EQUAL, JOIN, explain, has_departures
+    from storage.lake import Lake
+    from storage.plan import Journal
+    from storage.state import State
+
+    if not has_departures(example):
+        return True
+    lake = Lake(example.pipeline.lake)
+    found = explain(example, State(spark, lake, published_cut(Journal(lake))))
+    say(
+        f"{JOIN}: {found.causes.get(EQUAL, 0):,} of {found.flights:,} departed flights as PostgreSQL has them"
+    )
+    for cause, flights in found.causes.items():
+        if cause != EQUAL:
+            say(f"  {flights:,} differ: {cause}")
+    return found.is_explained
 
 
 def _print_rows(example: "Example", spark: "SparkSession") -> None:

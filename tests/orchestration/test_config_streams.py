@@ -114,8 +114,8 @@ MISTAKES = {
         ),
     ),
     "a name that is taken": (
-        "streams:\n", "streams:\n  items: {source: {format: jsonl, path: x}, columns: {id: int, at: timestamp}, "
-        "key: [id], event_time: at}\n",
+        "streams:\n",
+        "streams:\n  items: {source: {format: jsonl, path: x}, columns: {at: timestamp}, key: [at], event_time: at}\n",
         "15: streams.items: a table is named 'items', too; tables, streams and joins share their names",
     ),
     "two columns of one name": (
