@@ -85,8 +85,8 @@ SELECT primary_key, count(*) AS copies, sum(CASE WHEN deleted = (hash IS NOT NUL
   max(hash) AS hash, max(deleted) AS deleted
 FROM {rows} GROUP BY primary_key"""
 _HISTORY = """\
-SELECT primary_key, count_if(kind = 'interval' AND ends > following) AS overlaps,
-  count_if(kind = 'interval' AND ends < following) AS gaps, count_if(kind = 'interval' AND ends <= begins) AS empty,
+SELECT primary_key, count_if(kind = 'interval' AND ends > following) AS doubled,
+  count_if(kind = 'interval' AND ends < following) AS gaps, count_if(kind = 'interval' AND ends <= begins) AS instants,
   max(CASE WHEN kind = 'latest' THEN hash END) AS latest_hash, max(CASE WHEN kind = 'row' THEN hash END) AS row_hash
 FROM (
   SELECT primary_key, 'interval' AS kind, valid_from AS begins,

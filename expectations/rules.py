@@ -162,8 +162,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="intervals_disjoint",
         statement="No two versions of a key are valid at the same time, and none at no time.",
-        where="overlaps > 0 OR empty > 0",
-        shows="overlaps, empty",
+        where="doubled > 0 OR instants > 0",
+        shows="doubled, instants",
         kinds=("history",),
     ),
     Rule(

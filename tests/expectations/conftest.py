@@ -1,6 +1,7 @@
 """A small sound state of a join, as rows of the five frames, for tests that then break one thing in it."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,8 @@ State = dict[str, list[Row]]
 HASH = pa.struct([("spec", pa.int16()), ("high", pa.int64()), ("low", pa.int64())])
 LEFT = pa.struct([("flight_id", pa.int64())])
 RIGHT = pa.struct([("tailnum", pa.string())])
+TIME = pa.timestamp("us", "UTC")
+HOURS = [datetime(2013, 1, 1, hour, tzinfo=UTC) for hour in range(4)]
 SCHEMAS = {
     "left_rows": {"primary_key": LEFT, "foreign_key": RIGHT, "hash": HASH, "deleted": pa.bool_()},
     "right_rows": {"primary_key": RIGHT, "hash": HASH, "deleted": pa.bool_()},
@@ -28,6 +31,17 @@ SCHEMAS = {
     },
     "answers": {"primary_key": LEFT, "foreign_key": RIGHT, "hash": HASH, "cause": pa.string()},
     "rows": {"primary_key": LEFT, "hash": HASH, "deleted": pa.bool_()},
+    "versions": {"primary_key": LEFT, "valid_from": TIME, "valid_to": TIME},
+    "latest": {"primary_key": LEFT, "hash": HASH},
+    "records": {"primary_key": LEFT, "hash": HASH},
+    "waiting": {"primary_key": LEFT},
+    "late": {"primary_key": LEFT},
+    "batches": {
+        "primary_key": LEFT,
+        "clock": TIME,
+        "clock_before": TIME,
+        **dict.fromkeys(("received", "sorted", "waited", "left_waiting"), pa.int64()),
+    },
 }
 
 
@@ -56,6 +70,8 @@ def sound_state(kind: Kind) -> State:
     whose plane was deleted. The answers include what a log remembers: one to an older value of flight 6, the
     retraction when flight 3 lost its plane, the one when flight 4 was deleted.
     """
+    if kind in {"history", "stream", "stream_left", "batches"}:
+        return _sound_times(kind)
     if kind == "table":
         return {"rows": [filled("rows", 1, 11, False), filled("rows", 4, None, True)]}
     unmatched = [filled("joined", key, key + 10, None, None, 3) for key in (3, 5, 6)]
@@ -91,6 +107,34 @@ def sound_state(kind: Kind) -> State:
             filled("answers", 4, "A", None, "subscription"),
             filled("answers", 6, "B", 96, "subscription"),
         ],
+    }
+
+
+def _sound_times(kind: Kind) -> State:
+    """Station 1 was seen twice, station 2 is gone; flight 1 is joined, 2 waits, 3 came late; two batches of flights."""
+    if kind == "history":
+        return {
+            "versions": [
+                filled("versions", 1, HOURS[1], HOURS[2]),
+                filled("versions", 1, HOURS[2], None),
+                filled("versions", 2, HOURS[1], HOURS[3]),
+                filled("versions", 2, HOURS[3], None),
+            ],
+            "latest": [filled("latest", 1, 11)],
+            "rows": [filled("rows", 1, 11, False)],
+        }
+    if kind == "batches":
+        return {
+            "batches": [
+                filled("batches", 1, HOURS[2], None, 5, 5, 3, 3),
+                filled("batches", 2, HOURS[2], HOURS[2], 0, 0, 1, 1),
+            ]
+        }
+    return {
+        "records": [filled("records", key, key + 10) for key in (1, 2, 3)],
+        "joined": [filled("joined", 1, 11, None, None, 1)],
+        "waiting": [filled("waiting", 2)],
+        "late": [filled("late", 3)],
     }
 
 

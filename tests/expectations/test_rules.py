@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from itertools import combinations
 from string import Formatter
 from typing import Any
@@ -19,7 +20,9 @@ from expectations.rules import RULES, rules_for
 
 State = dict[str, list[dict[str, Any]]]
 Change = tuple[str, str, tuple[object, ...]]  # add to a frame, or drop a row by the beginning of its values
-KINDS: tuple[Kind, ...] = ("inner", "left", "table")
+HOURS = [datetime(2013, 1, 1, hour, tzinfo=UTC) for hour in range(4)]
+STREAMS: tuple[Kind, ...] = ("stream", "stream_left")
+KINDS: tuple[Kind, ...] = ("inner", "left", "table", "history", *STREAMS, "batches")
 
 
 def add(frame: str, *values: object) -> Change:
@@ -136,6 +139,62 @@ CASES: list[tuple[str, tuple[Kind, ...], str, list[Change]]] = [
         ("left",),
         "the match was not joined",
         [drop("joined", 1), add("joined", 1, 11, None, None, 1)],
+    ),
+    (
+        "intervals_disjoint",
+        ("history",),
+        "two versions are valid at once",
+        [drop("versions", 1), add("versions", 1, HOURS[1], HOURS[3]), add("versions", 1, HOURS[2], None)],
+    ),
+    (
+        "intervals_disjoint",
+        ("history",),
+        "a version was valid at no time",
+        [add("versions", 7, HOURS[2], HOURS[2])],
+    ),
+    (
+        "intervals_adjoin",
+        ("history",),
+        "a version ended before the next",
+        [drop("versions", 1), add("versions", 1, HOURS[1], HOURS[2]), add("versions", 1, HOURS[3], None)],
+    ),
+    (
+        "last_version_current",
+        ("history",),
+        "the last version is another row",
+        [drop("latest", 1), add("latest", 1, 12)],
+    ),
+    ("last_version_current", ("history",), "a row has no version", [drop("latest", 1)]),
+    ("last_version_current", ("history",), "a deleted key has a value", [add("latest", 2, 12)]),
+    ("joined_once", STREAMS, "a record was joined twice", [add("joined", 1, 11, None, None, 2)]),
+    ("joined_or_waiting", STREAMS, "a joined record waits", [add("waiting", 1)]),
+    ("joined_or_waiting", STREAMS, "a joined record was late", [add("late", 1)]),
+    ("record_exists", STREAMS, "no such record came", [add("joined", 9, 19, None, None, 1)]),
+    ("record_exists", STREAMS, "the record said something else", [drop("records", 1), add("records", 1, 12)]),
+    ("nothing_lost", ("stream_left",), "a record is nowhere", [drop("waiting", 2)]),
+    (
+        "stream_time_monotone",
+        ("batches",),
+        "time went back",
+        [add("batches", 3, HOURS[1], HOURS[2], 0, 0, 1, 1)],
+    ),
+    (
+        "stream_time_monotone",
+        ("batches",),
+        "time was forgotten",
+        [add("batches", 3, None, HOURS[2], 0, 0, 1, 1)],
+    ),
+    (
+        "counts_add_up",
+        ("batches",),
+        "a record went nowhere",
+        [add("batches", 3, HOURS[2], HOURS[2], 2, 1, 1, 1)],
+    ),
+    (
+        "counts_add_up",
+        ("batches",),
+        "a waiting record vanished",
+        [add("batches", 3, HOURS[2], HOURS[2], 0, 0, 2, 1)],
     ),
 ]
 VIOLATIONS = [
