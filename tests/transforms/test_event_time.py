@@ -63,7 +63,8 @@ def test_records_without_time_or_too_far_ahead_are_quarantined(spark: SparkSessi
     day = START.date()
     given = records(
         spark,
-        ("upsert", day, at(25), 1), ("upsert", day, at(25.1), 2), ("upsert", None, at(13), 3), ("upsert", None, at(13.1), 4),
+        ("upsert", day, at(25), 1), ("upsert", day, at(25.1), 2), ("upsert", None, at(13), 3),
+        ("upsert", None, at(13.1), 4),
         ("upsert", day, None, 5), ("delete", day, None, 6), ("tombstone", day, None, 7),
     )  # fmt: skip
 

@@ -78,9 +78,8 @@ def test_record_of_a_stream_is_judged_by_what_it_is_and_whether_it_was_seen(spar
         {"kind": "look", "unavailable": ["item"]}, {"kind": None}, {"reason": "parse_error"}, {"unavailable": ["item"]},
         {"context": True}, {"derived": True, "op": "delete"},
     )  # fmt: skip
-    seen = spark.createDataFrame(
-        [(7, (2,)), (7, (2,)), (2, (9,))], StructType().add("id", "long").add(SEQUENCE, BY_LSN)
-    )
+    identity = StructType().add("id", "long").add(SEQUENCE, BY_LSN)
+    seen = spark.createDataFrame([(7, (2,)), (7, (2,)), (2, (9,))], identity)
 
     found = judge_records(given, seen, STREAM, "kind = 'buy'").orderBy(POSITION).collect()
 
@@ -133,7 +132,7 @@ def test_what_waits_is_a_range_of_the_stream_and_leaves_at_its_end(spark: SparkS
     wait = waiting(log, join(), at(5))
     left = wait.where(~is_due(join(), at(6)))
 
-    assert [row["at"].hour for row in wait.orderBy(TIME).collect()] == [row for row in _hours(4, 5)]
+    assert [row["at"].hour for row in wait.orderBy(TIME).collect()] == _hours(4, 5)
     assert [row["at"].hour for row in left.collect()] == _hours(5)
 
 
