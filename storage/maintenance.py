@@ -6,6 +6,7 @@ the two is repeated exactly.
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,6 +18,7 @@ from pyspark.sql import functions as F
 from storage.bookkeeping import record
 from storage.commits import overwrite
 from storage.compaction import COMPRESSION
+from storage.frames import SMALL, Frames, framing
 from storage.lake import MAINTENANCE, Lake, rows_of, subscription_store_of, versions_of
 from storage.plan import Journal, Plan
 from storage.session import changed_settings
@@ -90,16 +92,16 @@ def fold_rows(
     `now`: a plan of the next batch, never committed, that pins the state after the last finished one.
     """
     state, base, folds = State(spark, lake, now), rows_of(table.name), Folds(lake)
-    rows = state.all_rows(table).persist()
-    fold = folds.unfinished(base, now.folded.get(base, 0))
-    if fold is None:
-        cutoff = _cutoff(rows, table, retention, now)
-        floor = _floor(rows.where(_purged(cutoff)), table, folds.floor(base, now.batch))
-        fold = _begin(lake, journal, folds, Fold(0, base, now.batch - 1, cutoff, floor))
-    # a key that changed after the fold was begun is left out here: its newer row is in the log
-    kept = rows.where((F.col(BATCH) <= fold.through) & ~_purged(fold.cutoff))
-    _replace(kept, lake, journal, fold, [named(name) for name in table.key])
-    rows.unpersist()
+    with _framing(spark, lake, journal, table.name) as frames:
+        rows = frames.keep(state.all_rows(table))
+        fold = folds.unfinished(base, now.folded.get(base, 0))
+        if fold is None:
+            cutoff = _cutoff(rows, table, retention, now)
+            floor = _floor(rows.where(_purged(cutoff)), table, folds.floor(base, now.batch))
+            fold = _begin(lake, journal, folds, Fold(0, base, now.batch - 1, cutoff, floor))
+        # a key that changed after the fold was begun is left out here: its newer row is in the log
+        kept = rows.where((F.col(BATCH) <= fold.through) & ~_purged(fold.cutoff))
+        _replace(kept, lake, journal, fold, [named(name) for name in table.key])
 
 
 def fold_versions(spark: SparkSession, lake: Lake, journal: Journal, now: Plan, table: TableSpec) -> None:
@@ -109,8 +111,9 @@ def fold_versions(spark: SparkSession, lake: Lake, journal: Journal, now: Plan, 
         lake, journal, folds, Fold(0, base, now.batch - 1, _reach(table, now), None)
     )
     versions = State(spark, lake, now).versions(table, None, small=False).where(F.col(BATCH) <= fold.through)
-    kept = reachable(intervals(versions, table), fold.cutoff)
-    _replace(kept, lake, journal, fold, [*[named(name) for name in table.key], F.col(VALID_FROM)])
+    with _framing(spark, lake, journal, base) as frames:
+        kept = frames.keep(reachable(intervals(versions, table), fold.cutoff))
+        _replace(kept, lake, journal, fold, [*[named(name) for name in table.key], F.col(VALID_FROM)])
 
 
 def _reach(table: TableSpec, now: Plan) -> datetime | None:
@@ -128,7 +131,18 @@ def fold_subscriptions(spark: SparkSession, lake: Lake, journal: Journal, now: P
     )
     messages = State(spark, lake, now).subscriptions(join).where(F.col(BATCH) <= fold.through)
     order = [F.col("foreign_key"), F.col("primary_key")]
-    _replace(live_subscriptions(messages), lake, journal, fold, order)
+    with _framing(spark, lake, journal, join.left) as frames:
+        _replace(frames.keep(live_subscriptions(messages)), lake, journal, fold, order)
+
+
+def _framing(spark: SparkSession, lake: Lake, journal: Journal, name: str) -> AbstractContextManager[Frames]:
+    """Frames for what a fold reads several times: in files unless the table is known to have few rows.
+
+    In memory 15 million rows would fill a heap of 4 GiB, and Spark would look at each of their columns for how to
+    compress it.
+    """
+    rows = journal.last.rows.get(name, SMALL + 1) if journal.last else 0
+    return framing(spark, lake.scratch(), rows)
 
 
 def _cutoff(rows: DataFrame, table: TableSpec, retention: timedelta, now: Plan) -> datetime | None:
