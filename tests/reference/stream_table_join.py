@@ -8,6 +8,7 @@ Kafka dies of a left join with grace on a record without key; here it is emitted
 right, as without grace. Kafka joins late records; `late: drop` keeps them aside, as the proposal's text says.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -16,6 +17,8 @@ from reference.foreign_key_join import How
 from reference.versioned_table import VersionedTable
 
 Late = Literal["drop", "join"]
+Route = Literal["at_once", "waits", "late", "ignored"]
+"""What a join does with a record that arrives; `late`: it is dropped."""
 
 
 class Table(Protocol):
@@ -57,47 +60,53 @@ class StreamTableJoin:
         self.late: Late = late
         self.buffer: list[StreamRecord] = []
         self.stream_time: int | None = None
-        self.dropped: list[StreamRecord] = []
-        """Late records that were not joined."""
+        self.routes: Counter[Route] = Counter()
+        """How many records went which way so far."""
 
     def take(self, batch: Iterable[StreamRecord]) -> list[Joined]:
         """Take a batch's records in the order of arrival; return what is emitted, the table being as it is now."""
-        emitted = [self._join(record) for record in batch if self._passes(record)]
+        at_once = []
+        for record in batch:
+            route = self.route(record)
+            self.routes[route] += 1
+            if route == "at_once":
+                at_once.append(record)
+            elif route == "waits":
+                self.buffer.append(record)
+                self.stream_time = max(
+                    record.time, record.time if self.stream_time is None else self.stream_time
+                )
         due = [record for record in self.buffer if self._is_due(record)]
         self.buffer = [record for record in self.buffer if not self._is_due(record)]
-        return [*self._matched(emitted), *self._matched(map(self._join, sorted(due, key=_leaving_order)))]
+        return self._join([*at_once, *sorted(due, key=_leaving_order)])
 
     def flush(self) -> list[Joined]:
-        """Release whatever still waits, at the end of a history."""
+        """Release whatever still waits, at the end of a history; stream time stays."""
         waiting, self.buffer = sorted(self.buffer, key=_leaving_order), []
-        return list(self._matched(map(self._join, waiting)))
+        return self._join(waiting)
 
-    def _passes(self, record: StreamRecord) -> bool:
-        """True for a record that is joined at once; others are dropped, or wait."""
+    def route(self, record: StreamRecord) -> Route:
+        """Say what becomes of a record, by the stream time before it."""
         if record.value is None:
-            return False
-        if self.grace is None or record.key is None:
-            return True
+            return "ignored"
+        if record.key is None:
+            return "at_once" if self.how == "left" else "ignored"
+        if self.grace is None:
+            return "at_once"
         if self.stream_time is not None and record.time < self.stream_time - self.grace:
-            if self.late == "drop":
-                self.dropped.append(record)
-            return self.late == "join"
-        self.buffer.append(record)
-        self.stream_time = record.time if self.stream_time is None else max(self.stream_time, record.time)
-        return False
+            return "at_once" if self.late == "join" else "late"
+        return "waits"
 
     def _is_due(self, record: StreamRecord) -> bool:
-        return (
-            self.grace is not None
-            and self.stream_time is not None
-            and record.time + self.grace <= self.stream_time
-        )
+        assert self.grace is not None
+        return self.stream_time is not None and record.time <= self.stream_time - self.grace
 
-    def _join(self, record: StreamRecord) -> Joined:
-        return Joined(record, None if record.key is None else self.table.look_up(record.key, record.time))
-
-    def _matched(self, joined: Iterable[Joined]) -> Iterable[Joined]:
-        return (one for one in joined if self.how == "left" or one.right is not None)
+    def _join(self, records: Iterable[StreamRecord]) -> list[Joined]:
+        joined = [
+            Joined(record, None if record.key is None else self.table.look_up(record.key, record.time))
+            for record in records
+        ]
+        return [one for one in joined if self.how == "left" or one.right is not None]
 
 
 def _leaving_order(record: StreamRecord) -> tuple[int, bytes]:

@@ -115,9 +115,10 @@ def test_late_record_is_kept_aside_when_it_is_to_be_dropped() -> None:
     """The proposal's text; it moves no time either."""
     join = _join(late="drop")
     join.take([StreamRecord("k", "s10", 10)])
-    late = StreamRecord("k", "s4", 4)
-    assert join.take([late, StreamRecord("k", "s5", 5)]) == [Joined(StreamRecord("k", "s5", 5), None)]
-    assert (join.dropped, join.stream_time) == ([late], 10)
+    late, in_time = StreamRecord("k", "s4", 4), StreamRecord("k", "s5", 5)
+    assert (join.route(late), join.route(in_time)) == ("late", "waits")
+    assert join.take([late, in_time]) == [Joined(in_time, None)]
+    assert (join.routes, join.stream_time) == ({"waits": 2, "late": 1}, 10)
 
 
 def test_lateness_is_decided_in_the_order_of_arrival() -> None:
@@ -163,7 +164,7 @@ def _run(arrivals: list[Any], ends: set[int], how: Any, late: Late) -> list[str]
             emitted += join.take(batch)
             batch = []
     emitted += [*join.take(batch), *join.flush()]
-    return sorted(map(repr, emitted)) + list(map(repr, join.dropped))
+    return [*sorted(map(repr, emitted)), repr(sorted(join.routes.items()))]
 
 
 @given(_ARRIVALS, st.sets(_TIMES), st.sampled_from(["inner", "left"]), st.sampled_from(["drop", "join"]))

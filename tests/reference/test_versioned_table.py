@@ -51,7 +51,7 @@ def _intervals(table: VersionedTable) -> list[tuple[Any, int, int | None]]:
 def test_late_record_rewrites_history() -> None:
     """It ends the version before it, and ends where the one after it begins."""
     table = _table(("a", 1), ("c", 9))
-    assert table.put("k", "b", 5) == "out_of_order"
+    assert table.put("k", "b", 5) == "history"
     assert _intervals(table) == [("a", 1, 5), ("b", 5, 9), ("c", 9, None)]
 
 
@@ -61,14 +61,26 @@ def test_tombstone_is_a_version() -> None:
     assert [table.look_up("k", time) for time in (0, 1, 2, 3, 5, 6)] == [None, "a", "a", None, None, "b"]
 
 
-def test_record_of_the_same_time_replaces_unless_its_order_is_less() -> None:
-    """The latest version is replaced as one that counts, an earlier one as one that is out of order."""
+def test_record_of_the_same_time_replaces_unless_another_comes_after_it() -> None:
+    """By sequence, then position; the latest version is replaced as one that counts, an earlier one as history."""
     table = _table()
-    assert table.put("k", "b", 5, order=2) == "applied"
-    assert table.put("k", "a", 5, order=1) == "out_of_order"
+    assert table.put("k", "b", 5, sequence=2, position=1) == "applied"
+    assert table.put("k", "a", 5, sequence=1, position=9) == "out_of_order"
+    assert table.put("k", "a", 5, sequence=2, position=0) == "out_of_order"
     assert table.look_up("k", 5) == "b"
-    assert table.put("k", "c", 5, order=2) == "applied"
-    assert _intervals(table) == [("c", 5, None)]
+    assert table.put("k", "c", 5, sequence=2, position=2) == "applied"
+    table.put("k", "d", 7)
+    assert table.put("k", "e", 5, sequence=3, position=3) == "history"
+    assert _intervals(table) == [("e", 5, 7), ("d", 7, None)]
+
+
+def test_record_that_is_there_already_is_a_duplicate() -> None:
+    """With its sequence and its value; it moves the version to where it stands."""
+    table = _table()
+    table.put("k", "a", 5, sequence=1, position=1)
+    assert table.put("k", "a", 5, sequence=1, position=7) == "duplicate"
+    assert table.put("k", "b", 5, sequence=1, position=6) == "out_of_order"
+    assert table.put("k", "a", 5, sequence=2, position=8) == "applied"
 
 
 def test_record_behind_the_retention_is_expired_and_moves_nothing() -> None:
@@ -102,10 +114,10 @@ def test_history_does_not_depend_on_the_order_of_arrival(puts: list[Any], chance
     ordered, shuffled = VersionedTable(12), VersionedTable(12)
     numbered = list(enumerate(puts))
     for order, (key, value, time) in numbered:
-        ordered.put(key, value, time, order)
+        ordered.put(key, value, time, order, order)
     chance.shuffle(numbered)
     for order, (key, value, time) in numbered:
-        assert shuffled.put(key, value, time, order) != "expired"
+        assert shuffled.put(key, value, time, order, order) != "expired"
     assert [shuffled.versions(key) for key in "jk"] == [ordered.versions(key) for key in "jk"]
 
 

@@ -12,8 +12,9 @@ from itertools import pairwise
 from typing import Any, Literal
 
 Key = Hashable
-Verdict = Literal["applied", "out_of_order", "expired"]
-"""`out_of_order`: older than the key's latest version. It enters history, but no foreign-key join takes it."""
+Verdict = Literal["applied", "history", "out_of_order", "duplicate", "expired"]
+"""Only what is applied goes on to foreign-key joins (KIP-914). `history`: older than the key's latest version, yet a
+version; `out_of_order`: another record at its time keeps its place."""
 
 
 @dataclass(frozen=True)
@@ -25,26 +26,45 @@ class Version:
     valid_to: int | None
 
 
+@dataclass(frozen=True)
+class _Entry:
+    value: Any
+    sequence: Any
+    position: Any
+
+
 class VersionedTable:
     """The versions of every key, with the time the table has seen."""
 
     def __init__(self, history_retention: int) -> None:
         self.history_retention = history_retention
         self.observed: int | None = None
-        self._history: dict[Key, dict[int, tuple[Any, Any]]] = {}
-        """Value and order of each key's versions, by their time."""
+        self._arrivals = 0
+        self._history: dict[Key, dict[int, _Entry]] = {}
 
-    def put(self, key: Key, value: Any, time: int, order: Any = 0) -> Verdict:
-        """Take a record (value None: a tombstone); of equal times the greater order wins, else the later put."""
+    def put(self, key: Key, value: Any, time: int, sequence: Any = None, position: Any = None) -> Verdict:
+        """Take a record (value None: a tombstone) and say what became of it.
+
+        Of records with the same time the last by sequence, then position, counts; by default both are the arrival.
+        """
         if self.is_expired(time):
             return "expired"
+        self._arrivals += 1
         self.observed = time if self.observed is None else max(self.observed, time)
+        entry = _Entry(
+            value,
+            self._arrivals if sequence is None else sequence,
+            self._arrivals if position is None else position,
+        )
         versions = self._history.setdefault(key, {})
-        latest = max(versions, default=time)
-        if time not in versions or versions[time][1] <= order:
-            versions[time] = (value, order)
-            return "applied" if time >= latest else "out_of_order"
-        return "out_of_order"
+        verdict: Verdict = "applied" if time >= max(versions, default=time) else "history"
+        held = versions.get(time)
+        if held is not None and (held.value, held.sequence) == (value, entry.sequence):
+            verdict, entry = "duplicate", max(held, entry, key=_order)
+        elif held is not None and _order(entry) < _order(held):
+            return "out_of_order"
+        versions[time] = entry
+        return verdict
 
     def is_expired(self, time: int) -> bool:
         """True for times before the observed time minus the retention; the bound itself still counts."""
@@ -66,7 +86,7 @@ class VersionedTable:
         versions = self._history.get(key, {})
         starts = [*sorted(versions), None]
         return [
-            Version(versions[start][0], start, end) for start, end in pairwise(starts) if start is not None
+            Version(versions[start].value, start, end) for start, end in pairwise(starts) if start is not None
         ]
 
     def between(self, key: Key, start: int | None = None, end: int | None = None) -> list[Version]:
@@ -91,7 +111,7 @@ class PlainTable:
     def __init__(self) -> None:
         self._rows: dict[Key, Any] = {}
 
-    def put(self, key: Key, value: Any, time: int, order: Any = 0) -> Verdict:
+    def put(self, key: Key, value: Any, time: int) -> Verdict:
         """Take a record; whenever it is from, it is the newest."""
         self._rows[key] = value
         return "applied"
@@ -99,3 +119,7 @@ class PlainTable:
     def look_up(self, key: Key, time: int) -> Any:
         """Return the latest value, None if there is none; the time does not matter."""
         return self._rows.get(key)
+
+
+def _order(entry: _Entry) -> tuple[Any, Any]:
+    return entry.sequence, entry.position
