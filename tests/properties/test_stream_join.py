@@ -3,6 +3,7 @@
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from properties.scenarios import DAYS, Arrival, arrivals
+from properties.stream_corners import AT_ONCE, BACKWARDS, IN_ORDER
 from properties.stream_model import CUT_FREE, StreamModel
 from properties.stream_trial import StreamTrial
 from properties.streams import GRACE, Event, History, arrivals_in_order, events, within_grace
@@ -18,42 +20,21 @@ _EACH_DAY = tuple(Arrival((day,)) for day in range(DAYS))
 _LONG = 10_000
 """A retention that no record of a history outlives."""
 
-# (side, day, id, key, value, time, sequence); the number of a table's record is of no account
-_CORNERS = (
-    ("table", 0, 0, "x", "a", 10, 1),
-    ("table", 0, 0, "y", "a", 10, 2),
-    ("stream", 0, 1, "x", "waits", 12, 1),
-    ("stream", 0, 2, None, "no key", 90, 2),  # moves no time
-    ("stream", 0, 3, "gone", "no match", 12, 3),
-    ("stream", 0, 4, "x", "too early", 9, 4),
-    ("table", 1, 0, "x", "late", 11, 3),  # what record 1 meets
-    ("table", 1, 0, "y", None, 13, 4),
-    ("stream", 1, 5, "y", "after the tombstone", 17, 5),  # the bound: releases what is at 12
-    ("stream", 1, 6, "y", "before the tombstone", 12, 6),  # at the bound: not late
-    ("stream", 1, 7, "y", "late", 11, 7),
-    ("stream", 1, 1, "x", "waits", 12, 1),  # again
-    ("stream", 1, 8, "x", "skip", 99, 8),
-    ("table", 2, 0, "x", "b", 30, 5),  # from here on 22 is the bound of history
-    ("table", 2, 0, "x", "same time", 30, 6),
-    ("table", 2, 0, "x", "older sequence", 30, 4),
-    ("table", 2, 0, "y", "edge", 22, 7),
-    ("table", 2, 0, "y", "expired", 21, 8),
-    ("stream", 2, 9, "x", "behind the bound", 21, 9),
-    ("stream", 2, 10, "y", "at the bound", 22, 10),
-    ("stream", 2, 11, "x", "newest", 30, 11),
-)
-_KNOWN = History(
-    tuple(Event(side, id_, key, v, time, seq, day) for side, day, id_, key, v, time, seq in _CORNERS),
-    tuple(Arrival((day,)) for day in range(3)),
-)
-
 
 @pytest.mark.spark
-def test_records_meet_what_the_model_finds_in_known_corners(tmp_path: Path, spark: SparkSession) -> None:
-    """Bounds of grace and of history, late and repeated records, tombstones: a batch a day, then a flush."""
-    emitted = StreamTrial(_KNOWN, tmp_path, spark, history_retention=8).run()
-    assert '[1, "x", "waits", 12, 1, "x", "late", 11, 3]' in emitted["waiting"]
-    assert '[6, "y", "before the tombstone", 12, 6, "y", "a", 10, 2]' in emitted["waiting"]
+@pytest.mark.parametrize(
+    "history",
+    [
+        pytest.param(IN_ORDER, id="in order"),
+        pytest.param(BACKWARDS, id="backwards", marks=pytest.mark.slow),
+        pytest.param(AT_ONCE, id="at once", marks=pytest.mark.slow),
+    ],
+)
+def test_records_meet_what_the_model_finds_in_known_corners(
+    history: History, tmp_path: Path, spark: SparkSession
+) -> None:
+    """Bounds of grace and of history, late and repeated records, tombstones; a flush in the end."""
+    StreamTrial(history, tmp_path, spark, history_retention=8).run()
 
 
 # A history takes half a minute: a failure is told by its records instead of being shrunk.
@@ -69,7 +50,8 @@ _RANDOM = settings(
 @pytest.mark.slow
 @settings(_RANDOM, max_examples=4)
 @given(
-    history=st.builds(History, events(), arrivals()), history_retention=st.sampled_from([GRACE, 8, 20, _LONG])
+    history=st.builds(History, events(), arrivals()),
+    history_retention=st.sampled_from([GRACE, 8, 20, _LONG]),
 )
 def test_records_meet_what_the_model_finds_after_every_batch(
     history: History, history_retention: int, spark: SparkSession
@@ -77,6 +59,16 @@ def test_records_meet_what_the_model_finds_after_every_batch(
     """Random lateness, cuts and orders of days: each batch's rows are as-of lookups, each record is counted."""
     with TemporaryDirectory(prefix="trial-") as path:
         StreamTrial(history, Path(path), spark, history_retention).run()
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@settings(_RANDOM, max_examples=1)
+@given(history=st.builds(History, events(), arrivals()))
+def test_fold_after_every_batch_changes_no_later_batch(history: History, spark: SparkSession) -> None:
+    """What folding forgets of a table's history, no lookup asks for."""
+    with TemporaryDirectory(prefix="trial-") as path, mock.patch("storage.maintenance.BATCHES_BEHIND", 1):
+        StreamTrial(history, Path(path), spark, history_retention=8).run()
 
 
 @pytest.mark.spark

@@ -75,10 +75,11 @@ def test_record_of_the_same_time_replaces_unless_another_comes_after_it() -> Non
 
 
 def test_record_that_is_there_already_is_a_duplicate() -> None:
-    """With its sequence and its value; it moves the version to where it stands."""
+    """With its sequence and its value; the version stands where the last of them stood."""
     table = _table()
     table.put("k", "a", 5, sequence=1, position=1)
     assert table.put("k", "a", 5, sequence=1, position=7) == "duplicate"
+    assert table.put("k", "a", 5, sequence=1, position=0) == "duplicate"
     assert table.put("k", "b", 5, sequence=1, position=6) == "out_of_order"
     assert table.put("k", "a", 5, sequence=2, position=8) == "applied"
 
