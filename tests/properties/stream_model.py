@@ -55,6 +55,8 @@ class Taken:
     joins: Mapping[str, Counter[str]]
     rows: Mapping[str, Counter[str]]
     """What each join emits: its `COLUMNS` as JSON."""
+    clocks: Mapping[str, int]
+    """The time that the table has seen, and those of the joins that wait, by what the lake calls them."""
 
 
 class _Latest:
@@ -143,7 +145,9 @@ class StreamModel:
                 unmatched=sum(one.right is None for one in joined),
             )  # fmt: skip
             rows[name] = Counter(map(_shown, joined))
-        return Taken(inputs, counts, rows)
+        clocks = {f"joins/{name}": join.stream_time for name, join in self._joins.items()}
+        clocks["tables/prices"] = self._prices.observed
+        return Taken(inputs, counts, rows, {n: time for n, time in clocks.items() if time is not None})
 
 
 def _counted(verdicts: Iterable[str]) -> Counter[str]:

@@ -83,6 +83,8 @@ class StreamTrial:
         for name, wanted in taken.inputs.items():
             got = report.tables[name]
             assert {verdict: got.get(verdict, 0) for verdict in wanted} == wanted, f"{where}, {name}"
+        clocks = {name: time for name, time in report.clocks.items() if name in taken.clocks}
+        assert {name: round(time.timestamp() * 1000) for name, time in clocks.items()} == taken.clocks, where
         for join, wanted in taken.joins.items():
             got = report.joins[join]
             assert {count: got.get(count, 0) for count in wanted} == wanted, f"{where}, {join}"
