@@ -13,7 +13,7 @@ from storage.errors import LakejoinError
 from storage.frames import Frames, empty
 from storage.state import State
 from transforms.changes import walk
-from transforms.event_time import has_time, ordered_by_time, refuse_times
+from transforms.event_time import UNTIMELY, has_time, ordered_by_time, refuse_times
 from transforms.schemas import (
     BATCH,
     CHANGED,
@@ -124,7 +124,7 @@ def table_batch(
             "`on_truncate: stop`. Set `on_truncate: delete` to delete every row it had, then run again."
         )
     good = records.where(F.col(REASON).isNull() & (F.coalesce(F.col(OP), F.lit("")) != "truncate"))
-    good = good.where(~F.col(EXPIRED)).drop(EXPIRED) if versioned else good
+    good = _taken_in_time(records, good) if versioned else good
     if found["truncated"]:
         good = good.unionByName(_truncations(records, good, state, table))
     columns = [SEQUENCE, POSITION, HASH, DELETED, *needed()]
@@ -140,6 +140,17 @@ def table_batch(
         walked = frames.keep(with_history(walked, table, state, small=frames.small))
         counts = count_verdicts(walked)
     return TableBatch(table, walked, before, counts, counts.pop(INSERTED), clock)
+
+
+def _taken_in_time(records: DataFrame, good: DataFrame) -> DataFrame:
+    """The good records that have not expired.
+
+    A delete that is not taken for its time stays as context: the tombstone line after it belongs to it, and deletes
+    nothing either.
+    """
+    untimely = F.col(EXPIRED) | F.col(REASON).isin(*UNTIMELY)
+    deletes = records.where(untimely & (F.col(OP) == "delete")).withColumn(CONTEXT, F.lit(True))
+    return good.where(~F.col(EXPIRED)).unionByName(deletes).drop(EXPIRED)
 
 
 def _before(good: DataFrame, table: TableSpec, state: State, frames: Frames, columns: list[str]) -> DataFrame:

@@ -34,6 +34,7 @@ _TABLES: dict[str, Callable[[str], str]] = {
     "changes": changes_of,
     "records": records_of,
     "quarantine": lambda _: QUARANTINE,
+    "late": lambda _: QUARANTINE,
     "subscription_log": subscription_log_of,
     "response_log": response_log_of,
     "changelog": changelog_of,

@@ -265,7 +265,7 @@ def _judge(walked: DataFrame, floor: Column) -> DataFrame:
     at_maximum = F.coalesce(F.col(SEQUENCE) == F.col(_RUNNING), F.lit(False))
     without_effect = F.col(_SECOND_LINE) | (F.col(_INHERITS) & (last.isNull() | last["deleted"]))
     verdict = (
-        F.when(F.col(OP) == "ignored", "ignored")
+        F.when(F.col(CONTEXT) | (F.col(OP) == "ignored"), "ignored")
         .when(F.col(REASON).isNotNull(), "quarantined")
         .when(without_effect, "tombstone")
         .when(_expired(floor), "expired")

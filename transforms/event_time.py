@@ -23,6 +23,8 @@ from transforms.schemas import (
 
 CLOCK = "_lj_clock"
 """Greatest time before a record, in arrival order; null for the first of all."""
+UNTIMELY = ("no_event_time", "in_the_future")
+"""Reasons for which a record is refused by its time."""
 _CHUNK = "_lj_chunk"
 _LINES = 50_000  # in one task, so that a large batch does not have its clock run in a single one
 
@@ -36,6 +38,7 @@ def refuse_times(records: DataFrame, table: TableSpec, planned_at: datetime, whi
     need a time.
     """
     assert table.max_future is not None
+    no_time, in_the_future = UNTIMELY
     end_of_day = F.date_add(F.col(POSITION)["date"], 1).cast("timestamp")
     latest = F.coalesce(end_of_day, F.lit(planned_at)) + F.lit(table.max_future)
     timed = which & F.col(REASON).isNull()
@@ -48,8 +51,8 @@ def refuse_times(records: DataFrame, table: TableSpec, planned_at: datetime, whi
     row = F.to_json(F.struct(*[named(name) for name in table.columns.names]))
     return records.withColumns(
         {
-            REASON: F.when(missing, F.lit("no_event_time"))
-            .when(ahead, F.lit("in_the_future"))
+            REASON: F.when(missing, F.lit(no_time))
+            .when(ahead, F.lit(in_the_future))
             .otherwise(F.col(REASON)),
             DETAIL: F.when(missing, F.lit(f"{table.event_time} is null"))
             .when(ahead, told)

@@ -19,7 +19,8 @@ from conformance.case import Batches, Case, Emission, Event, sorted_emissions, t
 from orchestration.config import load
 from orchestration.run import run_batches
 
-_FIRST_DAY = date(2000, 1, 1)
+FIRST_DAY = date(2000, 1, 1)
+"""The first batch."""
 _TABLES = {"left": "left_rows", "right": "right_rows", "right2": "right2_rows"}
 _RIGHT_COLUMNS = {"case_id": "string", "key": "string", "value": "string"}
 _COLUMNS = {
@@ -54,7 +55,7 @@ def run_cases(
     pipeline = load(path)
     batch_days: dict[int, int] = {}
     for done, report in enumerate(run_batches(pipeline, spark), start=1):
-        batch_days[report.batch] = (report.dates[0] - _FIRST_DAY).days
+        batch_days[report.batch] = (report.dates[0] - FIRST_DAY).days
         progress(done, len(days))
     return _read_answers(cases, cuts, batch_days, Path(pipeline.lake), spark)
 
@@ -109,16 +110,16 @@ def _write_sources(cases: Iterable[Case], cuts: Mapping[str, list[int]], folder:
     lines: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
     for case in cases:
         for event, day in zip(case.events, cuts[case.name], strict=False):
-            lines[event["side"], day].append(to_json(_flat_row(case.name, event)))
+            lines[event["side"], day].append(to_json(flat_row(case.name, event)))
     for table in _TABLES.values():
         (folder / table).mkdir()  # a side may have no events
     for (side, day), rows in lines.items():
-        path = folder / _TABLES[side] / f"{_FIRST_DAY + timedelta(days=day)}.jsonl"
+        path = folder / _TABLES[side] / f"{FIRST_DAY + timedelta(days=day)}.jsonl"
         path.write_text("".join(f"{row}\n" for row in rows), "utf-8")
     return sorted({day for _, day in lines})
 
 
-def _flat_row(case: str, event: Event) -> dict[str, Any]:
+def flat_row(case: str, event: Event) -> dict[str, Any]:
     """The event as a source row: a null value is a delete."""
     key = {"case_id": case, "key": text(event["key"])}
     value = event["value"]
@@ -144,13 +145,13 @@ def _read_answers(
     tables: dict[str, dict[str, Any]] = {case.name: {} for case in cases}
     for join in sorted({_join_of(case) for case in cases}):
         names = {case.name for case in cases if _join_of(case) == join}
-        for row in _rows(spark, lake / "joins" / join / "changelog"):
+        for row in lake_rows(spark, lake / "joins" / join / "changelog"):
             if row["case_id"] in names:
-                value = None if row["_lj_tombstone"] else _value(row)
+                value = None if row["_lj_tombstone"] else joined_value(row)
                 emissions[row["case_id"]][batch_days[row["_lj_batch"]]].append((row["key"], value))
-        for row in _rows(spark, lake / "joins" / join / "joined"):
+        for row in lake_rows(spark, lake / "joins" / join / "joined"):
             if row["case_id"] in names:
-                tables[row["case_id"]][row["key"]] = _value(row)
+                tables[row["case_id"]][row["key"]] = joined_value(row)
     return {
         case.name: Answers(
             [sorted_emissions(of_batch) for of_batch in emissions[case.name]], tables[case.name]
@@ -159,13 +160,14 @@ def _read_answers(
     }
 
 
-def _rows(spark: SparkSession, path: Path) -> list[Row]:
+def lake_rows(spark: SparkSession, path: Path) -> list[Row]:
+    """All rows of a table of the lake; none where it was never written."""
     if not (path / "_delta_log").is_dir():
         return []  # a join that never emitted anything has no changelog
     return spark.read.format("delta").load(str(path)).collect()
 
 
-def _value(row: Row) -> Any:
+def joined_value(row: Row) -> Any:
     """The joined value as the cases write it."""
     left = {"fk": row["fk"], "fk2": row["fk2"], "v": None if row["v"] is None else json.loads(row["v"])}
     first = {"left": left, "right": row["right_value"]}

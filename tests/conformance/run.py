@@ -26,7 +26,9 @@ from conformance.case import (  # noqa: E402  (the path above makes it importabl
     table_difference,
 )
 from conformance.pipeline import Answers, run_cases  # noqa: E402
+from conformance.places import refusal_difference  # noqa: E402
 from conformance.replay import run_replays  # noqa: E402
+from conformance.timed import expected_outputs, run_timed  # noqa: E402
 from storage.session import start_session  # noqa: E402
 
 _CUTS = {"per-event": Batches("per-event"), "one": Batches("one")}
@@ -57,15 +59,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(cases: Sequence[Case], batches: Batches) -> dict[str, str]:
     """Run the cases and return the first difference of each that failed, by its name."""
+    failures = _refusals([case for case in cases if case.is_refused])
+    cases = [case for case in cases if not case.is_refused]
     if not cases:
-        return {}
+        return failures
     spark = start_session("local[2]", _SMALL_TABLES)
-    failures = run_replays([case for case in cases if case.replays], spark)
-    in_pipeline = [case for case in cases if not case.replays]
-    if in_pipeline:
+    failures |= run_replays([case for case in cases if case.replays], spark)
+    timed = [case for case in cases if case.is_timed and not case.replays]
+    untimed = [case for case in cases if not case.is_timed and not case.replays]
+    for of_kind, run_of_kind in ((untimed, run_cases), (timed, run_timed)):
+        if of_kind:
+            with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+                answers = run_of_kind(of_kind, batches, Path(folder), spark, _show_progress)
+            failures |= differences(of_kind, answers, batches)
+    return failures
+
+
+def _refusals(cases: Iterable[Case]) -> dict[str, str]:
+    failures = {}
+    for case in cases:
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-            answers = run_cases(in_pipeline, batches, Path(folder), spark, _show_progress)
-        failures |= differences(in_pipeline, answers, batches)
+            if difference := refusal_difference(case, Path(folder)):
+                failures[case.name] = difference
     return failures
 
 
@@ -75,9 +90,11 @@ def differences(cases: Iterable[Case], answers: Mapping[str, Answers], batches: 
     for case in cases:
         end = min(case.end, len(batches.cut(case)))
         difference = None
-        if batches.kind == "per-event" and not case.is_table:
+        if case.is_stream:
+            difference = first_difference(expected_outputs(case, end), answers[case.name].emissions[:end])
+        elif batches.kind == "per-event" and not case.is_table:
             difference = first_difference(expected_emissions(case, end), answers[case.name].emissions[:end])
-        if difference is None and end == len(batches.cut(case)):
+        if difference is None and not case.is_stream and end == len(batches.cut(case)):
             difference = table_difference(expected_table(case, end), answers[case.name].table)
         if difference is not None:
             failures[case.name] = difference

@@ -1,9 +1,10 @@
 """Event lists, as the conformance cases write them, run through the model of Kafka's join."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from reference.foreign_key_join import Emission, ForeignKeyJoin, How, JoinOverJoin, Value
+from reference.timed_events import VersionedSides
 
 Event = Mapping[str, Any]
 
@@ -24,7 +25,7 @@ def run_events(topology: str, options: Mapping[str, Any], events: Iterable[Event
     """Return each event's emissions, sorted by key; the topology is `fk-inner`, `fk-left` or `fk-chain`."""
     if topology == "fk-chain":
         return run_chain(options["first"], options["second"], events)
-    return run_join(make_join(topology), events)
+    return run_join(make_join(topology), events, VersionedSides(options).admit)
 
 
 def make_join(topology: str) -> ForeignKeyJoin:
@@ -32,11 +33,18 @@ def make_join(topology: str) -> ForeignKeyJoin:
     return ForeignKeyJoin("left" if topology.startswith("fk-left") else "inner", foreign_key)
 
 
-def run_join(join: ForeignKeyJoin, events: Iterable[Event]) -> list[list[Emission]]:
-    """Return the emissions of each event; a `replay` event delivers the n-th internal message again, late."""
+def run_join(
+    join: ForeignKeyJoin, events: Iterable[Event], admit: Callable[[Event], bool] = lambda _: True
+) -> list[list[Emission]]:
+    """Return the emissions of each event; one that is not admitted has none.
+
+    A `replay` event delivers the n-th internal message again, late.
+    """
     emitted = []
     for event in events:
         match event["side"]:
+            case "left" | "right" if not admit(event):
+                emissions = []
             case "left":
                 emissions = join.change_left(event["key"], event["value"])
             case "right":

@@ -8,6 +8,7 @@ import pytest
 
 from reference.events import Event, make_join, run_chain, run_events, run_join
 from reference.foreign_key_join import INSTRUCTIONS, Emission, ForeignKeyJoin, Subscription, fold, value_hash
+from reference.timed_events import VersionedSides
 
 CASES = Path(__file__).parents[1] / "conformance" / "cases"
 
@@ -16,8 +17,7 @@ def _cases(*, needs_trace: bool = False) -> list[Any]:
     found = []
     for path in sorted(CASES.glob("*.json")):
         case = json.loads(path.read_text("utf-8"))
-        plain = "versioned" not in case["options"]
-        if case["topology"].startswith("fk-") and plain and (not needs_trace or "trace" in case):
+        if case["topology"].startswith("fk-") and (not needs_trace or "trace" in case):
             found.append(pytest.param(case, id=case["name"]))
     return found
 
@@ -44,7 +44,7 @@ def test_model_emits_what_kafka_emits(case: dict[str, Any]) -> None:
 def test_model_sends_the_messages_that_kafka_sends(case: dict[str, Any]) -> None:
     """Subscriptions and responses are those of Kafka's internal topics, in their order."""
     join = make_join(case["topology"])
-    run_join(join, case["events"])
+    run_join(join, case["events"], VersionedSides(case["options"]).admit)
     sent = [(m.foreign_key, m.primary_key, m.instruction, m.hash is None) for m in join.subscription_log]
     answered = [(r.primary_key, r.right, r.hash is None) for r in join.response_log]
     assert sent == _topic(case, "subscription", ("fk", "pk", "instruction", "hash_null"))
@@ -57,8 +57,8 @@ def _topic(case: dict[str, Any], topic: str, members: tuple[str, ...]) -> list[t
 
 def test_conformance_cases_of_the_join_are_all_here() -> None:
     """The copied cases hold the whole set, so that a lost file does not pass as a success."""
-    assert len(_cases()) == 68
-    assert len(_cases(needs_trace=True)) == 53
+    assert len(_cases()) == 75
+    assert len(_cases(needs_trace=True)) == 57
 
 
 def _join(how: Any = "inner") -> ForeignKeyJoin:

@@ -1,0 +1,49 @@
+"""Deletes as Debezium writes them, in two lines, in a versioned table that does not take the first of them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pyspark.sql import SparkSession
+
+from orchestration.config import load
+from orchestration.run import run_batches
+
+pytestmark = pytest.mark.spark
+
+_FAR_FUTURE = 10**13
+
+
+def _line(op: str, time: int) -> dict[str, Any]:
+    row = {"k": "1", "ts": time}
+    before, after = (row, None) if op == "d" else (None, row)
+    return {"key": {"k": "1"}, "value": {"op": op, "before": before, "after": after, "ts_ms": time}}
+
+
+_TOMBSTONE = {"key": {"k": "1"}, "value": None}
+_LINES = [_line("c", 100), _line("d", 5), _TOMBSTONE, _line("d", _FAR_FUTURE), _TOMBSTONE]
+
+
+@pytest.mark.parametrize("batch_rows", [None, pytest.param(1, marks=pytest.mark.slow)])
+def test_second_line_of_a_delete_that_was_not_taken_deletes_nothing(
+    batch_rows: int | None, tmp_path: Path, spark: SparkSession
+) -> None:
+    """Of one that is older than the history and one from the far future, also at the start of a batch."""
+    table = {
+        "source": {"format": "debezium", "path": "rows/{date}.jsonl", "time": "millis"},
+        "columns": {"k": "string", "ts": "timestamp"},
+        "key": ["k"],
+        "event_time": "ts",
+        "versioned": {"history_retention": "10 milliseconds"},
+    }
+    path = tmp_path / "lakejoin.yaml"
+    path.write_text(yaml.safe_dump({"name": "deletes", "lake": "./lake", "tables": {"rows": table}}), "utf-8")
+    (tmp_path / "rows").mkdir()
+    lines = "".join(f"{json.dumps(line)}\n" for line in _LINES)
+    (tmp_path / "rows" / "2024-03-01.jsonl").write_text(lines, "utf-8")
+    reports = list(run_batches(load(path), spark, batch_rows=batch_rows))
+    expected = {"records": 5, "applied": 1, "expired": 1, "tombstone": 2, "quarantined": 1}
+    assert {name: sum(report.tables["rows"][name] for report in reports) for name in expected} == expected
+    assert reports[-1].rows["rows"] == 1
