@@ -11,7 +11,7 @@ the record among those of its key in that version: one, unless the table has sev
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window, WindowSpec
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
@@ -47,21 +47,34 @@ def _rows(spark: SparkSession, part: FileRange) -> DataFrame:
 
 def _records(rows: DataFrame, table: TableSpec, options: ParseOptions) -> DataFrame:
     types = {field.name: field.dataType for field in rows.schema if field.name in table.columns.names}
+    # a joined table has internal columns of its own, of which none may meet ours
+    rows = rows.select(*[named(name) for name in types], _OP, _VERSION)
     of_key = Window.partitionBy(_VERSION, *[named(name) for name in table.key if name in types])
-    is_delete = F.col(_OP) == "d"
-    replaced = is_delete & F.bool_or(~is_delete).over(of_key)
     content = [_orderable(named(name), dtype) for name, dtype in types.items()]
-    kept = rows.withColumn("_lj_replaced", replaced).where(~F.col("_lj_replaced"))
-    numbered = kept.withColumn(_LINE, F.row_number().over(of_key.orderBy(*content)).cast("bigint"))
-    version = F.lpad(F.col(_VERSION).cast("string"), _DIGITS, "0")
-    place = F.struct(
-        F.lit(None).cast("date").alias("date"), version.alias("file"), F.col(_LINE).alias("line")
-    )
-    placed = numbered.withColumns({POSITION: place.cast(POSITION_TYPE), CONTEXT: F.lit(False)})
+    placed = _placed(_without_replaced(rows, of_key), of_key.orderBy(*content))
     row = F.struct(F.col(_OP).alias("op"), *[named(name) for name in types])
     raw = F.to_json(row, {"ignoreNullFields": "false"})
     columns = {name: (named(name), dtype) for name, dtype in types.items()}
     return parse_rows(placed, table, options, columns, raw, op=F.col(_OP))
+
+
+def _without_replaced(rows: DataFrame, of_key: WindowSpec) -> DataFrame:
+    """Leave out what went of a key in a version that brought it back."""
+    is_delete, came = F.col(_OP) == "d", "_lj_feed_came"
+    kept = rows.withColumn(came, F.bool_or(~is_delete).over(of_key)).where(~is_delete | ~F.col(came))
+    return kept.drop(came)
+
+
+def _placed(rows: DataFrame, in_order: WindowSpec) -> DataFrame:
+    """Give each row its position."""
+    line = F.row_number().over(in_order).cast("bigint")
+    version = F.lpad(F.col(_VERSION).cast("string"), _DIGITS, "0")
+    place = F.struct(
+        F.lit(None).cast("date").alias("date"), version.alias("file"), F.col(_LINE).alias("line")
+    )
+    return rows.withColumn(_LINE, line).withColumns(
+        {POSITION: place.cast(POSITION_TYPE), CONTEXT: F.lit(False)}
+    )
 
 
 def _orderable(value: Column, dtype: DataType) -> Column:
