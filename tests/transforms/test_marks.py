@@ -4,16 +4,22 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
 from transforms.marks import MARK, MARK_TYPE, highwater
 from transforms.resolution import resolve_responses
-from transforms.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE
+from transforms.responses import answer_right_changes, answer_subscriptions, response_schema
+from transforms.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE, JoinSpec
+from transforms.subscriptions import live_subscriptions, send_subscriptions, subscription_schema
 
 pytestmark = pytest.mark.spark
 
 _KEY = StructType([StructField("id", StringType())])
-A, B = (1, 1, 1), (1, 2, 2)
+_JOIN = JoinSpec(
+    "joined", "left", "right", StructType([*_KEY, StructField("fk", StringType())]), ("id",),
+    StructType([StructField("code", StringType())]), ("code",), ("fk",), "inner", resolution="highwater",
+)  # fmt: skip
+A = (1, 1, 1)
 UNDER_WAY = None
 
 Place = tuple[int | None, int | None]
@@ -88,3 +94,55 @@ def test_each_key_has_its_own_mark_and_an_unknown_one_has_none(spark: SparkSessi
     answers: list[tuple[str, Place]] = [("j", (1, 1)), ("k", (1, 1)), ("unknown", (1, 1))]
 
     assert resolutions(spark, answers, [("j", (1, 1)), ("k", (1, 2))]) == ["applied", "stale", "applied"]
+
+
+def test_mark_goes_out_with_the_message_and_comes_back_with_the_answer(spark: SparkSession) -> None:
+    """The offset "for an event keyed on KR in the original source topic", in the draft's words.
+
+    It lies in the store as well, and is not that of the right row which makes the store answer.
+    """
+    rows = [((key,), ("k",), A, "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE", batch, position(line), 1)
+            for key, batch, line in (("f", 3, 8), ("g", UNDER_WAY, 5))]  # fmt: skip
+    log = spark.createDataFrame(rows, subscription_schema(_JOIN))
+    right = spark.createDataFrame(
+        [((key,), A, position(9)) for key in "fg"],
+        StructType([StructField("primary_key", _JOIN.foreign_key_type), StructField("hash", HASH_TYPE),
+                    StructField("position", POSITION_TYPE)]),
+    )  # fmt: skip
+
+    told = answer_subscriptions(log, right).unionByName(answer_right_changes(right, live_subscriptions(log)))
+
+    assert {
+        (row["cause"], row["foreign_key"][0], row[MARK], row["right_position"]) for row in told.collect()
+    } == {
+        ("subscription", "f", (3, position(8)), position(9)),
+        ("subscription", "g", (UNDER_WAY, position(5)), position(9)),
+        ("right_change", "f", (3, position(8)), position(9)),
+    }
+    assert MARK in response_schema(_JOIN).names
+
+
+def test_null_of_a_foreign_key_change_is_halted_and_that_of_a_deletion_is_not(spark: SparkSession) -> None:
+    """The draft's other property is an instruction here.
+
+    "This is used to halt the propagation of the "null" value for foreignKey changes, but NOT the propagation of "null"
+    values for deletions."
+    """
+    fields: list[tuple[str, Any]] = [
+        ("primary_key", _KEY), ("foreign_key", _JOIN.foreign_key_type), ("hash", HASH_TYPE),
+        (POSITION, POSITION_TYPE), ("previous_exists", BooleanType()),
+        ("previous_foreign_key", _JOIN.foreign_key_type), ("changes_of_key", LongType()),
+        ("last_of_key", BooleanType()),
+    ]  # fmt: skip
+    changes = spark.createDataFrame(
+        [(("moved",), ("g",), A, position(1), True, ("f",), 1, True),
+         (("deleted",), None, None, position(2), True, ("f",), 1, True)],
+        StructType([StructField(*field) for field in fields]),
+    )  # fmt: skip
+
+    sent = send_subscriptions(changes, "inner").where("foreign_key.code = 'f'").collect()
+
+    assert {row["primary_key"]["id"]: row["instruction"] for row in sent} == {
+        "moved": "DELETE_KEY_NO_PROPAGATE",
+        "deleted": "DELETE_KEY_AND_PROPAGATE",
+    }
