@@ -34,10 +34,10 @@ tables:
     key: [key]
   b:
     source: {format: jsonl, path: "b/{date}.jsonl"}
-    columns: {key: string, a_key: string, value: string}
+    columns: {key: string, ref: string, value: string}
     key: [key]
 joins:
-  ab: {left: b, right: a, foreign_key: [a_key], how: inner, prefix: a_, result_key: combined, changelog: true}
+  ab: {left: b, right: a, foreign_key: [ref], how: inner, prefix: a_, result_key: combined, changelog: true}
 """
 
 
@@ -58,9 +58,9 @@ def a(key: str) -> dict[str, str]:
     return {"op": "u", "key": key, "value": f"[{key} ...]"}
 
 
-def b(key: str, a_key: str) -> dict[str, str]:
+def b(key: str, ref: str) -> dict[str, str]:
     """`key: B0 : value [A2,B0 ...]`."""
-    return {"op": "u", "key": key, "a_key": a_key, "value": f"[{a_key},{key} ...]"}
+    return {"op": "u", "key": key, "ref": ref, "value": f"[{ref},{key} ...]"}
 
 
 STEPS = (

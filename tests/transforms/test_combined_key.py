@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spark
 
 TEXTS = ("", "1", "10", "1\x00", "Straße", "été", "\uffff", "\U00010000", 'a"},"b', "\\u001f", "\x1f\t/\x7f")
 _KEY = StructType().add("code", "string")
-_PAIR = StructType().add("region", "string").add("no", "int")
+_PAIR = StructType().add("region", "string").add("no", "integer")
 
 
 def test_columns_make_the_bytes_and_the_json_of_one_key(spark: SparkSession) -> None:
