@@ -32,6 +32,7 @@ from storage.lake import (
     response_log_of,
     subscription_log_of,
 )
+from transforms.marks import MARK
 from transforms.resolution import LEFT_HASH, RIGHT_HASH, TOMBSTONE
 from transforms.responses import response_schema
 from transforms.schemas import BATCH, HASH, POSITION, JoinSpec
@@ -45,6 +46,7 @@ _DESCRIPTIONS = {
     "foreign_key": "Key of the right row that is asked; null when the left row refers to nothing",
     "primary_key": "Key of the left row",
     "hash": "Hash of the left value that the message was sent for",
+    MARK: "Batch and position of the left change that the message was sent for; without a batch: of this one",
     "instruction": "What the right side does with the message (KIP-213)",
     "right_hash": "Hash of the right value that the answer carries; null without one",
     "right_position": "Position of the right row's last change",
@@ -212,7 +214,7 @@ def _column_schema(pipeline: Pipeline, asset: LakeAsset) -> TableSchema:
             return TableSchema(_columns(response_schema(spec), _DESCRIPTIONS))
     notes = _DESCRIPTIONS | {column: f"From {side}.{name}" for column, side, name in _sources(spec)}
     if asset.step == "joined":
-        return TableSchema(_columns(joined_schema(spec), notes, spec.left_key))
+        return TableSchema(_columns(joined_schema(spec), notes, spec.joined_key))
     flags = [StructField(TOMBSTONE, BooleanType()), StructField("redundant", BooleanType())]
     return TableSchema(_columns(StructType([*joined_schema(spec), *flags]), notes))
 

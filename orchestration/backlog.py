@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 
 from orchestration.config import Pipeline
-from orchestration.pending import Dates, is_wanted, list_files
+from orchestration.feeds import waiting_versions
+from orchestration.pending import Dates, blamed, is_wanted, list_files
 from orchestration.recovery import kept_joins
+from storage.feed_log import FEED
 from storage.files import FoundFile
 from storage.lake import Lake
 from storage.plan import Journal, Plan, PlannedFile
@@ -17,7 +19,7 @@ SETTLE = timedelta(seconds=30)
 
 @dataclass(frozen=True)
 class WaitingFile:
-    """A file of a table that no batch has read as it is now, or not to its end."""
+    """A file of a table that no batch has read as it is now, or not to its end; or a version of a Delta table."""
 
     table: str
     file: FoundFile
@@ -36,7 +38,7 @@ class Backlog:
     unfinished: Plan | None
     new_joins: tuple[str, ...]
     found: Mapping[str, int] = field(default_factory=dict)
-    """How many files each table's source has, read or not."""
+    """How many files each table's source has, read or not; a Delta table has one."""
 
     @property
     def is_empty(self) -> bool:
@@ -75,6 +77,12 @@ def backlog(
     """
     journal, files, found = Journal(Lake(pipeline.lake)), [], {}
     for name, table in pipeline.inputs.items():
+        if table.source.format == "delta":
+            with blamed(table):
+                versions = waiting_versions(table, journal.known_files(name).get(FEED))
+            files += [WaitingFile(name, version) for version in versions]
+            found[name] = 1
+            continue
         listed = list_files(table, settle=settle_of(pipeline) if settle is None else settle, now=now)
         known, found[name] = journal.known_files(name), len(listed)
         wanted = [file for file in listed if is_wanted(file, table, dates)]

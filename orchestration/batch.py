@@ -186,7 +186,7 @@ def _commit_logs(
     if join.join.changelog:
         before = batch.state.joined(name, joined_schema(join.join))
         known = before.select(
-            key_struct(join.join.left_key).alias("primary_key"), named("_lj_hash").alias("hash")
+            key_struct(join.join.joined_key).alias("primary_key"), named("_lj_hash").alias("hash")
         )
         rows = changelog_rows(join, known)
         logs.append(

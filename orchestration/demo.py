@@ -71,5 +71,5 @@ def _compared(example: Example, spark: SparkSession, batch: Published) -> Iterat
         table = joined_of(name)
         reader = spark.read.format("delta").option("versionAsOf", batch.versions[table])
         expected = read_expected(spark, str(example.answer(name, batch.dates[0])))
-        key = example.pipeline.join_spec(name).left_key
+        key = example.pipeline.join_spec(name).joined_key
         yield compare(name, reader.load(lake.path(table)), expected, key)

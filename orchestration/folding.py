@@ -93,7 +93,7 @@ def put_together(
     order: list[Column] = [named(BATCH)]
     for name in pipeline.foreign_key_joins:
         if table == joined_of(name):
-            order = [named(column) for column in pipeline.join_spec(name).left_key]
+            order = [named(column) for column in pipeline.join_spec(name).joined_key]
     snapshot = lake.snapshot(table)
     # a number that no other commit of this kind to the table has
     number = snapshot.version + 1 if snapshot else 0

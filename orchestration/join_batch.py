@@ -10,6 +10,7 @@ from storage.frames import SMALL, Frames
 from storage.joined import joined_schema
 from storage.state import State
 from transforms.inserts import applied_answers, pair, subscribe
+from transforms.marks import MARK, highwater
 from transforms.resolution import (
     LEFT_HASH,
     RIGHT_HASH,
@@ -21,7 +22,7 @@ from transforms.resolution import (
 )
 from transforms.responses import answer_right_changes, answer_subscriptions, response_schema
 from transforms.rows import restrict
-from transforms.schemas import BATCH, POSITION, JoinSpec, named
+from transforms.schemas import BATCH, POSITION, JoinSpec, key_struct, named
 from transforms.sides import foreign_key
 from transforms.subscriptions import (
     live_subscriptions,
@@ -92,15 +93,18 @@ def join_batch(join: JoinSpec, left: Left, right: Right, state: State, frames: F
     right_rows = frames.keep_if_small(right_rows)
     answers, left_rows = answer_subscriptions(log, right_rows), left.after
     if right.changed:
-        answers = frames.keep(answers.unionByName(answer_right_changes(right.changes, store)))
+        answers = answers.unionByName(answer_right_changes(right.changes, store))
+        answers = frames.keep(answers if join.resolution == "highwater" else answers.drop(MARK))
         # only the store knows how many left rows point at the changed right ones: count before looking them up
         if frames.small and answers.count() > SMALL:
             frames.grow()
         left_rows = left_rows.unionByName(left.lookup(_unknown(answers, "primary_key", left.after)))
     left_rows = frames.keep_if_small(left_rows)
-    resolved = _under_way(resolve_responses(answers, left_rows)).select(*response_schema(join).names)
-    resolved = frames.keep(resolved)
-    emissions = _under_way(emit_results(resolved, left_rows, right_rows, join))
+    current = left_rows if join.resolution == "hash" else _marks(join, log, answers, right, state, frames)
+    resolved = _under_way(resolve_responses(answers, current, join.resolution))
+    resolved = frames.keep(resolved.select(*response_schema(join).names))
+    before = left.before if join.result_key == "combined" else None
+    emissions = _under_way(emit_results(resolved, left_rows, right_rows, join, before))
     batch = JoinBatch(join, log, resolved, frames.keep_if_small(emissions), left_rows, right_rows, store)
     if left.inserts is None or inserted is None:
         return batch
@@ -144,6 +148,21 @@ def _store(join: JoinSpec, log: DataFrame, right: Right, state: State, frames: F
     return live_subscriptions(messages)
 
 
+def _marks(
+    join: JoinSpec, log: DataFrame, answers: DataFrame, right: Right, state: State, frames: Frames
+) -> DataFrame:
+    """Highwater marks of the keys that answers name: of this batch's messages, else of the store's.
+
+    Only a right change makes the store answer; whoever sent a message in this batch has none that is higher.
+    """
+    messages = log
+    if right.changed and state.has_subscriptions(join.name):
+        wanted = answers.select("primary_key").distinct()
+        found = restrict(state.subscriptions(join), wanted, ("primary_key",), small=frames.small)
+        messages = log.unionByName(found)
+    return highwater(messages)
+
+
 def _unknown(messages: DataFrame, column: str, known: DataFrame) -> DataFrame:
     """Keys that messages name and the batch did not change, each once."""
     named_keys = messages.select(F.col(column).alias("primary_key")).where(F.col("primary_key").isNotNull())
@@ -151,9 +170,13 @@ def _unknown(messages: DataFrame, column: str, known: DataFrame) -> DataFrame:
 
 
 def changelog_rows(batch: JoinBatch, before: DataFrame) -> DataFrame:
-    """Rows of `changelog`: each emission, and whether it leaves the joined table as it was."""
+    """Rows of `changelog`: each emission, and whether it leaves the joined table as it was.
+
+    `before`: key (as primary_key) and hash of the joined table's rows before the batch.
+    """
     columns = [named(name) for name in (*joined_schema(batch.join).names, TOMBSTONE, "redundant")]
-    return redundant(batch.emissions, before).select(*columns)
+    emissions = batch.emissions.withColumn("primary_key", key_struct(batch.join.joined_key))
+    return redundant(emissions, before).select(*columns)
 
 
 def seen_by_rules(batch: JoinBatch) -> DataFrame:

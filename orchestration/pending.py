@@ -7,6 +7,8 @@ from datetime import date, datetime, timedelta
 from typing import Literal
 
 from orchestration.config import Input, Pipeline
+from orchestration.feeds import check_feed, together, unread_versions, versions_between
+from storage.feed_log import FEED
 from storage.files import FileCounter, FoundFile, MeasuredFile, find_files, measure_file, stat_file
 from storage.plan import Journal, Plan, PlannedFile, dates_of
 from storage.source_errors import SourceChanged, SourceError
@@ -24,7 +26,7 @@ class Group:
 
     @property
     def records(self) -> int:
-        """How many lines wait in the group."""
+        """How many lines wait in the group, and about how many rows of Delta tables."""
         return sum(file.records for file in self.files)
 
 
@@ -49,7 +51,7 @@ def pending_groups(  # noqa: PLR0913 - the options of a run that choose its inpu
         for table in pipeline.inputs.values()
         for file in _unread(table, journal, now=now, counter=counter, dates=dates, settle=settle)
     ]
-    waiting = [file for file in found if file.from_line < file.to_line]
+    waiting = [file for file in found if file.records]
     days = sorted({file.date for file in waiting if file.date is not None})
     if batch_by == "all" or not days:
         return [Group(tuple(days), tuple(found))] if waiting else []
@@ -69,12 +71,16 @@ def _unread(
     settle: timedelta | None,
 ) -> Iterable[PlannedFile]:
     known = journal.known_files(table.name)
+    if table.source.format == "delta":
+        with blamed(table):
+            yield from unread_versions(table, known.get(FEED))
+        return
     wait = settle if settle is not None else table.source.settle or timedelta(0)
     for file in list_files(table, settle=wait, now=now):
         if not is_wanted(file, table, dates):
             continue
         before = known.get(file.name)
-        with _blamed(table):
+        with blamed(table):
             measured = measure_file(file, table.source.format, _measured(before) if before else None, counter)
         start = before.to_line if before else 0
         # A file without new records goes with a batch of others: so it is known next time, and need not wait.
@@ -95,12 +101,12 @@ def _is_known(file: FoundFile, before: PlannedFile | None) -> bool:
 
 def list_files(table: Input, *, settle: timedelta, now: datetime) -> list[FoundFile]:
     """List the files of a table's source. Raises `SourceError` with the table's name."""
-    with _blamed(table):
+    with blamed(table):
         return find_files(table.source.path, settle=settle, now=now)
 
 
 @contextmanager
-def _blamed(table: Input) -> Iterator[None]:
+def blamed(table: Input) -> Iterator[None]:
     """Put the table's name before what is wrong with its source."""
     try:
         yield
@@ -126,7 +132,7 @@ def _measured(file: PlannedFile) -> MeasuredFile:
 def check_unchanged(pipeline: Pipeline, plan: Plan) -> None:
     """Refuse to finish a batch whose input is no longer what was planned. Raises `SourceError`."""
     for name, table in pipeline.inputs.items():
-        _check_same(table, plan.files_of(name))
+        _check_same(table, plan.files_of(name), thoroughly=True)
 
 
 def check_read(table: Input, files: Sequence[PlannedFile], records: int) -> None:
@@ -134,18 +140,21 @@ def check_read(table: Input, files: Sequence[PlannedFile], records: int) -> None
 
     A file may be cut, replaced or continued between its measuring and its reading. `records`: how many were read.
     """
-    _check_same(table, files)
+    _check_same(table, files, thoroughly=False)
     planned = sum(file.records for file in files)
-    if records != planned:
+    if records != planned and table.source.format != "delta":
         raise SourceChanged(
             f"table {table.name}: {records:,} records were read of {_files(files)}, expected {planned:,} as planned; "
             "a file was changed while it was read. Put back what it had, then run again."
         )
 
 
-def _check_same(table: Input, files: Iterable[PlannedFile]) -> None:
+def _check_same(table: Input, files: Iterable[PlannedFile], *, thoroughly: bool) -> None:
     for file in files:
-        with _blamed(table):
+        with blamed(table):
+            if file.is_feed:
+                check_feed(file, thoroughly=thoroughly)
+                continue
             found = stat_file(file.path, file.name, file.date)
             measure_file(found, table.source.format, _measured(file), None)
 
@@ -156,9 +165,12 @@ def _files(files: Sequence[PlannedFile]) -> str:
 
 
 def cut(group: Group, rows: int | None) -> list[Group]:
-    """Cut a group into batches of about `rows` records, each with its share of every table's backlog."""
+    """Cut a group into batches of about `rows` records, each with its share of every table's backlog.
+
+    A version of a Delta table is never cut, and so is none that stands for a whole table.
+    """
     if rows is None or group.records <= rows:
-        return [group]
+        return [Group(group.dates, together(group.files))]
     parts = -(-group.records // rows)
     tables = list(dict.fromkeys(file.table for file in group.files))
     pieces: list[list[PlannedFile]] = [[] for _ in range(parts)]
@@ -167,7 +179,11 @@ def cut(group: Group, rows: int | None) -> list[Group]:
         total = sum(file.records for file in files)
         bounds = [total * part // parts for part in range(parts + 1)]
         for part in range(parts):
-            pieces[part] += _between(files, bounds[part], bounds[part + 1])
+            start, end = bounds[part], bounds[part + 1]
+            if files[0].is_feed:
+                pieces[part] += together(list(versions_between(files, start if part else -1, end)))
+            else:
+                pieces[part] += _between(files, start, end)
     pieces[0] += [file for file in group.files if file.from_line == file.to_line]
     return [Group(dates_of(piece), tuple(piece)) for piece in pieces if piece]
 

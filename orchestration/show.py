@@ -102,7 +102,7 @@ def _shown_name(table: str) -> str:
 
 def _joined(join: JoinSpec, state: State) -> View:
     rows = state.joined(join.name, joined_schema(join))
-    return View(join.name, rows, columns_of(join.left_key), _named(join.left_key))
+    return View(join.name, rows, columns_of(join.joined_key), _named(join.joined_key))
 
 
 def _log(join: JoinSpec, table: str, schema: StructType, state: State) -> View:
@@ -121,8 +121,9 @@ def _store(join: JoinSpec, state: State) -> View:
 def _changelog(join: JoinSpec, state: State) -> View:
     schema = StructType([*joined_schema(join)]).add(TOMBSTONE, BooleanType()).add("redundant", BooleanType())
     rows = read_log(state, changelog_of(join.name), schema)
-    order = (*_named(join.left_key), named(BATCH))
-    return View(_shown_name(changelog_of(join.name)), rows, columns_of(join.left_key), order)
+    # where a row leaves a pair for another, the retraction comes first
+    order = (*_named(join.left_key), named(BATCH), named(TOMBSTONE).desc())
+    return View(_shown_name(changelog_of(join.name)), rows, columns_of(join.joined_key), order)
 
 
 def _quarantine(state: State) -> View:

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from orchestration.backlog import Backlog, backlog
-from orchestration.config import Pipeline
+from orchestration.config import Input, Pipeline
+from orchestration.config.values import RESERVED_PREFIX
 from orchestration.pending import list_files
 from orchestration.recovery import join_remains
+from storage.feed_log import Feed
 from storage.figures import quarantined, row_count
 from storage.lake import Lake, joined_of
 from storage.plan import Journal, Plan, Published
@@ -74,10 +76,17 @@ def _undeclared(pipeline: Pipeline, now: datetime) -> dict[str, tuple[str, ...]]
     """Look into the newest file of each table: a source that got a new column has it there."""
     found = {}
     for name, table in pipeline.inputs.items():
-        files = list_files(table, settle=timedelta(0), now=now)
-        columns = source_columns(files[-1], table.source.format) if files else []
+        columns = _columns(table, now)
         found[name] = tuple(column for column in columns if column not in table.columns)
     return {name: columns for name, columns in found.items() if columns}
+
+
+def _columns(table: Input, now: datetime) -> list[str]:
+    if table.source.format == "delta":
+        # of a joined table those that are its own business are nobody's to declare
+        return [name for name in Feed(table.source.path).columns if not name.startswith(RESERVED_PREFIX)]
+    files = list_files(table, settle=timedelta(0), now=now)
+    return source_columns(files[-1], table.source.format) if files else []
 
 
 def _tables(pipeline: Pipeline, journal: Journal) -> Counts:

@@ -13,8 +13,9 @@ from transforms.schemas import BATCH, HASH, HASH_TYPE, JoinSpec, named, quoted
 
 MERGE = "spark.lakejoin.merge"
 """Setting: `true` changes the joined table by MERGE, through Delta's public API alone; slower at any size."""
-PROPERTIES = {"delta.enableDeletionVectors": "true"}
-"""An update then writes the rows that changed and marks the old ones, instead of rewriting their files."""
+PROPERTIES = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
+"""An update then writes the rows that changed and marks the old ones, instead of rewriting their files; and from these
+Delta derives the Change Data Feed, for which our commits write nothing (MERGE would)."""
 
 
 def joined_schema(join: JoinSpec) -> StructType:
@@ -40,10 +41,10 @@ def apply_emissions(
     if emissions.sparkSession.conf.get(MERGE, "false") == "true":
         _merge(emissions, path, join, transaction)
         return
-    keys = emissions.select(*[named(name) for name in join.left_key])
+    keys = emissions.select(*[named(name) for name in join.joined_key])
     count = counts["emissions"] - counts["tombstones"]
     small = counts["emissions"] <= SMALL
-    replace(_rows(emissions, join), count, keys, join.primary_key_type, path, transaction, small=small)
+    replace(_rows(emissions, join), count, keys, join.joined_key_type, path, transaction, small=small)
 
 
 def create_joined(emissions: DataFrame, path: str, join: JoinSpec, transaction: Transaction) -> None:
@@ -56,7 +57,7 @@ def _rows(emissions: DataFrame, join: JoinSpec) -> DataFrame:
 
 
 def _merge(emissions: DataFrame, path: str, join: JoinSpec, transaction: Transaction) -> None:
-    same_key = " AND ".join(f"joined.{quoted(name)} = emission.{quoted(name)}" for name in join.left_key)
+    same_key = " AND ".join(f"joined.{quoted(name)} = emission.{quoted(name)}" for name in join.joined_key)
     every = {quoted(name): f"emission.{quoted(name)}" for name in joined_schema(join).names}
     tombstone = f"emission.{quoted(TOMBSTONE)}"
     spark = emissions.sparkSession

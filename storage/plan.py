@@ -14,6 +14,7 @@ import pyarrow as pa
 from storage.bookkeeping import record
 from storage.commits import Transaction
 from storage.errors import LakeInconsistent
+from storage.feed_log import FEED
 from storage.lake import (
     PLAN,
     PUBLISHED,
@@ -97,7 +98,11 @@ _PUBLISHED = pa.schema(
 
 @dataclass(frozen=True)
 class PlannedFile:
-    """A part of a source file that a batch reads: lines after `from_line` up to `to_line`."""
+    """A part of a source file that a batch reads: lines after `from_line` up to `to_line`.
+
+    Of a Delta table, whose name here is `FEED`: the changes after version `from_line` up to version `to_line`, about
+    `lines` records; the fingerprint is Delta's own name of the table.
+    """
 
     table: str
     path: str
@@ -113,8 +118,13 @@ class PlannedFile:
 
     @property
     def records(self) -> int:
-        """How many source records the part has."""
-        return self.to_line - self.from_line
+        """How many source records the part has; of a Delta table about how many."""
+        return self.lines if self.is_feed else self.to_line - self.from_line
+
+    @property
+    def is_feed(self) -> bool:
+        """Whether it is a range of versions of a Delta table."""
+        return self.name == FEED
 
     @property
     def range(self) -> FileRange:

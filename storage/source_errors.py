@@ -23,5 +23,9 @@ class SourceChanged(SourceError):
     """Something before the end of what was read is different now; only lines behind it may be added."""
 
 
+class SourceTrimmed(SourceError):
+    """A part of a change feed was removed before it was read: what changed since cannot be told any more."""
+
+
 class SourceBroken(SourceError):
     """The bytes are not what the format says: a torn gzip or Parquet file, another compression."""

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from storage.csv_files import count_records, parse_csv
+from storage.feed import parse_feed
 from storage.file_systems import file_info, spark_path
 from storage.files import FileCounter
 from storage.frames import empty
@@ -29,11 +30,14 @@ def read_records(
     """Read the lines of a table's files that a batch works on, as `transforms.parsing.records_schema` says.
 
     Every line in the ranges gives one record that is not derived, and the line before each range one more as
-    context. Raises `SourceError` for a file that is gone, shorter than planned or not of the format.
+    context; what versions of a Delta table give, `storage.feed` says. Raises `SourceError` for a file that is gone,
+    shorter than planned or not of the format.
     """
-    sizes = {part.path: file_info(part.path).size for part in ranges}
     if not ranges:
         return empty(spark, records_schema(table))
+    if options.format == "delta":
+        return reduce(DataFrame.unionByName, parse_feed(spark, table, options, ranges))
+    sizes = {part.path: file_info(part.path).size for part in ranges}
     match options.format:
         case "debezium":
             return parse_debezium(_lines(spark, ranges, sizes), table, options)

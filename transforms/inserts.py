@@ -9,6 +9,7 @@ A first load consists of such rows. That they end as they do by the other steps 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from transforms.marks import MARK, new_mark
 from transforms.responses import response_schema
 from transforms.schemas import BATCH, POSITION, How, JoinSpec
 from transforms.sides import beside
@@ -36,10 +37,13 @@ def pair(inserts: DataFrame, right: DataFrame, changed: DataFrame, how: How) -> 
 
     `right`: primary_key, hash (null for a tombstone), position and value of the right rows after the batch.
     `changed`: the first three of those that changed.
-    Returns primary_key, foreign_key, left_hash, left_value, right_hash, right_position, right_value (null: none), cause
-    and `POSITION` of the answer.
+    Returns primary_key, foreign_key, left_hash, left_value, right_hash, right_position, right_value (null: none),
+    cause, `MARK` and `POSITION` of the answer, and before_foreign_key (null, for there was no row).
     """
-    left = inserts.withColumnsRenamed({"hash": "left_hash", "value": "left_value"})
+    no_row = F.lit(None).cast(inserts.schema["foreign_key"].dataType)
+    left = inserts.withColumnsRenamed({"hash": "left_hash", "value": "left_value"}).withColumns(
+        {MARK: new_mark(), "before_foreign_key": no_row}
+    )
     same_key = F.col("foreign_key") == F.col("right_key")
     subscribed = left.join(beside(right, *_RIGHT), same_key, "left").withColumn(
         "cause", F.lit("subscription")

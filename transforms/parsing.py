@@ -36,7 +36,7 @@ from transforms.schemas import (
     TableSpec,
 )
 
-Format = Literal["debezium", "jsonl", "csv", "parquet"]
+Format = Literal["debezium", "jsonl", "csv", "parquet", "delta"]
 TimeUnit = Literal["micros", "millis", "nanos"]
 Reason = Literal[
     "invalid_utf8", "parse_error", "unknown_op", "null_key", "type_mismatch", "bad_timestamp", "null_sequence"

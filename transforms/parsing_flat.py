@@ -50,16 +50,18 @@ def parse_rows(
     options: ParseOptions,
     columns: Mapping[str, tuple[Column, DataType]],
     raw: Column,
+    op: Column | None = None,
 ) -> DataFrame:
     """Turn rows (position, context, perhaps reason and detail) of typed columns into records.
 
     `columns`: for each declared column that the rows have, and for `op`, the column and its type. `raw`: the
-    row as text.
+    row as text. `op`: what each row does, where no column of its own says it.
     """
     text_columns = [column for column, dtype in columns.values() if isinstance(dtype, StringType)]
     invalid = ~_all_valid(text_columns)
     reason, detail = (F.col(n) if n in rows.columns else F.lit(None).cast("string") for n in (REASON, DETAIL))
-    op = columns[OP_COLUMN][0].cast("string") if OP_COLUMN in columns else F.lit(None).cast("string")
+    if op is None:
+        op = columns[OP_COLUMN][0].cast("string") if OP_COLUMN in columns else F.lit(None).cast("string")
     frame = _with_op(
         rows,
         op,

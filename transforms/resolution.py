@@ -5,8 +5,10 @@ from typing import Literal
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from transforms.combined_results import GONE, retract_and_add
 from transforms.hashing import value_hash
-from transforms.schemas import HASH, POSITION, JoinSpec, named
+from transforms.marks import MARK, is_below
+from transforms.schemas import HASH, POSITION, JoinSpec, ResolvedBy, named
 from transforms.sides import beside
 
 Resolution = Literal["applied", "superseded", "stale"]
@@ -17,17 +19,19 @@ LEFT_HASH = "_lj_left_hash"
 RIGHT_HASH = "_lj_right_hash"
 
 
-def resolve_responses(responses: DataFrame, left: DataFrame) -> DataFrame:
+def resolve_responses(responses: DataFrame, left: DataFrame, by: ResolvedBy = "hash") -> DataFrame:
     """Say for each answer of a batch whether it is applied, superseded or stale.
 
-    `responses`: answers of the right side. `left`: primary_key and hash (null for a deleted row) of the left rows as
-    they are after the batch, at least those the answers name; a missing row counts as deleted.
-    An answer whose hash is not the current one was given to a value that has changed since: it is stale. Of several
-    valid answers for a key the one with the newest right value is applied. Returns `responses` with `resolution`.
+    `responses`: answers of the right side. `left`: what identifies the current left values of at least the keys that
+    the answers name. By `hash`: primary_key and hash (null for a deleted row) of the left rows as they are after the
+    batch; a missing row counts as deleted, and an answer with another hash was given to a value that has changed
+    since: it is stale. By `highwater`: the marks of `transforms.marks.highwater`; an answer below its key's is stale.
+    Of several valid answers for a key the one with the newest right value is applied. Returns `responses` with
+    `resolution`.
     """
-    current = beside(left, "left", "hash")
+    current = beside(left, "left", by)
     checked = responses.join(current, F.col("primary_key") == F.col("left_key"), "left").withColumn(
-        "valid", F.col("hash").eqNullSafe(F.col("left_hash"))
+        "valid", _is_valid(by)
     )
     newest_first = Window.partitionBy("primary_key", "valid").orderBy(
         F.col("right_position").desc_nulls_last(), F.col(POSITION).desc(), F.col("cause")
@@ -37,20 +41,32 @@ def resolve_responses(responses: DataFrame, left: DataFrame) -> DataFrame:
         .when(F.row_number().over(newest_first) == 1, "applied")
         .otherwise("superseded")
     )
-    return checked.withColumn("resolution", resolution).drop("left_key", "left_hash", "valid")
+    return checked.withColumn("resolution", resolution).drop("left_key", f"left_{by}", "valid")
 
 
-def emit_results(resolved: DataFrame, left: DataFrame, right: DataFrame, join: JoinSpec) -> DataFrame:
+def _is_valid(by: ResolvedBy) -> Column:
+    if by == "hash":
+        return F.col("hash").eqNullSafe(F.col("left_hash"))
+    return ~is_below(F.col(MARK), F.col("left_highwater"))
+
+
+def emit_results(
+    resolved: DataFrame, left: DataFrame, right: DataFrame, join: JoinSpec, before: DataFrame | None = None
+) -> DataFrame:
     """Join each applied answer's left row with its right row: the emissions of a batch, one for each key.
 
-    `resolved`: answers with their resolution. `left`: primary_key, deleted, hash and the left columns of the rows
-    after the batch. `right`: primary_key, hash and the right columns likewise.
-    Returns the columns of the joined table, its key as `primary_key`, left, right and joined hash, and `TOMBSTONE`:
-    left row gone, or right value null in an inner join. A tombstone carries the key and no other value.
+    `resolved`: answers with their resolution. `left`: primary_key, hash and value of the left rows after the batch.
+    `right`: primary_key and value of the right rows likewise. `before`: for a combined key, primary_key and foreign_key
+    of the live left rows before the batch, of the keys that it changed.
+    Returns the columns of the joined table, the left key as `primary_key`, left, right and joined hash, and
+    `TOMBSTONE`: left row gone, or right value null in an inner join. A tombstone carries the key and no other value.
     """
     applied = resolved.where(F.col("resolution") == "applied").select(
-        "primary_key", "foreign_key", "right_hash"
+        "primary_key", "foreign_key", "right_hash", "cause"
     )
+    if before is not None:
+        stored = beside(before, "before", "foreign_key")
+        applied = applied.join(stored, F.col("primary_key") == F.col("before_key"), "left")
     left, right = beside(left, "left", "hash", "value"), beside(right, "right", "value")
     pairs = applied.join(left, F.col("primary_key") == F.col("left_key"), "left").join(
         right, F.col("foreign_key") == F.col("right_key"), "left"
@@ -61,11 +77,10 @@ def emit_results(resolved: DataFrame, left: DataFrame, right: DataFrame, join: J
 def emit_pairs(pairs: DataFrame, join: JoinSpec) -> DataFrame:
     """Make emissions of answers that have their two rows beside them.
 
-    `pairs`: primary_key, left_hash, left_value, right_hash, right_value. Returns what `emit_results` does.
+    `pairs`: primary_key, left_hash, left_value, right_hash, right_value; for a combined key foreign_key, cause and
+    before_foreign_key as well. Returns what `emit_results` does.
     """
-    gone = F.col("left_hash").isNull()
-    tombstone = gone | F.col("right_hash").isNull() if join.how == "inner" else gone
-    emitted = pairs.withColumn(TOMBSTONE, tombstone).select(
+    emitted = _with_tombstone(pairs, join).select(
         "primary_key",
         TOMBSTONE,
         *_columns(join),
@@ -75,8 +90,18 @@ def emit_pairs(pairs: DataFrame, join: JoinSpec) -> DataFrame:
     return emitted.withColumn(HASH, F.when(~F.col(TOMBSTONE), value_hash(join.columns)))
 
 
+def _with_tombstone(pairs: DataFrame, join: JoinSpec) -> DataFrame:
+    if join.result_key == "combined":
+        return retract_and_add(pairs).withColumnRenamed(GONE, TOMBSTONE)
+    gone = F.col("left_hash").isNull()
+    return pairs.withColumn(TOMBSTONE, gone | F.col("right_hash").isNull() if join.how == "inner" else gone)
+
+
 def _columns(join: JoinSpec) -> list[Column]:
-    """The joined row; the right key is null where nothing matched, for a foreign key may point nowhere."""
+    """The joined row; the right key is null where nothing matched, for a foreign key may point nowhere.
+
+    A combined key holds the right key, so that stands there in any case.
+    """
     kept = ~F.col(TOMBSTONE)
     columns: list[Column] = []
     for name in join.left_columns.names:
@@ -85,10 +110,12 @@ def _columns(join: JoinSpec) -> list[Column]:
         else:
             columns.append(F.when(kept, F.col("left_value")[name]).alias(name))
     matched = kept & F.col("right_hash").isNotNull()
-    right = (
-        F.when(matched, F.col("right_value")[n]).alias(join.prefix + n) for n in join.right_columns.names
-    )
-    return [*columns, *right]
+    for name in join.right_columns.names:
+        if join.prefix + name in join.joined_key:
+            columns.append(F.col("foreign_key")[name].alias(join.prefix + name))
+        else:
+            columns.append(F.when(matched, F.col("right_value")[name]).alias(join.prefix + name))
+    return columns
 
 
 def redundant(emissions: DataFrame, before: DataFrame) -> DataFrame:

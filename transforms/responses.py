@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from transforms.marks import MARK, MARK_TYPE, mark
 from transforms.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE, JoinSpec
 from transforms.sides import beside
 from transforms.subscriptions import DELETE_AND, DELETE_NO, NULL_IF_NO
@@ -17,16 +18,18 @@ from transforms.subscriptions import DELETE_AND, DELETE_NO, NULL_IF_NO
 Cause = Literal["subscription", "right_change"]
 
 _RIGHT = ("right", "hash", "position")
-_COLUMNS = ("primary_key", "foreign_key", "hash", "right_hash", "right_position", "cause", POSITION)
+_COLUMNS = ("primary_key", "foreign_key", "hash", MARK, "right_hash", "right_position", "cause", POSITION)
 
 
 def response_schema(join: JoinSpec) -> StructType:
     """Schema of `response_log`: an answer, which version of the right row it carries, and what became of it."""
+    marks = [StructField(MARK, MARK_TYPE)] if join.resolution == "highwater" else []
     return StructType(
         [
             StructField("primary_key", join.primary_key_type),
             StructField("foreign_key", join.foreign_key_type),
             StructField("hash", HASH_TYPE),
+            *marks,
             StructField("right_hash", HASH_TYPE),
             StructField("right_position", POSITION_TYPE),
             StructField("cause", StringType()),
@@ -42,8 +45,8 @@ def answer_subscriptions(log: DataFrame, right: DataFrame) -> DataFrame:
 
     `log`: rows of the subscription log. `right`: primary_key, hash (null for a tombstone) and position of the right
     rows as they are after the batch, at least those the messages name.
-    Returns primary_key, foreign_key, hash (the message's), right_hash (null: no right value), right_position,
-    cause and position.
+    Returns primary_key, foreign_key, hash and mark (the message's), right_hash (null: no right value),
+    right_position, cause and position.
     """
     looked_up = log.where(F.col("instruction") != DELETE_NO).join(
         beside(right, *_RIGHT), F.col("foreign_key") == F.col("right_key"), "left"
@@ -53,7 +56,7 @@ def answer_subscriptions(log: DataFrame, right: DataFrame) -> DataFrame:
     return (
         looked_up.withColumn("right_hash", F.when(~retracts, F.col("right_hash")))
         .where(always | F.col("right_hash").isNotNull())
-        .withColumn("cause", F.lit("subscription"))
+        .withColumns({"cause": F.lit("subscription"), MARK: mark()})
         .select(*_COLUMNS)
     )
 
@@ -64,7 +67,7 @@ def answer_right_changes(changed: DataFrame, store: DataFrame) -> DataFrame:
     `changed`: primary_key, hash (null for a tombstone) and position of the right rows that changed, after the batch.
     `store`: live subscriptions after the batch. One that the batch itself sent was answered with the same right value
     already, unless it asks for none and there is none. Returns the same columns as `answer_subscriptions`, with the
-    hash that the subscriber left behind.
+    hash and the mark that the subscriber left behind.
     """
     answered = F.col(BATCH).isNull() & (
         (F.col("instruction") == NULL_IF_NO) | F.col("right_hash").isNotNull()
@@ -72,8 +75,8 @@ def answer_right_changes(changed: DataFrame, store: DataFrame) -> DataFrame:
     return (
         store.join(beside(changed, *_RIGHT), F.col("foreign_key") == F.col("right_key"))
         .where(~answered)
+        .withColumns({"cause": F.lit("right_change"), MARK: mark()})
         .withColumn(POSITION, F.col("right_position"))
-        .withColumn("cause", F.lit("right_change"))
         .select(*_COLUMNS)
     )
 

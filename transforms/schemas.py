@@ -22,6 +22,8 @@ from pyspark.sql.types import (
 )
 
 How = Literal["inner", "left"]
+ResolvedBy = Literal["hash", "highwater"]
+ResultKey = Literal["left", "combined"]
 
 BATCH = "_lj_batch"
 """Number of the batch that wrote the row; null until the row is committed.
@@ -138,12 +140,28 @@ class JoinSpec:
     how: How
     prefix: str = "right_"
     changelog: bool = False
+    resolution: ResolvedBy = "hash"
+    """What tells an answer that comes too late: the hash of the left value, or the mark of its change."""
+    result_key: ResultKey = "left"
+    """`combined`: the joined row is identified by right and left key; then `how` is inner."""
 
     @property
     def columns(self) -> StructType:
         """Columns of the joined table: the left columns, then the right ones with the prefix."""
         right = [StructField(self.prefix + f.name, f.dataType) for f in self.right_columns]
         return StructType([*self.left_columns, *right])
+
+    @property
+    def joined_key(self) -> tuple[str, ...]:
+        """Columns of the joined table that identify its rows: the left key, after the right one if it is combined."""
+        if self.result_key == "left":
+            return self.left_key
+        return (*[self.prefix + name for name in self.right_key], *self.left_key)
+
+    @property
+    def joined_key_type(self) -> StructType:
+        """Type of the joined table's key."""
+        return StructType([self.columns[name] for name in self.joined_key])
 
     @property
     def primary_key_type(self) -> StructType:

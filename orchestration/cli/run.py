@@ -58,7 +58,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     waiting = _waiting(pipeline, dates)
     flush = flush and _waits(pipeline)
     if waiting.is_empty and not flush:
-        say(f"Nothing pending: {_files_read(waiting)}.")
+        say(f"Nothing pending: {_files_read(pipeline, waiting)}.")
         return
     expected = waiting.batches + flush if batch_by == "date" and batch_rows is None else None
     published: list[Published] = []
@@ -77,7 +77,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     finally:
         print_summary(published)
     if not published:
-        say(f"Nothing pending: {_files_read(waiting)}.")
+        say(f"Nothing pending: {_files_read(pipeline, waiting)}.")
 
 
 def _waits(pipeline: "Pipeline") -> bool:
@@ -122,5 +122,10 @@ def _waiting(pipeline: "Pipeline", dates: "Dates | None") -> "Backlog":
     return waiting
 
 
-def _files_read(waiting: "Backlog") -> str:
-    return ", ".join(f"{name} has {count} files" for name, count in waiting.found.items()) + ", all read"
+def _files_read(pipeline: "Pipeline", waiting: "Backlog") -> str:
+    feeds = {name for name, table in pipeline.inputs.items() if table.source.format == "delta"}
+    found = [
+        f"{name} is a Delta table" if name in feeds else f"{name} has {count} files"
+        for name, count in waiting.found.items()
+    ]
+    return ", ".join(found) + ", all read"

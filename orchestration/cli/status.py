@@ -55,6 +55,8 @@ def _print_waiting(pipeline: "Pipeline", found: "Status") -> None:
         files = [w.file.name for w in waiting.files if w.table == name]
         if count == 0:
             say(f"table {name}: no file matches {pipeline.inputs[name].source.path}")
+        elif files and pipeline.inputs[name].source.format == "delta":
+            say(f"table {name}: {len(files)} versions wait, from {files[0]} on")
         elif files:
             say(f"table {name}: {len(files)} of {count} files wait, from {files[0]} on")
     for name in waiting.new_joins:

@@ -17,7 +17,7 @@ def validate(config: Config) -> None:
         say(f"{kind} {name}: {len(read.columns)} columns, key {key}, {source.format} {source.path}")
     for name in pipeline.joins:
         join, foreign_key = pipeline.spec_of_join(name), ", ".join(pipeline.joins[name].foreign_key)
-        key = ", ".join(join.left_key)
+        key = ", ".join(join.joined_key)
         say(f"join {name}: {join.left} {join.how} join {join.right} on {foreign_key}, key {key}")
     for expression in pipeline.unchecked_expressions:
         say(f"join {expression.join}: the type of `{expression.sql}` is checked when Spark starts")

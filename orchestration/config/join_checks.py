@@ -26,6 +26,7 @@ def check_joins(reading: Reading) -> None:
         _check_right(reading, join)
     _check_cycles(reading)
     for join in reading.names("joins"):
+        _check_result_key(reading, join)
         _check_foreign_key(reading, join)
         _check_clashes(reading, join)
 
@@ -62,6 +63,16 @@ def _check_right(reading: Reading, join: str) -> None:
     else:
         message = f"no table is named '{right}'{did_you_mean(right, tables)}"
     reading.refuse(("joins", join, "right"), f"{message} (tables: {listed(tables)})")
+
+
+def _check_result_key(reading: Reading, join: str) -> None:
+    combined = reading.value("joins", join, "result_key") == "combined"
+    if combined and reading.value("joins", join, "how") == "left":
+        reading.refuse(
+            ("joins", join, "result_key"),
+            "'combined' needs how: inner; a left join keeps rows that match nothing, and such a row has no right key "
+            "to be identified by. Write how: inner, or remove result_key",
+        )
 
 
 def _check_cycles(reading: Reading) -> None:

@@ -12,8 +12,6 @@ from orchestration.config.problems import KeyPath, did_you_mean, found, listed, 
 from orchestration.config.reading import Reading
 from orchestration.config.stream_model import Stream, StreamJoin, kind_of_join
 
-_LATER = "is not supported in this version"
-_LATER_VALUES = {"format": "delta", "resolution": "highwater", "result_key": "combined"}
 _MODELS: Mapping[KeyPath, type[BaseModel]] = {
     ("spark",): Spark,
     ("maintenance",): Maintenance,
@@ -71,7 +69,7 @@ def _message(detail: ErrorDetails, path: KeyPath, reading: Reading) -> str | Non
         case "missing":
             return _missing_key(path, reading)
         case "literal_error":
-            return _no_such_choice(path, value, detail)
+            return _no_such_choice(value, detail)
         case "too_short":
             # With a mistake in an item too few are left; that mistake has its own message.
             return None if value else "expected at least one entry, found none"
@@ -105,9 +103,7 @@ def _missing_key(path: KeyPath, reading: Reading) -> str | None:
     return f"required, but not given: {first_sentence(model, key)}"
 
 
-def _no_such_choice(path: KeyPath, value: Any, detail: ErrorDetails) -> str:
-    if value == _LATER_VALUES.get(str(path[-1])):
-        return f"{found(value)} {_LATER} (allowed: {_choices(detail)})"
+def _no_such_choice(value: Any, detail: ErrorDetails) -> str:
     hint = did_you_mean(value, _choices(detail).split(", ")) if isinstance(value, str) else ""
     return f"expected one of {_choices(detail)}; found {found(value)}{hint}"
 

@@ -25,8 +25,8 @@ from orchestration.config.values import (
     SourcePath,
     Zone,
 )
-from transforms.parsing import ParseOptions
-from transforms.schemas import POSITION_TYPE, TIME, How, TableSpec
+from transforms.parsing import Format, ParseOptions
+from transforms.schemas import POSITION_TYPE, TIME, How, ResolvedBy, ResultKey, TableSpec
 
 ENVELOPE = ("lsn", "tx_id", "ts_ms", "offset")
 """What a Debezium record carries beside its row that can order changes."""
@@ -61,13 +61,13 @@ class Maintenance(Frozen):
 class Source(Frozen):
     """Where the change data of a table lies."""
 
-    format: Literal["debezium", "jsonl", "csv", "parquet"]
-    """`debezium`: JSON lines as Debezium writes them; the others: flat rows with a column `op` (c, r, u,
-    d)."""
+    format: Format
+    """`debezium`: JSON lines as Debezium writes them; `jsonl`, `csv`, `parquet`: flat rows with a column `op`
+    (c, r, u, d); `delta`: the Change Data Feed of a Delta table."""
     path: SourcePath
     """Files, relative to the configuration file or a URI. `{date}` (YYYY-MM-DD) makes daily partitions;
     `*`, `?`, `[…]` and `**` (any number of directories) are wildcards. Environment variables are not
-    filled in."""
+    filled in. Of format `delta`: the directory of the table."""
     time: Literal["micros", "millis", "nanos"] = "micros"
     """Unit of whole numbers in `timestamp` columns. A whole number in a `date` column counts days."""
     timezone: Zone | None = None
@@ -75,7 +75,7 @@ class Source(Frozen):
     record is quarantined."""
     settle: Duration | None = None
     """Files changed less than this ago are left for later; by default 0 for `run`, 30 seconds for the
-    sensor."""
+    sensor. Not with `delta`, whose commits are whole."""
     start: Day | None = None
     """First daily partition; by default the date of the first file found. Only with `{date}`."""
 
@@ -97,7 +97,8 @@ class Input(Frozen, ABC):
     """Columns that identify a row. Not float, double, array, map or struct."""
     sequence: tuple[str, ...] = ()
     """Columns that order the changes of one key, or a Debezium envelope's `lsn`, `tx_id`, `ts_ms`, `offset`;
-    by default the position: date, file name, line. The position also decides between equal ones."""
+    by default the position: date, file name, line; of a Delta table the commit version. The position also
+    decides between equal ones."""
     max_bad_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0
     """A larger share of bad records than this fails the batch before it is planned; 1.0 lets all pass into
     quarantine. A smaller number costs a second reading of the input."""
@@ -177,7 +178,7 @@ class Join(Frozen):
     """A foreign-key join of a table, or of another join, with a table."""
 
     left: Name
-    """Table or join whose rows hold the foreign key. The key of the joined table is its key."""
+    """Table or join whose rows hold the foreign key."""
     right: Name
     """Table that the foreign key refers to: by its key."""
     foreign_key: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -189,10 +190,12 @@ class Join(Frozen):
     """Put before the names of the right columns in the joined table."""
     changelog: bool = False
     """Also keep every emission, in order, in `joins/NAME/changelog`."""
-    resolution: Literal["hash"] = "hash"
-    """How an answer that arrives too late is recognised: by the hash of the left row it answers."""
-    result_key: Literal["left"] = "left"
-    """What identifies a joined row: the left key."""
+    resolution: ResolvedBy = "hash"
+    """How an answer that comes too late is told: by the `hash` of the left row it was given to, or by
+    `highwater`, the place of that row's change among the changes of its key."""
+    result_key: ResultKey = "left"
+    """What identifies a joined row: the `left` key, or `combined`: right key and left key, so that a new
+    foreign key ends one row and begins another. Only with `how: inner`."""
     _name: str = PrivateAttr("")
 
     @property

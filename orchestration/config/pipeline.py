@@ -121,7 +121,7 @@ class Pipeline(Frozen):
         right = self.tables[join.right].spec
         if join.left in self.joins:
             first = self.join_spec(join.left)
-            left_columns, left_key = first.columns, first.left_key
+            left_columns, left_key = first.columns, first.joined_key
         else:
             table = self.tables[join.left].spec
             left_columns, left_key = table.columns, table.key
@@ -138,6 +138,8 @@ class Pipeline(Frozen):
             how=join.how,
             prefix=join.prefix,
             changelog=join.changelog,
+            resolution=join.resolution,
+            result_key=join.result_key,
         )
 
     def stream_join_spec(self, name: str) -> StreamJoinSpec:

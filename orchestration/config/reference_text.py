@@ -120,6 +120,8 @@ rewrites history and is out of order for foreign-key joins, which always go by t
 
 $source
 
+What a Delta table as a source means for order, batches and age: [Delta tables as sources](delta-sources.md).
+
 ## A stream
 
 $stream
@@ -136,6 +138,9 @@ A join may be the left side of another, never a right side, and joins may not ma
 may be both sides of a join, and take part in several. The joined table has the columns of the left
 side, then those of the right side with the prefix; if a name would stand there twice, the file is
 refused. What sits on a join finds the first join's right columns under their prefixed names.
+
+The key of the joined table is that of the left side; with `result_key: combined` the right key stands
+before it, under its prefixed names ([decision 10](decisions/0010-highwater-marks-and-combined-keys.md)).
 
 ## A join of a stream with a table
 
@@ -187,8 +192,4 @@ is refused with
 ```text
 $messages
 ```
-
-## Not in this version
-
-Refused by name: `resolution: highwater`, `result_key: combined`, and sources of format `delta`.
 """)

@@ -1,5 +1,7 @@
 """What must fit together within a table or stream: columns, key, sequence, event time, source."""
 
+import re
+
 from pyspark.sql.types import DataType, TimestampType
 
 from orchestration.config.column_types import may_be_key, may_be_sequence, parse_type, type_text
@@ -22,6 +24,7 @@ def check_tables(reading: Reading) -> None:
             _check_sequence(reading, where)
             _check_event_time(reading, where)
             _check_start(reading, where)
+            _check_feed(reading, where)
     for name in reading.names("tables"):
         _check_versioned(reading, name)
 
@@ -130,5 +133,22 @@ def _columns(reading: Reading, where: Where) -> Columns | None:
 def _check_start(reading: Reading, where: Where) -> None:
     source = (*where, "source")
     start, path = reading.value(*source, "start"), reading.value(*source, "path")
-    if start is not None and path is not None and "{date}" not in path:
+    is_feed = reading.value(*source, "format") == "delta"
+    if start is not None and path is not None and "{date}" not in path and not is_feed:
         reading.refuse((*source, "start"), f"needs {{date}} in path, found {path!r}; add it or remove start")
+
+
+def _check_feed(reading: Reading, where: Where) -> None:
+    """A Delta table is no set of files: its log says what is new, and when it is whole."""
+    source = (*where, "source")
+    if reading.value(*source, "format") != "delta":
+        return
+    for name in ("start", "settle"):
+        if name in reading.names(*source):
+            reading.refuse(
+                (*source, name), "is for files; the log of a Delta table says what is new. Remove it"
+            )
+    path = reading.value(*source, "path")
+    if path is not None and re.search(r"[*?\[\]{]", path):
+        message = "{date} and wildcards stand for files; write the directory of one Delta table"
+        reading.refuse((*source, "path"), message)

@@ -213,6 +213,20 @@ def test_join_spec_over_a_join_has_its_columns() -> None:
     assert pipeline().join_spec("lonely").changelog
 
 
+def test_combined_key_is_the_right_key_before_the_left_one() -> None:
+    """Under the names of the joined table; a join over it has both as its left key."""
+    variant = "how: inner, result_key: combined, resolution: highwater}"
+    assert TEXT.endswith("how: left}\n")
+
+    found = pipeline(TEXT.removesuffix("how: left}\n") + variant)
+
+    assert found.join_spec("once").joined_key == ("right_tail-num", "id")
+    assert found.join_spec("once").resolution == "highwater"
+    assert found.join_spec("twice").left_key == ("right_tail-num", "id")
+    assert found.join_spec("twice").joined_key == ("right_tail-num", "id")
+    assert found.join_spec("twice").primary_key_type == found.join_spec("once").joined_key_type
+
+
 def test_joins_come_after_their_left_sides() -> None:
     """Joins are in an order in which they can be run, as declared where that leaves a choice."""
     assert list(pipeline().joins) == ["once", "twice", "lonely"]

@@ -82,7 +82,7 @@ def test_schema_is_valid_and_takes_sound_files(validator: Any) -> None:
         ("    key: [flight_id]", "    key: flight_id"),
         ("how: left", "how: outer"),
         ("90 days", "90 weeks"),
-        ("format: debezium", "format: delta"),
+        ("format: debezium", "format: iceberg"),
         ("name: flights", "name: 7"),
     ],
 )

@@ -37,16 +37,25 @@ JOINS: Mapping[str, dict[str, Any]] = {
     "with_parent": _join("left_rows", "left_rows", "fk2", "left", "parent_"),
 }
 """As the configuration file has them."""
+VARIANTS: Mapping[str, dict[str, Any]] = {
+    "matched": JOINS["matched"] | {"resolution": "highwater"},
+    "enriched": JOINS["enriched"] | {"resolution": "highwater"},
+    "paired": JOINS["matched"] | {"result_key": "combined"},
+    "paired_twice": _join("paired", "right_rows", "fk2", "left", "second_") | {"resolution": "highwater"},
+}
+"""The two other variants of the foreign-key join, one also as the left side of another join."""
 
 
-def joined_by_model(tables: Mapping[str, Mapping[Any, Row]]) -> dict[str, dict[CaseKey, Row]]:
+def joined_by_model(
+    tables: Mapping[str, Mapping[Any, Row]], joins: Mapping[str, dict[str, Any]] = JOINS
+) -> dict[str, dict[CaseKey, Row]]:
     """Return the rows of every join, by key, given the current rows of the tables by `CaseKey`."""
     known: dict[str, Mapping[CaseKey, Row]] = {
         table: {key: {"case_id": key[0], "key": key[1], **row} for key, row in rows.items()}
         for table, rows in tables.items()
     }
     joined: dict[str, dict[CaseKey, Row]] = {}
-    for name, join in JOINS.items():
+    for name, join in joins.items():
         right_names = COLUMNS["left" if join["right"] == TABLES["left"] else "right"]
         pairs = relational_join(
             known[join["left"]], known[join["right"]], _foreign_key(join["foreign_key"][1]), join["how"]
@@ -63,7 +72,9 @@ def _foreign_key(member: str) -> Callable[[Row], CaseKey | None]:
 
 
 def joined_by_spark(
-    spark: SparkSession, records: Mapping[Side, Sequence[tuple[Any, ...]]]
+    spark: SparkSession,
+    records: Mapping[Side, Sequence[tuple[Any, ...]]],
+    joins: Mapping[str, dict[str, Any]] = JOINS,
 ) -> dict[str, list[Row]]:
     """Return the rows of every join as Spark computes them from all records so far.
 
@@ -72,7 +83,7 @@ def joined_by_spark(
     """
     known: dict[str, DataFrame] = {TABLES[side]: _latest(spark, side, rows) for side, rows in records.items()}
     joined = {}
-    for name, join in JOINS.items():
+    for name, join in joins.items():
         left, prefix = known[join["left"]], join["prefix"]
         right = known[join["right"]]
         right = right.select(*[F.col(column).alias(prefix + column) for column in right.columns])

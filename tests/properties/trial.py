@@ -29,14 +29,21 @@ class Trial:
     """A lake of its own, with the model of what it must hold."""
 
     def __init__(
-        self, scenario: Scenario, folder: Path, spark: SparkSession, *, purged: bool = False
+        self,
+        scenario: Scenario,
+        folder: Path,
+        spark: SparkSession,
+        *,
+        joins: Mapping[str, dict[str, Any]] = JOINS,
+        purged: bool = False,
     ) -> None:
         """Prepare the configuration in the folder; nothing runs yet.
 
         With `purged`, deleted keys are forgotten at once, by a fold that the caller must force after every batch.
         """
         self.scenario, self.folder, self.spark, self.purged = scenario, folder, spark, purged
-        self.pipeline = load(_write_configuration(folder, "1 milliseconds" if purged else "30 days"))
+        self.joins = joins
+        self.pipeline = load(_write_configuration(folder, "1 milliseconds" if purged else "30 days", joins))
         self.lake = Lake(self.pipeline.lake)
         self.model: dict[Side, Table] = {side: Table() for side in TABLES}
         self.files: dict[tuple[Side, int], list[Line]] = {}
@@ -112,10 +119,11 @@ class Trial:
             )
 
     def _compare_joins(self, batch: int) -> None:
-        model = joined_by_model({table: self.model[side].current() for side, table in TABLES.items()})
+        tables = {table: self.model[side].current() for side, table in TABLES.items()}
+        model = joined_by_model(tables, self.joins)
         # Spark's join of all records knows of no key that was forgotten
-        by_spark = None if self.purged else joined_by_spark(self.spark, self.taken)
-        for join in JOINS:
+        by_spark = None if self.purged else joined_by_spark(self.spark, self.taken, self.joins)
+        for join in self.joins:
             got = rows_of(self.spark.read.format("delta").load(self.lake.path(joined_of(join))))
             self._compare(f"batch {batch}, {join}, by the model", list(model[join].values()), got)
             if by_spark is not None:
@@ -135,7 +143,7 @@ class Trial:
             )
 
 
-def _write_configuration(folder: Path, retention: str) -> Path:
+def _write_configuration(folder: Path, retention: str, joins: Mapping[str, dict[str, Any]]) -> Path:
     for table in TABLES.values():
         (folder / table).mkdir()
     tables = {
@@ -148,7 +156,7 @@ def _write_configuration(folder: Path, retention: str) -> Path:
         }
         for side, table in TABLES.items()
     }
-    document = {"name": "trial", "lake": "./lake", "tables": tables, "joins": dict(JOINS)}
+    document = {"name": "trial", "lake": "./lake", "tables": tables, "joins": dict(joins)}
     path = folder / "lakejoin.yaml"
     path.write_text(yaml.safe_dump(document, sort_keys=False), "utf-8")
     return path

@@ -8,9 +8,19 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from transforms.inserts import applied_answers, pair, subscribe
+from transforms.marks import highwater
 from transforms.resolution import emit_pairs, emit_results, resolve_responses
 from transforms.responses import answer_right_changes, answer_subscriptions, response_schema
-from transforms.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE, How, JoinSpec
+from transforms.schemas import (
+    BATCH,
+    HASH_TYPE,
+    POSITION,
+    POSITION_TYPE,
+    How,
+    JoinSpec,
+    ResolvedBy,
+    ResultKey,
+)
 from transforms.subscriptions import (
     live_subscriptions,
     send_subscriptions,
@@ -40,10 +50,18 @@ CHANGED = ("changed", "gone")
 NAMES = ("subscription log", "answers", "emissions")
 
 
-@pytest.mark.parametrize("how", ["inner", "left"])
-def test_plain_inserts_end_as_by_the_steps_of_other_changes(how: How, spark: SparkSession) -> None:
+@pytest.mark.parametrize(
+    ("how", "resolution", "result_key"),
+    [("inner", "hash", "left"), ("left", "highwater", "left"), ("inner", "highwater", "combined")],
+)
+def test_plain_inserts_end_as_by_the_steps_of_other_changes(
+    how: How, resolution: ResolvedBy, result_key: ResultKey, spark: SparkSession
+) -> None:
     """The same messages, answers and emissions, whatever the right side has for them."""
-    join = JoinSpec("joined", "orders", "customers", _LEFT, ("id",), _RIGHT, ("code",), ("fk",), how)
+    join = JoinSpec(
+        "joined", "orders", "customers", _LEFT, ("id",), _RIGHT, ("code",), ("fk",), how,
+        resolution=resolution, result_key=result_key,
+    )  # fmt: skip
     inserts, right = _inserts(spark, join), _right(spark, join)
     changed = right.where(F.col("primary_key")["code"].isin(*CHANGED)).drop("value")
 
@@ -68,8 +86,11 @@ def _by_all_steps(
     answers = answer_subscriptions(sent, right).unionByName(
         answer_right_changes(changed, live_subscriptions(sent))
     )
-    resolved = resolve_responses(answers, left).withColumn(BATCH, F.lit(None).cast("bigint"))
-    return log, resolved.select(*response_schema(join).names), emit_results(resolved, left, right, join)
+    current = left if join.resolution == "hash" else highwater(sent)
+    resolved = resolve_responses(answers, current, join.resolution)
+    resolved = resolved.withColumn(BATCH, F.lit(None).cast("bigint"))
+    emissions = emit_results(resolved, left, right, join, before)
+    return log, resolved.select(*response_schema(join).names), emissions
 
 
 def _inserts(spark: SparkSession, join: JoinSpec) -> DataFrame:

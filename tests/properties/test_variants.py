@@ -1,0 +1,88 @@
+"""Highwater marks and combined keys keep what hashes and left keys keep: the batch join after every batch."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from conformance import pipeline as conformance
+from conformance.case import Batches, load_cases, skip_reason
+from conformance.run import differences
+from properties.corners import AT_ONCE, BACKWARDS, IN_ORDER
+from properties.relations import VARIANTS
+from properties.scenarios import Scenario, scenarios
+from properties.trial import Trial
+
+pytestmark = pytest.mark.spark
+
+_CASES = Path(__file__).parents[1] / "conformance" / "cases"
+_SIDE_BY_SIDE = 40
+
+
+def test_marks_and_pairs_are_right_where_days_arrive_backwards(spark: SparkSession, tmp_path: Path) -> None:
+    """The hand-made corners, the last day first: positions fall from batch to batch, marks rise all the same."""
+    trial = Trial(BACKWARDS, tmp_path, spark, joins=VARIANTS)
+
+    trial.run()
+
+    log = spark.read.format("delta").load(trial.lake.path("joins/matched/response_log"))
+    told = {row["resolution"] for row in log.select("resolution").distinct().collect()}
+    assert told == {"applied", "superseded", "stale"}  # each of them has its case, or nothing is shown
+    assert log.where(F.col("mark.position").isNotNull()).count() == log.count()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", [IN_ORDER, AT_ONCE], ids=["in order", "at once"])
+def test_marks_and_pairs_are_right_in_other_corners(
+    scenario: Scenario, spark: SparkSession, tmp_path: Path
+) -> None:
+    """The same corners day by day, and several days at once."""
+    Trial(scenario, tmp_path, spark, joins=VARIANTS).run()
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=2,
+    deadline=None,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=list(HealthCheck),
+    print_blob=True,
+)
+@given(scenario=scenarios(_SIDE_BY_SIDE))
+def test_marks_and_pairs_are_right_after_every_batch(scenario: Scenario, spark: SparkSession) -> None:
+    """Random changes, cuts and orders of days, with a fold after every batch."""
+    assume(sum(map(len, scenario.sequences)) > 6 * _SIDE_BY_SIDE)
+    with (
+        TemporaryDirectory(prefix="trial-") as path,
+        mock.patch("storage.maintenance.BATCHES_BEHIND", 1),
+    ):
+        Trial(scenario, Path(path), spark, joins=VARIANTS).run()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("variant", "topologies"),
+    [({"resolution": "highwater"}, "fk-*"), ({"result_key": "combined"}, "fk-inner*")],
+    ids=["highwater", "combined"],
+)
+def test_cases_of_kafka_end_with_the_same_tables(
+    variant: dict[str, Any], topologies: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Whatever tells late answers, and whatever a row is identified by, the rows are the same."""
+    batches, join = Batches("random", 1), conformance._join
+    cases = [
+        case
+        for case in load_cases(_CASES)
+        if Path(case.topology).match(topologies) and skip_reason(case, batches) is None and not case.replays
+    ]
+    assert len(cases) > 20
+
+    with mock.patch.object(conformance, "_join", lambda *sides: join(*sides) | variant):
+        answers = conformance.run_cases(cases, batches, tmp_path, spark, lambda done, of: None)
+
+    assert differences(cases, answers, batches) == {}

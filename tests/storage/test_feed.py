@@ -1,0 +1,127 @@
+"""What the versions of a Delta table say as records. Somebody else writes the table: delta-rs, or Spark's own SQL."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, MapType, StringType, StructField, StructType
+
+from storage.feed_log import FEED, NOTHING
+from storage.line_numbers import FileRange
+from storage.sources import read_records
+from transforms.parsing import ParseOptions
+from transforms.schemas import CONTEXT, DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON, SEQUENCE, TableSpec
+
+pytestmark = pytest.mark.spark
+
+TABLE = TableSpec(
+    "customers",
+    StructType([
+        StructField("id", LongType()), StructField("city", StringType()),
+        StructField("tags", MapType(StringType(), StringType())), StructField("absent", StringType()),
+    ]),
+    ("id",),
+    POSITION_TYPE,
+)  # fmt: skip
+ON = {"delta.enableChangeDataFeed": "true"}
+
+
+def append(path: Path, *values: tuple[int | None, str | None]) -> None:
+    """Commit rows in a version of their own."""
+    numbers, cities = zip(*values, strict=True)
+    rows = pa.table({
+        "id": pa.array(numbers, pa.int64()), "city": pa.array(cities, pa.string()), "op": ["?"] * len(numbers),
+        "tags": pa.array([[("k", "v")]] * len(numbers), pa.map_(pa.string(), pa.string())),
+    })  # fmt: skip
+    write_deltalake(str(path), rows, mode="append", configuration=ON)
+
+
+def records(spark: SparkSession, path: Path, after: int, through: int) -> list[tuple[Any, ...]]:
+    """Version, operation, key, city and line of each record, in order."""
+    part = FileRange(str(path), FEED, None, after, through, 0)
+    frame = read_records(spark, TABLE, ParseOptions("delta"), [part])
+    assert frame.where(F.col(CONTEXT) | F.col(DERIVED) | (F.col(SEQUENCE) != F.col(POSITION))).count() == 0
+    rows = frame.orderBy(POSITION, "id", "city").collect()
+    return [
+        (int(row[POSITION]["file"]), row[OP] or row[REASON], row["id"], row["city"], row[POSITION]["line"])
+        for row in rows
+    ]
+
+
+def test_table_is_read_as_inserts_of_its_version(spark: SparkSession, tmp_path: Path) -> None:
+    """Whatever came before it; columns that are not declared are left out, one named `op` is nothing special."""
+    path = tmp_path / "t"
+    append(path, (1, "Rome"), (2, "Oslo"))
+    DeltaTable(str(path)).delete("id = 2")
+    append(path, (3, None))
+
+    assert records(spark, path, NOTHING, 1) == [(1, "upsert", 1, "Rome", 1)]
+    assert records(spark, path, NOTHING, 2) == [(2, "upsert", 1, "Rome", 1), (2, "upsert", 3, None, 1)]
+
+
+def test_changes_are_those_of_each_version(spark: SparkSession, tmp_path: Path) -> None:
+    """The earlier half of an update is no record, but where the key changed it is the delete of the old one."""
+    path = tmp_path / "t"
+    append(path, (1, "Rome"), (2, "Oslo"))
+    append(path, (3, "Bonn"))
+    table = DeltaTable(str(path))
+    table.update(updates={"city": "'Lyon'"}, predicate="id = 1")
+    table.delete("id = 2")
+    table.update(updates={"id": "4"}, predicate="id = 3")
+    table.optimize.compact()
+    write_deltalake(str(path), table.to_pyarrow_table().slice(0, 1), mode="overwrite")
+
+    assert records(spark, path, 0, 4) == [
+        (1, "upsert", 3, "Bonn", 1),
+        (2, "upsert", 1, "Lyon", 1),
+        (3, "delete", 2, None, 1),
+        (4, "delete", 3, None, 1),
+        (4, "upsert", 4, "Bonn", 1),
+    ]
+    # an overwrite deletes every row and inserts some: of a key that is in both, the insert is what counts
+    assert sorted(op for _, op, *_ in records(spark, path, 4, table.version() + 1)) == ["delete", "upsert"]
+
+
+def test_update_by_deletion_vector_is_one_record(spark: SparkSession, tmp_path: Path) -> None:
+    """No feed is written for it: Delta tells a delete and an insert of the key from the files."""
+    path = str(tmp_path / "t")
+    schema = "id bigint, city string"
+    properties = {**ON, "delta.enableDeletionVectors": "true"}
+    rows = spark.createDataFrame([(1, "Rome"), (2, "Oslo"), (3, "Bonn")], schema)
+    rows.coalesce(1).write.format("delta").options(**properties).save(path)
+    replace_as_we_do(spark, path, schema)
+
+    assert not (tmp_path / "t" / "_change_data").exists()
+    assert records(spark, tmp_path / "t", 0, 1) == [(1, "upsert", 1, "Lyon", 1), (1, "delete", 3, None, 1)]
+
+
+def replace_as_we_do(spark: SparkSession, path: str, schema: str) -> None:
+    """Commit one row in the place of those of two keys, as a batch does to a joined table."""
+    from storage.commits import Transaction, replace
+
+    new = spark.createDataFrame([(1, "Lyon")], schema)
+    keys = spark.createDataFrame([(1,), (3,)], "id bigint")
+    replace(new, 1, keys, keys.schema, path, Transaction("test", 1, {}), small=True)
+
+
+def test_rows_with_the_same_key_have_a_fixed_order(spark: SparkSession, tmp_path: Path) -> None:
+    """Nobody keeps a table of Delta from having a key twice; records without key are bad ones."""
+    path = tmp_path / "t"
+    append(path, (9, "x"))
+    append(path, (1, "b"), (1, "a"), (None, "c"), (1, None))
+
+    found = records(spark, path, 0, 1)
+
+    assert [(op, city, line) for _, op, number, city, line in found if number == 1] == [
+        ("upsert", None, 1),
+        ("upsert", "a", 2),
+        ("upsert", "b", 3),
+    ]
+    assert [(op, line) for _, op, number, _, line in found if number is None] == [("null_key", 1)]
+    part = FileRange(str(path), FEED, None, 0, 1, 0)
+    bad = read_records(spark, TABLE, ParseOptions("delta"), [part]).where(F.col(REASON).isNotNull())
+    assert [row[RAW] for row in bad.collect()] == ['{"op":"c","id":null,"city":"c","tags":{"k":"v"}}']
