@@ -45,8 +45,11 @@ def is_version() -> Column:
 
 
 def as_versions(changes: DataFrame, columns: list[str]) -> DataFrame:
-    """Changes that entered the history, as rows of `versions_schema` that do not know yet when they end."""
-    found = changes.where(is_version()).withColumns(
+    """Changes that entered the history, as rows of `versions_schema` that do not know yet when they end.
+
+    A duplicate is one of them: as with a key's row, it moves the version to the position where it stands.
+    """
+    found = changes.where(is_version() | (F.col(VERDICT) == "duplicate")).withColumns(
         {VALID_FROM: F.col(TIME), VALID_TO: F.lit(None).cast("timestamp")}
     )
     return found.select(*[named(name) for name in columns])

@@ -81,13 +81,11 @@ class StreamTrial:
     def _compare(self, report: Published, taken: Taken, emitted: Mapping[str, Counter[str]]) -> None:
         where = f"batch {report.batch} ({report.kind})"
         for name, wanted in taken.inputs.items():
-            got = report.tables[name]
-            assert {verdict: got.get(verdict, 0) for verdict in wanted} == wanted, f"{where}, {name}"
+            _check_counts(f"{where}, {name}", wanted, report.tables[name])
         clocks = {name: time for name, time in report.clocks.items() if name in taken.clocks}
         assert {name: round(time.timestamp() * 1000) for name, time in clocks.items()} == taken.clocks, where
         for join, wanted in taken.joins.items():
-            got = report.joins[join]
-            assert {count: got.get(count, 0) for count in wanted} == wanted, f"{where}, {join}"
+            _check_counts(f"{where}, {join}", wanted, report.joins[join])
             found = self._emitted(join, report.batch)
             missing, surplus = taken.rows[join] - found, found - taken.rows[join]
             assert not missing + surplus, (
@@ -109,6 +107,11 @@ class StreamTrial:
         """The history, for a failure: it is not shrunk."""
         events = "\n".join(f"  {event}" for event in self.history.events)
         return f"arrivals: {self.history.arrivals}\nrecords:\n{events}"
+
+
+def _check_counts(where: str, wanted: Mapping[str, int], got: Mapping[str, int]) -> None:
+    found = {name: got.get(name, 0) for name in wanted}
+    assert found == wanted, f"{where}: expected {dict(wanted)}, got {found}"
 
 
 def _write_configuration(folder: Path, history_retention: int) -> Path:
