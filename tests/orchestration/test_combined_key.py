@@ -1,7 +1,7 @@
 """Jan Filipiak's one-to-many join, row by row: the steps in the second half of KIP-213, each an event.
 
-What forwards something has a batch of its own. His A is the right table, his B the left one, for "there is one A for each
-B and there may be many B's for each A".
+What forwards something has a batch of its own. His A is the right table, his B the left one: "there is one A for each B
+and there may be many B's for each A".
 """
 
 import json
