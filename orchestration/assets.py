@@ -43,6 +43,10 @@ class BatchOptions(Config):
 
     accept: list[str] = Field(default=[], description="Rules of the gate that may be violated (recorded).")
     batch_rows: int | None = Field(default=None, gt=0, description="Cut batches to about so many records.")
+    flush: bool = Field(
+        default=False,
+        description="At the end, join the records of streams that still wait for their grace period.",
+    )
     settle_seconds: float | None = Field(
         default=None, ge=0, description="Leave files for later that changed less than so many seconds ago."
     )
@@ -111,6 +115,7 @@ def _batches(context: AssetExecutionContext, pipeline: Pipeline, config: BatchOp
         dates=dates_of_run(context),
         batch_rows=config.batch_rows,
         accept=config.accept,
+        flush=config.flush,
         settle=None if settle is None else timedelta(seconds=settle),
         progress=lambda stage: context.log.debug(f"stage {stage}"),
     )

@@ -81,7 +81,7 @@ def _plans(  # noqa: PLR0913, PLR0917 - the same options
             plan = draft.batch(piece)
             check_bad_ratio(pipeline, spark, plan)
             yield _commit(journal, plan)
-    if flush and journal.last and any(counts.get("waiting") for counts in journal.last.joins.values()):
+    if flush and journal.last and journal.last.waits:
         yield _commit(journal, draft.flush())
 
 

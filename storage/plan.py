@@ -199,6 +199,11 @@ class Published:
     clocks: Mapping[str, datetime] = field(default_factory=dict)
     """As in `Plan`, after the batch."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether records of a stream wait for their grace period."""
+        return any(counts.get("waiting") for counts in self.joins.values())
+
 
 class Journal:
     """The plan and what was published, read and written without a JVM."""

@@ -56,8 +56,8 @@ def run(  # noqa: PLR0913 - one parameter for each option
     dates = _range(start, end)
     _check_rules(accept or [])
     waiting = _waiting(pipeline, dates)
-    flush = flush and _waits(pipeline)
-    if waiting.is_empty and not flush:
+    flush = flush and any(join.grace is not None for join in pipeline.stream_joins.values())
+    if waiting.is_empty and not (flush and _buffered(pipeline)):
         say(f"Nothing pending: {_files_read(pipeline, waiting)}.")
         return
     expected = waiting.batches + flush if batch_by == "date" and batch_rows is None else None
@@ -80,9 +80,13 @@ def run(  # noqa: PLR0913 - one parameter for each option
         say(f"Nothing pending: {_files_read(pipeline, waiting)}.")
 
 
-def _waits(pipeline: "Pipeline") -> bool:
-    """Whether a stream has records in a buffer, or may get some."""
-    return any(join.grace is not None for join in pipeline.stream_joins.values())
+def _buffered(pipeline: "Pipeline") -> bool:
+    """Whether records of a stream waited for their grace period when the last batch ended."""
+    from storage.lake import Lake
+    from storage.plan import Journal
+
+    last = Journal(Lake(pipeline.lake)).last
+    return last is not None and last.waits
 
 
 def _range(start: datetime | None, end: datetime | None) -> "Dates | None":
