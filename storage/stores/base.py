@@ -41,7 +41,7 @@ class Store:
     def _writer(self) -> Writer:
         if self._given_writer is None:
             raise StoreReadOnly(
-                f"{self._reader.tables[0].path}: was opened for reading; to put rows, open a store of your own with a "
+                f"{self._reader.path}: was opened for reading; to put rows, open a store of your own with a "
                 "Spark session. Tables of a pipeline are written by its batches alone."
             )
         return self._given_writer
@@ -52,7 +52,7 @@ class Store:
         if len(parts) != len(columns) or any(part is None for part in parts):
             names = ", ".join(map(dotted, columns))
             error = NullKey if any(part is None for part in parts) else WrongKey
-            raise error(f"{self._reader.tables[0].path}: expected a key of {names}, found {key!r}")
+            raise error(f"{self._reader.path}: expected a key of {names}, found {key!r}")
         return self._typed(parts)
 
     def _typed(self, parts: Place) -> Place:
@@ -60,7 +60,7 @@ class Store:
         columns = self._reader.shape.key
         if len(parts) > len(columns) or any(part is None for part in parts):
             names = ", ".join(map(dotted, columns))
-            raise WrongKey(f"{self._reader.tables[0].path}: a key has the parts {names}, found {parts!r}")
+            raise WrongKey(f"{self._reader.path}: a key has the parts {names}, found {parts!r}")
         return tuple(self._reader.value(c, part) for c, part in zip(columns, parts, strict=False))
 
     def _bound(self, key: Key | None) -> Bound | None:
@@ -97,7 +97,7 @@ class Store:
             return (value,)
         if not isinstance(value, Mapping) or set(value) - set(self._value):
             raise WrongKey(
-                f"{self._reader.tables[0].path}: expected a value with the members {', '.join(self._value)}, found "
+                f"{self._reader.path}: expected a value with the members {', '.join(self._value)}, found "
                 f"{value!r}"
             )
         return tuple(value.get(name) for name in self._value)
@@ -105,7 +105,7 @@ class Store:
     def _time(self, column: str, value: datetime | None) -> datetime:
         """A time as the rows hold it. Raises `NullKey`, `WrongKey`."""
         if value is None:
-            raise NullKey(f"{self._reader.tables[0].path}: {column} must not be null")
+            raise NullKey(f"{self._reader.path}: {column} must not be null")
         found: datetime = self._reader.value((column,), value)
         return found
 
@@ -118,7 +118,7 @@ def open_store(kind: Kind, path: str, spark: SparkSession | None) -> tuple[Reade
     """Open a store's table: what reads it, what it states, and with a session what writes it."""
     table = TableFiles(path)
     layout = read_layout(table, kind)
-    reader = Reader([Source(path)], layout.shape, [table])
+    reader = Reader([Source(path)], layout.shape, tables=[table])
     return reader, layout, None if spark is None else Writer(spark, table, layout)
 
 

@@ -51,12 +51,12 @@ def _latest(rows: DataFrame, layout: Layout) -> DataFrame:
 def _unexpired_versions(
     versions: DataFrame, layout: Layout, bound: datetime | None, is_newest: Column
 ) -> DataFrame:
-    """Versions that are valid after a bound; the latest of a key never expires unless it is a delete."""
+    """Versions that did not end before a bound; the latest of a key never expires unless it is a delete."""
     if bound is None:
         return versions
     start = named(layout.times[0])
     of_key = Window.partitionBy(*map(named, layout.key)).orderBy(start)
-    ended = named(_NEXT) <= F.lit(bound)
+    ended = named(_NEXT) < F.lit(bound)
     forgotten = named(_NEXT).isNull() & named(DELETED) & (start < F.lit(bound))
     numbered = versions.withColumn(_NEXT, F.lead(start).over(of_key))
     return numbered.where(~F.coalesce(ended, F.lit(False)) & ~forgotten | is_newest).drop(_NEXT)

@@ -32,6 +32,9 @@ class VersionColumns:
     deleted: str = DELETED
 
 
+OUR_COLUMNS = VersionColumns()
+
+
 @dataclass(frozen=True)
 class History:
     """The versions of all keys, deletes included, with nothing forgotten."""

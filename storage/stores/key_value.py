@@ -78,7 +78,7 @@ class KeyValueStore(Store):
         kind = self._reader.kind(columns[0])
         if not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
             raise WrongKey(
-                f"{self._reader.tables[0].path}: only text, bytes and keys of several columns have prefixes; "
+                f"{self._reader.path}: only text, bytes and keys of several columns have prefixes; "
                 f"{dotted(columns[0])} is {kind}"
             )
         return Span(*beginning_with((), self._reader.value(columns[0], prefix)))

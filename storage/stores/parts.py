@@ -28,6 +28,8 @@ class Wanted:
     """What is asked of a table."""
 
     shape: Shape
+    schema: pa.Schema
+    """Types of the columns: a file may have others, or be older than a column."""
     source: Source
     span: Span
     reverse: bool
@@ -101,7 +103,7 @@ class GroupPart:
         shape, order = wanted.shape, [*map(dotted, wanted.shape.order)]
         kept = dict.fromkeys((*shape.order, *shape.rank, *shape.gone))
         needed = {*kept, *wanted.source.where, *wanted.bounded}
-        rows = flat(self._read(needed), self.of.table.schema, needed)
+        rows = flat(self._read(needed), wanted.schema, needed)
         rows = rows.append_column(ROW, pa.array(np.arange(rows.num_rows, dtype=np.int32)))
         rows = rows.filter(self._asked_for(rows)).select([*map(dotted, kept), ROW])
         for bound, low in ((wanted.span.low, True), (wanted.span.high, False)):
@@ -117,7 +119,7 @@ class GroupPart:
     def values(self) -> pa.Table:
         """Columns of all rows of the row group that a reader of the store sees."""
         columns = [(name,) for name in self.of.wanted.shape.columns]
-        return flat(self._read(columns), self.of.table.schema, columns).combine_chunks()
+        return flat(self._read(columns), self.of.wanted.schema, columns).combine_chunks()
 
     def _read(self, columns: Collection[Column]) -> pa.Table:
         with self.of.table.reading(self.of.file.name) as file:

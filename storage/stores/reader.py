@@ -22,18 +22,28 @@ class Reader:
     """The rows of one store, in one table or in a base and the log behind it."""
 
     def __init__(
-        self, sources: Sequence[Source], shape: Shape, tables: Sequence[TableFiles] | None = None
+        self,
+        sources: Sequence[Source],
+        shape: Shape,
+        *,
+        tables: Sequence[TableFiles] | None = None,
+        schema: pa.Schema | None = None,
     ) -> None:
-        """`tables`: those of the sources, if they were opened before."""
+        """`tables`: those of the sources, if they were opened before. `schema`: by default that of the first one."""
         self.shape = shape
         found = tables if tables is not None else [TableFiles(s.path, s.version) for s in sources]
         self._sources = list(zip(sources, found, strict=True))
-        self._schema = self._sources[0][1].schema if sources else pa.schema([])
+        self._schema = schema if schema is not None else found[0].schema
 
     @property
     def opened(self) -> list[str]:
         """Names of the files that were opened so far."""
         return [name for _, table in self._sources for name in table.opened]
+
+    @property
+    def path(self) -> str:
+        """Where the rows are, for messages; of a base and its log, the base."""
+        return self._sources[0][1].path if self._sources else "a store that holds nothing yet"
 
     @property
     def tables(self) -> list[TableFiles]:
@@ -42,12 +52,12 @@ class Reader:
 
     def blocks(self, span: Span, *, reverse: bool = False, tombstones: bool = False) -> Iterator[pa.Table]:
         """Yield the rows of a span in order, in blocks that grow; with tombstones if asked for."""
-        if span.nowhere or not self._sources:
+        if span.nowhere:
             return
         parts = [
             FilePart(table, file, wanted)
             for source, table in self._sources
-            for wanted in [Wanted(self.shape, source, span, reverse)]
+            for wanted in [Wanted(self.shape, self._schema, source, span, reverse)]
             for file in table.files(wanted.bounded)
             if wanted.meets(file.bounds)
         ]
@@ -73,7 +83,7 @@ class Reader:
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             found = None
         if found is None or (isinstance(value, (int, float)) and found != value):
-            raise WrongKey(f"{self._sources[0][1].path}: {dotted(column)} is {kind}, found {value!r}")
+            raise WrongKey(f"{self.path}: {dotted(column)} is {kind}, found {value!r}")
         return found
 
     def estimate(self) -> int:
@@ -87,7 +97,7 @@ class Reader:
         """Say what makes reading in order take more files than it need to; nothing where files follow each other."""
         found = []
         for source, table in self._sources:
-            wanted = Wanted(self.shape, source, Span(), reverse=False)
+            wanted = Wanted(self.shape, self._schema, source, Span(), reverse=False)
             files = table.files(wanted.bounded)
             unknown = [file for file in files if not wanted.place(file.bounds, 0)]
             if unknown:

@@ -15,12 +15,13 @@ from pyspark.sql.types import StructType
 from storage.stores.acceptance import accepted, accepted_rows
 from storage.stores.base import Key, Store, Value, bound_of, open_store
 from storage.stores.compaction import compact
-from storage.stores.history import History, Version, VersionColumns
+from storage.stores.history import OUR_COLUMNS, History, Version, VersionColumns
 from storage.stores.layout import Layout
 from storage.stores.reader import Reader, Row
 from storage.stores.writing import Writer, create_table
 
 Time = datetime
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class Put(NamedTuple):
@@ -45,7 +46,7 @@ class VersionedKeyValueStore(Store):
 
     def __init__(
         self, reader: Reader, layout: Layout, writer: Writer | None = None,
-        columns: VersionColumns = VersionColumns(),
+        columns: VersionColumns = OUR_COLUMNS,
     ) -> None:  # fmt: skip
         super().__init__(reader, layout.value, writer)
         self._layout, self._columns, self._history = layout, columns, History(reader, columns)
@@ -132,7 +133,7 @@ class VersionedKeyValueStore(Store):
         compact(self._reader, self._layout, self._writer)
 
     def _expiry(self) -> Time | None:
-        """Versions that ended by then have expired."""
+        """Versions that ended before it have expired."""
         return bound_of(self._reader, self._layout.retention)
 
     def _times(self, time_from: Time | None, time_to: Time | None) -> tuple[Time | None, Time | None]:
@@ -140,7 +141,8 @@ class VersionedKeyValueStore(Store):
         column, bound = self._columns.valid_from, self._expiry()
         start, end = (None if t is None else self._time(column, t) for t in (time_from, time_to))
         if bound is not None and (end is None or end >= bound):
-            start = bound if start is None else max(start, bound)
+            kept = bound - _MICROSECOND  # what ended just at the bound is still listed, as Kafka does
+            start = kept if start is None else max(start, kept)
         return start, end
 
     def _listed(
