@@ -76,13 +76,16 @@ class Reader:
         return kind
 
     def value(self, column: Column, value: Any) -> Any:
-        """Return a value as rows of this column hold it. Raises `WrongKey` where none of its type equals it."""
+        """Return a value as rows of this column hold it. Raises `WrongKey` where none of its type equals it.
+
+        A time without a zone equals none with one.
+        """
         kind = self.kind(column)
         try:
             found = pa.scalar(value, kind).as_py()
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             found = None
-        if found is None or (isinstance(value, (int, float)) and found != value):
+        if found is None or found != value:
             raise WrongKey(f"{self.path}: {dotted(column)} is {kind}, found {value!r}")
         return found
 

@@ -57,10 +57,8 @@ class WindowStore(Store):
 
     def fetch_one(self, key: Key, start: Time) -> Value | None:
         """Return the value of a key in the window that starts then; a store of duplicates finds none."""
-        if self._reader.shape.every:
-            self._place(key)
-            return None
-        row = next(self._of_key(key, start, start, reverse=False), None)
+        bound = Bound((*self._place(key), self._time(self._start[0], start)))
+        row = None if self._reader.shape.every else self._first(Span(bound, bound, self._alive({})))
         return None if row is None else self._value_of(row)
 
     def fetch(self, key: Key, time_from: Time | None, time_to: Time | None) -> Iterator[Windowed]:

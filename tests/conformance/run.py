@@ -16,6 +16,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]  # run as a script, from wherever
 
 from conformance.case import (  # noqa: E402  (the path above makes it importable)
+    STORES,
     Batches,
     Case,
     expected_emissions,
@@ -27,6 +28,7 @@ from conformance.case import (  # noqa: E402  (the path above makes it importabl
 )
 from conformance.pipeline import Answers, run_cases  # noqa: E402
 from conformance.replay import run_replays  # noqa: E402
+from conformance.stores import run_stores  # noqa: E402
 from storage.session import start_session  # noqa: E402
 
 _CUTS = {"per-event": Batches("per-event"), "one": Batches("one")}
@@ -61,7 +63,10 @@ def run(cases: Sequence[Case], batches: Batches) -> dict[str, str]:
         return {}
     spark = start_session("local[2]", _SMALL_TABLES)
     failures = run_replays([case for case in cases if case.replays], spark)
-    in_pipeline = [case for case in cases if not case.replays]
+    of_stores = [case for case in cases if case.topology in STORES]
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+        failures |= run_stores(of_stores, batches, Path(folder), spark)
+    in_pipeline = [case for case in cases if not case.replays and case.topology not in STORES]
     if in_pipeline:
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
             answers = run_cases(in_pipeline, batches, Path(folder), spark, _show_progress)

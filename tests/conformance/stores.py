@@ -1,18 +1,29 @@
 """Runs the cases of the state stores, event by event, and compares every result.
 
-One key: in exact order. Several keys: sorted before the comparison, for Kafka's own stores order them differently; ours
-go by key, then by time. A memory store's results are compared sorted, too, and its errors that the persistent store
-would not raise are empty results there. Puts between two queries are one put of a frame unless they are run per event.
+One key, and keys without times: in exact order. Several keys with times: sorted before the comparison, for Kafka's own
+stores order them differently; ours go by key, then by time. A memory store's results are compared sorted, too, and its errors that the persistent store
+would not raise are empty results there. Run per event, each put is a commit; else those between two queries are one put
+of a frame, of which a versioned store tells how many it refused.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from conformance.case import Case, Event, to_json
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StringType, StructType
+
+from conformance.case import Batches, Case, Event, to_json
+from conformance.store_calls import CALLS, MILLISECOND, REFUSED, time_of
 from storage.stores.errors import NullKey
-from storage.stores.layout import Kind
+from storage.stores.key_value import KeyValueStore
+from storage.stores.layout import TIMES, Kind
+from storage.stores.session import SessionStore
+from storage.stores.versioned import VersionedKeyValueStore
+from storage.stores.window import WindowStore
 
 KINDS: Mapping[str, Kind] = {
     "kv-range": "key-value",
@@ -21,11 +32,7 @@ KINDS: Mapping[str, Kind] = {
     "versioned-kv": "versioned",
 }
 """Topologies, and the stores that they are run on."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
 _DAY_MS = 86_400_000
-_REFUSED, _LATEST = -9223372036854775808, -1
-_ONE_KEY = ("get", "fetchSession", "versions", "put", "delete", "putIfAbsent")
 _DIES = "error"
 
 
@@ -45,23 +52,92 @@ def settings_of(case: Case) -> Settings:
     name, default = ("history-ms", 1000) if kind == "versioned" else ("retention-ms", _DAY_MS)
     return Settings(
         kind,
-        int(case.options.get(name, default)) * _MILLISECOND,
-        int(case.options.get("window-ms", 10)) * _MILLISECOND,
+        int(case.options.get(name, default)) * MILLISECOND,
+        int(case.options.get("window-ms", 10)) * MILLISECOND,
         str(case.options.get("retain-duplicates", "false")).lower() == "true",
     )
 
 
-def run_store(case: Case, end: int, make: Callable[[Settings], Any]) -> str | None:
-    """Run the first events of a case on a store that `make` makes; return the first difference, if there is one."""
+def run_stores(cases: Sequence[Case], batches: Batches, folder: Path, spark: SparkSession) -> dict[str, str]:
+    """Run the cases on stores below a folder, each on its own; return the first difference of each that failed."""
+    framed = None if batches.kind == "per-event" else partial(put_frame, spark)
+    failures = {}
+    for case in cases:
+        end = min(len(case.events), batches.steps) if framed is None else len(case.events)
+        make = partial(_make, spark, str(folder / case.name))
+        if (difference := run_store(case, end, make, framed)) is not None:
+            failures[case.name] = difference
+    return failures
+
+
+def run_store(
+    case: Case, end: int, make: Callable[[Settings], Any], framed: Callable[..., int] | None = None
+) -> str | None:
+    """Run the first events of a case on a store that `make` makes; return the first difference, if there is one.
+
+    `framed`: puts events together and returns how many were refused; None puts each alone.
+    """
     settings = settings_of(case)
-    store = make(settings)
-    answers = _expected(case)
-    for i, event in enumerate(case.events[:end]):
-        found = _answer(store, settings.kind, event)
-        expected = answers.get(i)
+    store, answers = make(settings), _expected(case)
+    waiting: list[int] = []
+    for i, event in enumerate([*case.events[:end], {"op": "end"}]):
+        if framed is not None and _can_wait(event):
+            waiting.append(i)
+            continue
+        if framed is not None and waiting:
+            refused = framed(store, settings.kind, [case.events[n] for n in waiting])
+            if refused != sum(answers.get(n) == REFUSED for n in waiting):
+                return f"events {waiting[0]} to {waiting[-1]}: {refused} were refused together, others one by one"
+            waiting = []
+        if event["op"] == "end":
+            break
+        found, expected = _answer(store, settings.kind, event), answers.get(i)
         if _normal(case, event, expected) != _normal(case, event, found):
             return f"event {i} {to_json(event)}: expected {to_json(expected)}, got {to_json(found)}"
     return None
+
+
+def put_frame(spark: SparkSession, store: Any, kind: Kind, events: Sequence[Event]) -> int:
+    """Put events as a frame whose rows have a number; return how many were refused."""
+    rows = [
+        (*row, number) for number, row in enumerate(row for event in events for row in _rows(kind, event))
+    ]
+    times = [f"{name} timestamp" for name in TIMES[kind]]
+    schema = ", ".join(["key string", *times, "value string", "number bigint"])
+    # backwards: the order is that of the numbers, not that of the frame
+    found = store.put_all(spark.createDataFrame(rows[::-1], schema), order="number")
+    return 0 if found is None else int(found.expired)
+
+
+def _rows(kind: Kind, event: Event) -> Iterator[tuple[Any, ...]]:
+    """An event as rows of a put."""
+    if event["op"] == "putAll":
+        yield from event["entries"]
+        return
+    names = {"valid_from": "ts"}
+    times = [time_of(event[names.get(name, name)]) for name in TIMES[kind]]
+    yield (event["key"], *times, event.get("value"))
+
+
+def _can_wait(event: Event) -> bool:
+    """Whether an event can be put together with those after it: its own answer is not needed before."""
+    keys = [key for key, _ in event["entries"]] if event["op"] == "putAll" else [event.get("key")]
+    return event["op"] in ("put", "putAll", "remove") and None not in keys
+
+
+def _make(spark: SparkSession, path: str, settings: Settings) -> Any:
+    text = StructType().add("key", StringType()), StructType().add("value", StringType())
+    match settings.kind:
+        case "window":
+            return WindowStore.create(
+                spark, path, *text, window=settings.window, retention=settings.retention,
+                duplicates=settings.duplicates,
+            )  # fmt: skip
+        case "session":
+            return SessionStore.create(spark, path, *text, retention=settings.retention)
+        case "versioned":
+            return VersionedKeyValueStore.create(spark, path, *text, history_retention=settings.retention)
+    return KeyValueStore.create(spark, path, *text)
 
 
 def _expected(case: Case) -> dict[int, Any]:
@@ -71,7 +147,7 @@ def _expected(case: Case) -> dict[int, Any]:
 
 def _answer(store: Any, kind: Kind, event: Event) -> Any:
     try:
-        return _CALLS[kind](store, event)
+        return CALLS[kind](store, event)
     except NullKey:
         return _DIES
 
@@ -82,107 +158,7 @@ def _normal(case: Case, event: Event, result: Any) -> Any:
     if result == _DIES:
         null = event.get("key", "") is None or any(key is None for key, _ in event.get("entries", ()))
         return _DIES if null else [] if in_memory else _DIES
-    if isinstance(result, list) and (in_memory or event.get("key") is None):
+    several = event.get("key") is None and case.topology != "kv-range"
+    if isinstance(result, list) and (in_memory or several):
         return sorted(map(to_json, result))
     return result
-
-
-def _key_value(store: Any, event: Event) -> Any:
-    calls: Mapping[str, Callable[[], Any]] = {
-        "put": lambda: store.put(event["key"], event["value"]),
-        "putIfAbsent": lambda: store.put_if_absent(event["key"], event["value"]),
-        "putAll": lambda: store.put_all([(key, value) for key, value in event["entries"]]),
-        "delete": lambda: store.delete(event["key"]),
-        "get": lambda: store.get(event["key"]),
-        "count": store.approximate_num_entries,
-        "range": lambda: store.range(event["from"], event["to"]),
-        "range backwards": lambda: store.reverse_range(event["from"], event["to"]),
-        "prefixScan": lambda: store.prefix_scan(event["prefix"]),
-        "all": store.all,
-        "all backwards": store.reverse_all,
-    }
-    found = calls[event["op"] + (" backwards" if event.get("reverse") else "")]()
-    return [{"key": row.key, "value": row.value} for row in found] if isinstance(found, Iterator) else found
-
-
-def _window(store: Any, event: Event) -> Any:
-    backwards, key = bool(event.get("reverse")), event.get("key")
-    times = [_time(event.get(name)) for name in ("timeFrom", "timeTo")]
-    match event["op"]:
-        case "put":
-            return store.put(key, event["value"], _time(event["start"]))
-        case "get":
-            return store.fetch_one(key, _time(event["start"]))
-        case "fetch":
-            found = (store.backward_fetch if backwards else store.fetch)(key, *times)
-            return [{"start": _ms(row.start), "value": row.value} for row in found]
-        case "fetchRange":
-            fetch = store.backward_fetch_range if backwards else store.fetch_range
-            return list(_windowed(fetch(event["from"], event["to"], *times)))
-        case "fetchAll":
-            return list(_windowed((store.backward_fetch_all if backwards else store.fetch_all)(*times)))
-    return list(_windowed(store.backward_all() if backwards else store.all()))
-
-
-def _session(store: Any, event: Event) -> Any:
-    backwards, key = "backward_" if event.get("reverse") else "", event.get("key")
-    ends = [_time(event.get(name)) for name in ("earliestEnd", "latestStart")]
-    session = [_time(event.get(name)) for name in ("start", "end")]
-    match event["op"]:
-        case "put":
-            return store.put(key, *session, event["value"])
-        case "remove":
-            return store.remove(key, *session)
-        case "fetchSession":
-            return store.fetch_session(key, *session)
-        case "fetch" if "key" in event:
-            found = getattr(store, f"{backwards}fetch")(key)
-        case "fetch":
-            found = getattr(store, f"{backwards}fetch_range")(event["from"], event["to"])
-        case "findSessions" if "key" in event:
-            found = getattr(store, f"{backwards}find_sessions")(key, *ends)
-        case "findSessions":
-            found = getattr(store, f"{backwards}find_sessions_range")(event["from"], event["to"], *ends)
-    return list(_windowed(found))
-
-
-def _versioned(store: Any, event: Event) -> Any:
-    key = event["key"]
-    match event["op"]:
-        case "put":
-            put = store.put(key, event["value"], _time(event["ts"]))
-            if not put.accepted:
-                return _REFUSED
-            return _LATEST if put.valid_to is None else _ms(put.valid_to)
-        case "delete":
-            return _version(store.delete(key, _time(event["ts"])))
-        case "get":
-            as_of = event.get("asOf")
-            return _version(store.get(key) if as_of is None else store.get_as_of(key, _time(as_of)))
-    listed = store.backward_versions if event.get("reverse") else store.versions
-    versions = listed(key, _time(event.get("from")), _time(event.get("to")))
-    return [{**_version(v), **({} if v.valid_to is None else {"validTo": _ms(v.valid_to)})} for v in versions]
-
-
-_CALLS: Mapping[Kind, Callable[[Any, Event], Any]] = {
-    "key-value": _key_value,
-    "window": _window,
-    "session": _session,
-    "versioned": _versioned,
-}
-
-
-def _windowed(rows: Iterator[Any]) -> Iterator[dict[str, Any]]:
-    return ({"key": r.key, "start": _ms(r.start), "end": _ms(r.end), "value": r.value} for r in rows)
-
-
-def _version(version: Any) -> dict[str, Any] | None:
-    return None if version is None else {"value": version.value, "ts": _ms(version.valid_from)}
-
-
-def _time(ms: int | None) -> datetime | None:
-    return None if ms is None else _EPOCH + ms * _MILLISECOND
-
-
-def _ms(time: datetime) -> int:
-    return (time - _EPOCH) // _MILLISECOND
