@@ -61,7 +61,7 @@ class TableFiles:
             except TableNotFoundError as error:
                 raise StoreUnreadable(f"{path}: there is no Delta table") from error
         self._check()
-        self._found: tuple[int, tuple[Column, ...], list[DataFile]] | None = None
+        self._found: tuple[int, dict[tuple[Column, ...], list[DataFile]]] = (-1, {})
         self.opened: list[str] = []
         """Names of the files that were opened, in this order."""
         self.unsorted: set[str] = set()
@@ -93,9 +93,12 @@ class TableFiles:
         with reading_table(self.path):
             self._update()
             version = self._delta.version()
-            if self._found is None or self._found[:2] != (version, columns):
-                self._found = (version, columns, list(_files(self._delta, columns)))
-        return self._found[2]
+            if self._found[0] != version:
+                self._found = (version, {})
+            found = self._found[1]
+            if columns not in found:
+                found[columns] = list(_files(self._delta, columns))
+        return found[columns]
 
     def transaction(self, app: str) -> int | None:
         """Last version that this application committed."""

@@ -1,9 +1,9 @@
 """Runs the cases of the state stores, event by event, and compares every result.
 
 One key, and keys without times: in exact order. Several keys with times: sorted before the comparison, for Kafka's own
-stores order them differently; ours go by key, then by time. A memory store's results are compared sorted, too, and its errors that the persistent store
-would not raise are empty results there. Run per event, each put is a commit; else those between two queries are one put
-of a frame, of which a versioned store tells how many it refused.
+stores order them differently; ours go by key, then by time. A memory store's results are compared sorted, too, and its
+errors that the persistent store would not raise are empty results there. Run per event, each put is a commit; else
+those between two queries are one put of a frame, of which a versioned store tells how many rows it refused.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
