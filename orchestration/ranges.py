@@ -55,11 +55,13 @@ class Ordered:
     """False where `--key` means something else than the store's own key."""
     time: Column | None = None
     """The column that `--time-from` and `--time-to` limit."""
-    time_end: Column | None = None
-    """The column where a row's validity ends, null for not yet; None where rows have one time."""
+    validity: bool = False
+    """Whether rows are valid from that time on, until the next row of their key, instead of having it."""
 
     def span(self, asked: Range) -> Span:
         """Return the part of the store that is asked for. Raises `WrongUsage` with the option that cannot be."""
+        if not self.key and (given := {"--prefix", "--key-from", "--key-to"} & set(asked.given)):
+            raise WrongUsage(f"{min(given)}: the rows of {self.name} are ordered by time, not by key")
         if asked.key is not None and not self.key_is_place:
             raise WrongUsage(
                 f"--key of {self.name} is a primary key, and the store is ordered by {', '.join(self.key.names)}; give "
@@ -71,7 +73,9 @@ class Ordered:
         if len(ways) > 1:
             raise WrongUsage(f"{' and '.join(ways)}: give one of them")
         low, high = self._keys(asked)
-        span = Span(low, high, self._times(asked))
+        start, end = self.times(asked)
+        timed = self.time is not None and not self.validity and (start, end) != (None, None)
+        span = Span(low, high, {self.time: Between(start, end)} if timed and self.time else {})
         if low is not None and high is not None and ahead(high.place, low.place):
             raise WrongUsage(f"--key-from {asked.key_from!r} comes after --key-to {asked.key_to!r}")
         return span
@@ -128,23 +132,17 @@ class Ordered:
             found.append(typed)
         return tuple(found)
 
-    def _times(self, asked: Range) -> dict[Column, Between]:
-        ends = [("--time-from", asked.time_from), ("--time-to", asked.time_to)]
-        given = [(option, text) for option, text in ends if text is not None]
-        if given and self.time is None:
-            raise WrongUsage(f"{given[0][0]}: the rows of {self.name} have no time to choose by")
-        for option, text in given:
-            if parsed(text, TimestampType()) is None:
+    def times(self, asked: Range) -> tuple[datetime | None, datetime | None]:
+        """Return the times between which rows are asked for. Raises `WrongUsage`."""
+        found = []
+        for option, text in (("--time-from", asked.time_from), ("--time-to", asked.time_to)):
+            if text is not None and self.time is None:
+                raise WrongUsage(f"{option}: the rows of {self.name} have no time to choose by")
+            time = None if text is None else parsed(text, TimestampType())
+            if text is not None and time is None:
                 raise WrongUsage(f"{option} {text!r}: expected a time such as 2013-01-01T10:15:00Z")
-        start, end = (None if text is None else parsed(text, TimestampType()) for _, text in ends)
-        if self.time is None or not given:
-            return {}
-        if self.time_end is None:
-            return {self.time: Between(start, end)}
-        limits = {self.time: Between(None, end)} if end is not None else {}
-        if start is not None:  # a row whose validity ends just then is not valid at that time
-            limits[self.time_end] = Between(start, None, low_inclusive=False, or_null=True)
-        return limits
+            found.append(time)
+        return found[0], found[1]
 
 
 def parsed(text: str, kind: DataType) -> Any:

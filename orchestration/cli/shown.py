@@ -12,7 +12,8 @@ from orchestration.errors import WrongUsage
 from orchestration.formats import Format, lines, texts
 from orchestration.ranges import Range
 from orchestration.show import find_view
-from orchestration.stores import stored_tables, view
+from orchestration.store_view import open_view
+from orchestration.stores import stored_tables
 from orchestration.time_views import as_of_view
 from orchestration.view import View
 from storage.lake import Lake
@@ -93,7 +94,7 @@ def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
     stored = stored_tables(pipeline).get(name) if asked.where is None and time is None else None
     whole = asked.everything and not asked.range.given
     if stored is not None and not whole and stored.answers(asked.range):
-        return view(stored, lake, cut, asked.range, internal=asked.internal)
+        return open_view(stored, lake, cut, asked.range, internal=asked.internal)
     if asked.range.beyond_key:
         given = ", ".join(asked.range.beyond_key)
         if asked.where is not None or time is not None:

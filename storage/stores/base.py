@@ -130,8 +130,13 @@ def observed(reader: Reader) -> datetime | None:
 
 
 def bound_of(reader: Reader, retention: timedelta | None) -> datetime | None:
-    """Return the newest time less the retention; None where nothing has expired."""
-    if retention is None or (newest := observed(reader)) is None:
+    """Return the newest time that a store has seen less its retention; None where nothing has expired."""
+    return None if retention is None else before(observed(reader), retention)
+
+
+def before(newest: datetime | None, retention: timedelta | None) -> datetime | None:
+    """Return a time less a retention; None without one of them, or where that is before all time."""
+    if retention is None or newest is None:
         return None
     with suppress(OverflowError):  # before the year 1
         return newest - retention

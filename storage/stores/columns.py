@@ -80,11 +80,11 @@ def from_bound(rows: pa.Table, names: Sequence[str], bound: Bound, *, low: bool)
 
 
 def within(column: pa.ChunkedArray, limit: Between) -> pa.ChunkedArray:
-    """Tell row by row whether a value is within limits; null is only where they say so."""
+    """Tell row by row whether a value is within limits; null never is."""
     found: Any = pc.is_valid(column)
     if limit.low is not None:
         least = pc.greater_equal if limit.low_inclusive else pc.greater
         found = pc.and_(found, least(column, pa.scalar(limit.low, column.type)))
     if limit.high is not None:
         found = pc.and_(found, pc.less_equal(column, pa.scalar(limit.high, column.type)))
-    return pc.or_kleene(found, pc.is_null(column)) if limit.or_null else found
+    return found

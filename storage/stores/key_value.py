@@ -18,7 +18,7 @@ from storage.stores.writing import create_table
 
 
 class KeyValue(NamedTuple):
-    """A key and its value."""
+    """What a key-value store yields."""
 
     key: Key
     value: Value

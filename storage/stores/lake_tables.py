@@ -5,6 +5,7 @@ counts. What the cut pins is what is read, whatever a batch under way has writte
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from storage.joined import joined_schema
 from storage.lake import Lake, changes_of, joined_of, rows_of, subscription_log_of, subscription_store_of
 from storage.plan import Plan
 from storage.stores.key_value import KeyValueStore
-from storage.stores.order import Column
+from storage.stores.order import Between, Column
 from storage.stores.reader import Reader
 from storage.stores.shape import Shape, Source
 from transforms.schemas import (
@@ -31,6 +32,8 @@ from transforms.schemas import (
 from transforms.subscriptions import DELETE_AND, DELETE_NO, STEP, subscription_schema
 
 _BATCH: Column = (BATCH,)
+NO_NAMES: Mapping[str, str] = MappingProxyType({})
+"""Of a table whose columns are called as the store has them."""
 
 
 def rows_reader(lake: Lake, cut: Plan, table: TableSpec) -> Reader:
@@ -43,7 +46,7 @@ def rows_reader(lake: Lake, cut: Plan, table: TableSpec) -> Reader:
         columns=tuple(schema.names),
     )
     settled: dict[Column, frozenset[Any]] = {(CURRENT,): frozenset({True})}
-    return _reader(_folded(lake, cut, rows_of(table.name), changes_of(table.name), settled), shape, schema)
+    return reader_of(folded(lake, cut, rows_of(table.name), changes_of(table.name), settled), shape, schema)
 
 
 def subscriptions_reader(lake: Lake, cut: Plan, join: JoinSpec) -> Reader:
@@ -56,15 +59,15 @@ def subscriptions_reader(lake: Lake, cut: Plan, join: JoinSpec) -> Reader:
         gone={("instruction",): frozenset({DELETE_NO, DELETE_AND})},
         columns=tuple(schema.names),
     )
-    sources = _folded(lake, cut, subscription_store_of(join.name), subscription_log_of(join.name), {})
-    return _reader(sources, shape, schema)
+    sources = folded(lake, cut, subscription_store_of(join.name), subscription_log_of(join.name), {})
+    return reader_of(sources, shape, schema)
 
 
 def joined_reader(lake: Lake, cut: Plan, join: JoinSpec) -> Reader:
     """Read the result of a join by primary key."""
     schema = joined_schema(join)
     shape = Shape(key=tuple((name,) for name in join.left_key), columns=tuple(schema.names))
-    return _reader(_pinned(lake, cut, joined_of(join.name)), shape, schema)
+    return reader_of(pinned(lake, cut, joined_of(join.name)), shape, schema)
 
 
 def combined_key(join: JoinSpec) -> tuple[Column, ...]:
@@ -90,19 +93,25 @@ def joined_store(lake: Lake, cut: Plan, join: JoinSpec) -> KeyValueStore:
     return KeyValueStore(joined_reader(lake, cut, join), tuple(values))
 
 
-def _folded(
-    lake: Lake, cut: Plan, base: str, log: str, where: Mapping[Column, frozenset[Any]]
-) -> list[Source]:
-    """A base, and the part of its log that it does not hold yet."""
-    after = {_BATCH: cut.folded.get(base, 0)}
-    return [*_pinned(lake, cut, base), *_pinned(lake, cut, log, where=where, after=after)]
+def folded(
+    lake: Lake, cut: Plan, base: str, log: str, where: Mapping[Column, frozenset[Any]],
+    log_names: Mapping[str, str] = NO_NAMES,
+) -> list[Source]:  # fmt: skip
+    """A base, and the part of its log that it does not hold yet: rows with these values, its columns so named."""
+    behind = {_BATCH: Between(cut.folded.get(base, 0), low_inclusive=False)}
+    return [
+        *pinned(lake, cut, base),
+        *pinned(lake, cut, log, where=where, limits=behind, named=log_names),
+    ]
 
 
-def _pinned(lake: Lake, cut: Plan, table: str, **part: Any) -> list[Source]:
+def pinned(lake: Lake, cut: Plan, table: str, **part: Any) -> list[Source]:
+    """A table at the version of a cut, or a part of it; nothing where the cut has none."""
     version = cut.versions.get(table)
     return [] if version is None else [Source(lake.path(table), version, **part)]
 
 
-def _reader(sources: Sequence[Source], shape: Shape, schema: StructType) -> Reader:
+def reader_of(sources: Sequence[Source], shape: Shape, schema: StructType) -> Reader:
+    """A reader of tables whose columns Spark knows by this schema."""
     types: pa.Schema = to_arrow_schema(schema, timezone="UTC")
     return Reader(sources, shape, schema=types)

@@ -35,14 +35,13 @@ class Between:
     low: Any = None
     high: Any = None
     low_inclusive: bool = True
-    or_null: bool = False
 
     def meets(self, least: Any, greatest: Any) -> bool:
         """Whether values between these two, None for unknown, may be among them."""
-        over = self.low is not None and greatest is not None and not self.or_null
+        over = self.low is not None and greatest is not None
         if over and (greatest < self.low or (greatest == self.low and not self.low_inclusive)):
             return False
-        return not (self.high is not None and least is not None and not self.or_null and least > self.high)
+        return not (self.high is not None and least is not None and least > self.high)
 
 
 ANYTHING: Mapping[Column, Between] = MappingProxyType({})

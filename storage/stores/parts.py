@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage.stores.columns import backwards, flat, from_bound, is_sorted, sort_keys, sorted_rows, within
-from storage.stores.order import Column, Place, Span
+from storage.stores.order import Between, Column, Place, Span
 from storage.stores.shape import Shape, Source, dotted
 from storage.stores.table import Bounds, DataFile, TableFiles, bounds_of, groups
 
@@ -36,15 +36,19 @@ class Wanted:
 
     @property
     def bounded(self) -> tuple[Column, ...]:
-        """Columns by whose bounds files and row groups are passed over."""
-        return tuple(dict.fromkeys((*self.shape.order, *self.source.after, *self.span.within)))
+        """Columns by whose bounds files and row groups are passed over, as the table has them."""
+        columns = dict.fromkeys((*self.shape.order, *(column for column, _ in self.limits)))
+        return tuple(map(self.source.stored, columns))
+
+    @property
+    def limits(self) -> list[tuple[Column, Between]]:
+        """What single columns may hold, by the source and by what is asked."""
+        return [*self.source.limits.items(), *self.span.within.items()]
 
     def place(self, bounds: Bounds, end: int) -> Place:
         """Least (0) or greatest (1) place of rows with these bounds, as far as it is known."""
-        known = takewhile(
-            lambda value: value is not None, (bounds[column][end] for column in self.shape.order)
-        )
-        return tuple(known)
+        ends = (bounds[self.source.stored(column)][end] for column in self.shape.order)
+        return tuple(takewhile(lambda value: value is not None, ends))
 
     def edge(self, bounds: Bounds) -> Place:
         """The place that no row with these bounds comes before."""
@@ -52,9 +56,8 @@ class Wanted:
 
     def meets(self, bounds: Bounds) -> bool:
         """Whether rows with these bounds may be asked for."""
-        newer = all(bounds[c][1] is None or bounds[c][1] > n for c, n in self.source.after.items())
-        limits = all(limit.meets(*bounds[column]) for column, limit in self.span.within.items())
-        return newer and limits and self.span.meets(self.place(bounds, 0), self.place(bounds, 1))
+        limits = all(limit.meets(*bounds[self.source.stored(column)]) for column, limit in self.limits)
+        return limits and self.span.meets(self.place(bounds, 0), self.place(bounds, 1))
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class GroupPart:
         wanted = self.of.wanted
         shape, order = wanted.shape, [*map(dotted, wanted.shape.order)]
         kept = dict.fromkeys((*shape.order, *shape.rank, *shape.gone))
-        needed = {*kept, *wanted.source.where, *wanted.bounded}
+        needed = {*kept, *wanted.source.where, *(column for column, _ in wanted.limits)}
         rows = flat(self._read(needed), wanted.schema, needed)
         rows = rows.append_column(ROW, pa.array(np.arange(rows.num_rows, dtype=np.int32)))
         rows = rows.filter(self._asked_for(rows)).select([*map(dotted, kept), ROW])
@@ -122,11 +125,15 @@ class GroupPart:
         return flat(self._read(columns), self.of.wanted.schema, columns).combine_chunks()
 
     def _read(self, columns: Collection[Column]) -> pa.Table:
+        """Read columns, by the names that the store has for them; one that the file lacks is not there."""
+        source = self.of.wanted.source
         with self.of.table.reading(self.of.file.name) as file:
-            there = file.schema_arrow.names
-            names = [dotted(column) for column in columns if column[0] in there]
+            there = set(file.schema_arrow.names)
+            names = {dotted(source.stored(c)): c[0] for c in columns if source.stored(c)[0] in there}
             if names:
-                return file.read_row_group(self.number, columns=names)
+                rows = file.read_row_group(self.number, columns=[*names])
+                shown = {source.stored((name,))[0]: name for name in names.values()}
+                return rows.rename_columns([shown[name] for name in rows.column_names])
             count = file.metadata.row_group(self.number).num_rows
         return pa.table({ROW: np.arange(count)})
 
@@ -135,8 +142,7 @@ class GroupPart:
         wanted = self.of.wanted
         found = [pc.is_valid(rows[dotted(column)]) for column in wanted.shape.order]
         found += [_among(rows[dotted(column)], values) for column, values in wanted.source.where.items()]
-        found += [pc.greater(rows[dotted(column)], number) for column, number in wanted.source.after.items()]
-        found += [within(rows[dotted(column)], limit) for column, limit in wanted.span.within.items()]
+        found += [within(rows[dotted(column)], limit) for column, limit in wanted.limits]
         if (kept := self.of.file.kept) is not None:
             found.append(_kept(kept, self.first, rows.num_rows))
         return reduce(pc.and_, found)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from storage.stores.order import Column
+from storage.stores.order import Between, Column
 
 NONE: Mapping[Column, frozenset[Any]] = MappingProxyType({})
 
@@ -19,8 +19,14 @@ class Source:
     """None: the newest each time it is read."""
     where: Mapping[Column, frozenset[Any]] = field(default_factory=lambda: NONE)
     """Only rows that hold one of these values."""
-    after: Mapping[Column, int] = field(default_factory=dict)
-    """Only rows with greater numbers than these: a log's rows that a base does not hold yet."""
+    limits: Mapping[Column, Between] = field(default_factory=dict)
+    """Only rows within these limits, which no null is: of a log, what a base does not hold yet."""
+    named: Mapping[str, str] = field(default_factory=dict)
+    """Columns of the store that have another name in this table."""
+
+    def stored(self, column: Column) -> Column:
+        """Return a column of the store as this table has it."""
+        return (self.named.get(column[0], column[0]), *column[1:])
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from storage.stores.acceptance import accepted, accepted_rows
-from storage.stores.base import Key, Store, Value, bound_of, open_store
+from storage.stores.base import Key, Store, Value, before, bound_of, open_store
 from storage.stores.compaction import compact
 from storage.stores.history import OUR_COLUMNS, History, Version, VersionColumns
 from storage.stores.layout import Layout
@@ -46,9 +46,11 @@ class VersionedKeyValueStore(Store):
 
     def __init__(
         self, reader: Reader, layout: Layout, writer: Writer | None = None,
-        columns: VersionColumns = OUR_COLUMNS,
+        columns: VersionColumns = OUR_COLUMNS, newest: datetime | None = None,
     ) -> None:  # fmt: skip
+        """`newest`: the time that retention is counted from, where the store's rows do not say."""
         super().__init__(reader, layout.value, writer)
+        self._newest = newest
         self._layout, self._columns, self._history = layout, columns, History(reader, columns)
 
     @classmethod
@@ -134,6 +136,8 @@ class VersionedKeyValueStore(Store):
 
     def _expiry(self) -> Time | None:
         """Versions that ended before it have expired."""
+        if self._newest is not None:
+            return before(self._newest, self._layout.retention)
         return bound_of(self._reader, self._layout.retention)
 
     def _times(self, time_from: Time | None, time_to: Time | None) -> tuple[Time | None, Time | None]:

@@ -26,9 +26,10 @@ from storage.stores.order import Between, Bound, Span
 TEXT = Ordered("planes", StructType().add("tailnum", StringType()), (("tailnum",),))
 NUMBER = Ordered("flights", StructType().add("id", LongType()), (("id",),), time=("at",))
 PAIR = Ordered(
-    "lines", StructType().add("order", StringType()).add("line", LongType()), (("order",), ("line",)),
-    time=("from",), time_end=("to",),
-)  # fmt: skip
+    "lines", StructType().add("order", StringType()).add("line", LongType()), (("order",), ("line",))
+)
+VERSIONS = Ordered("fares.versions", TEXT.key, TEXT.columns, time=("valid_from",), validity=True)
+BUFFER = Ordered("j.buffer", StructType(), (), key_is_place=False, time=("at",))
 STORE = Ordered("j.store", PAIR.key, PAIR.columns, key_is_place=False)
 TEN = datetime(2013, 1, 1, 10, tzinfo=UTC)
 
@@ -56,13 +57,11 @@ def test_options_are_a_span(ordered: Ordered, asked: Range, span: Span) -> None:
     assert ordered.span(asked) == span
 
 
-def test_rows_with_an_end_are_those_valid_at_any_of_the_times() -> None:
-    """They begin by the last time and have not ended by the first one."""
-    span = PAIR.span(Range(time_from="2013-01-01T10:00:00Z", time_to="2013-01-01T10:00:00Z"))
-    assert span.within == {
-        ("from",): Between(None, TEN),
-        ("to",): Between(TEN, None, low_inclusive=False, or_null=True),
-    }
+def test_times_of_versions_are_no_part_of_the_order() -> None:
+    """A version from before them may still be valid: the view looks at its end."""
+    asked = Range(key="a", time_from="2013-01-01T10:00:00Z")
+    assert VERSIONS.span(asked) == Span(Bound(("a",)), Bound(("a",)))
+    assert VERSIONS.times(asked) == (TEN, None)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +78,7 @@ def test_rows_with_an_end_are_those_valid_at_any_of_the_times() -> None:
         (PAIR, Range(key="a"), "the key of lines is a JSON array of order, line"),
         (PAIR, Range(key='["a", 1, 2]'), "the key of lines is a JSON array of order, line"),
         (PAIR, Range(prefix="[]"), "is a JSON array of order, line"),
+        (BUFFER, Range(prefix="1"), "--prefix: the rows of j.buffer are ordered by time"),
         (STORE, Range(key="1", reverse=True), "--key of j.store is a primary key"),
     ],
 )

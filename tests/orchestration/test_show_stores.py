@@ -19,9 +19,9 @@ from orchestration.example import Example
 from orchestration.finished import finished_state
 from orchestration.formats import lines
 from orchestration.ranges import Range
-from orchestration.show import View
-from orchestration.stores import StoredTable, StoreView, stored_tables
-from orchestration.stores import view as open_view
+from orchestration.store_view import StoredTable, StoreView, open_view
+from orchestration.stores import stored_tables
+from orchestration.view import View
 from storage.lake import Lake
 from storage.plan import Journal, Plan
 from storage.stores.lake_tables import joined_store, rows_store, subscription_store

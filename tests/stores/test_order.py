@@ -90,7 +90,6 @@ def test_row_ahead_of_the_nearest_place_is_ahead_of_all(
     [
         (Between(), True), (Between(5, None), True), (Between(6, None), False), (Between(None, 2), True),
         (Between(None, 1), False), (Between(5, None, low_inclusive=False), False),
-        (Between(6, None, or_null=True), True),
     ],
 )  # fmt: skip
 def test_limits_of_a_column_are_met_by_files_between_them(limit: Between, met: bool) -> None:
