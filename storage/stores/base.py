@@ -94,13 +94,13 @@ class Store:
         if value is None:
             return (None,) * len(self._value)
         if len(self._value) == 1:
-            return (value,)
+            return (self._reader.content(self._value[0], value),)
         if not isinstance(value, Mapping) or set(value) - set(self._value):
             raise WrongKey(
                 f"{self._reader.path}: expected a value with the members {', '.join(self._value)}, found "
                 f"{value!r}"
             )
-        return tuple(value.get(name) for name in self._value)
+        return tuple(self._reader.content(name, value.get(name)) for name in self._value)
 
     def _time(self, column: str, value: datetime | None) -> datetime:
         """A time as the rows hold it. Raises `NullKey`, `WrongKey`."""

@@ -21,7 +21,7 @@ _NEXT = "_lj_next"
 
 def compact(reader: Reader, layout: Layout, writer: Writer) -> None:
     """Rewrite the table of a store in its order, in one commit; a put at the same time is kept."""
-    newest = reader.tables[0].greatest((OBSERVED,))
+    newest = reader.tables[0].greatest((OBSERVED,)) if layout.times else None
     keep = partial(_kept, layout=layout, bound=bound_of(reader, layout.retention), newest=newest)
     writer.compact(keep, max(1, -(-reader.estimate() // ROWS_PER_FILE)))
 

@@ -89,6 +89,15 @@ class Reader:
             raise WrongKey(f"{self.path}: {dotted(column)} is {kind}, found {value!r}")
         return found
 
+    def content(self, name: str, value: Any) -> Any:
+        """Return a value as a column that is no key holds it. Raises `WrongKey` where it cannot."""
+        kind = self.kind((name,))
+        try:
+            found = pa.scalar(value, kind)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise WrongKey(f"{self.path}: {name} is {kind}, found {value!r}; nothing was put") from error
+        return value if pa.types.is_nested(kind) else found.as_py()
+
     def estimate(self) -> int:
         """Return about how many rows there are, by the log alone: superseded rows and tombstones are counted."""
         files = [file for table in self.tables for file in table.files(self.shape.order)]

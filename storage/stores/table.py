@@ -110,7 +110,7 @@ class TableFiles:
         """Greatest value of a column, rows marked as deleted included; None without any."""
         files = self.files((column,))
         known = [file.bounds[column][1] for file in files]
-        for file in (file for file, bound in zip(files, known, strict=True) if bound is None):
+        for file in [file for file in files if file.bounds[column][1] is None]:
             with self.reading(file.name) as opened:
                 known += [bounds_of(group, (column,))[column][1] for _, group in groups(opened)]
         return max((bound for bound in known if bound is not None), default=None)

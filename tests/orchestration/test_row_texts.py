@@ -1,5 +1,6 @@
 """Rows of a store are written as Spark writes them, in every type that a column may have."""
 
+import json
 import math
 import random
 from datetime import UTC, date, datetime
@@ -7,6 +8,7 @@ from decimal import Decimal
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructType
@@ -58,17 +60,32 @@ def test_rows_read_like_those_of_spark(spark: SparkSession, form: Format) -> Non
 
 @pytest.mark.spark
 def test_floating_point_numbers_read_like_those_of_spark(spark: SparkSession) -> None:
-    """Powers of ten, edges of Java's two notations, and random bits, in both widths."""
+    """Powers of ten, edges of Java's two notations, and random bits, in both widths.
+
+    Before 19, Java wrote some numbers with more digits than it takes to tell them apart: those are the same numbers.
+    """
     chance = random.Random(5)
-    values = [
-        sign * 10.0**power * factor
-        for sign, power, factor in product((1, -1), range(-12, 14), (1, 1.5, 9.999))
-    ]
+    factors = product((1, -1), range(-12, 14), (1, 1.5, 9.999))
+    values = [sign * 10.0**power * factor for sign, power, factor in factors]
     values += [0.0, -0.0, 1e-3, 9.999e-4, 9999999.0, 1e7, 123456.789, 1 / 3, math.pi]
     values += [chance.uniform(-1, 1) * 10 ** chance.randrange(-30, 30) for _ in range(200)]
     rows = spark.createDataFrame([(value, value) for value in values], "d DOUBLE, f FLOAT").coalesce(1)
     found = rows.toArrow().to_pylist()
-    assert [row_texts.json_line(row, rows.schema, ()) for row in found] == list(lines(rows, "jsonl"))
+    differing = 0
+    for row, theirs in zip(found, lines(rows, "jsonl"), strict=True):
+        ours = row_texts.json_line(row, rows.schema, ())
+        if ours != theirs:
+            differing += 1
+            assert len(ours) < len(theirs)
+            assert ours.count("E") == theirs.count("E")
+            assert _as_floats(ours) == _as_floats(theirs)
+    assert differing < len(values) / 10
+
+
+def _as_floats(line: str) -> tuple[float, np.float32]:
+    """The two numbers of a line, each in its width."""
+    found = json.loads(line)
+    return found["d"], np.float32(found["f"])
 
 
 def test_header_is_quoted_like_a_field() -> None:

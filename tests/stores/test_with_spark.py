@@ -183,14 +183,8 @@ def test_compaction_of_versions_forgets_history_and_nothing_else(spark: SparkSes
     store = VersionedKeyValueStore.create(
         spark, str(tmp_path / "store"), KEY, VALUE, history_retention=timedelta(seconds=10)
     )
-    entries = [
-        ("a", "1", at(0)),
-        ("a", "2", at(5)),
-        ("a", "3", at(14)),
-        ("b", "old", at(1)),
-        ("c", "x", at(2)),
-    ]
-    counts = store.put_all([*entries, ("c", None, at(3)), ("d", "new", at(20)), ("a", "late", at(9))])
+    early = [("a", "1", at(0)), ("b", "old", at(1)), ("c", "x", at(2)), ("c", None, at(3)), ("a", "2", at(5))]
+    counts = store.put_all([*early, ("a", "3", at(14)), ("d", "new", at(20)), ("a", "late", at(9))])
     assert (counts.accepted, counts.expired) == (7, 1)
 
     def answers() -> list[Any]:
