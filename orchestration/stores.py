@@ -12,7 +12,7 @@ from storage.joined import joined_schema
 from storage.stores.lake_tables import combined_key, joined_reader, rows_reader, subscriptions_reader
 from storage.stores.time_tables import (
     buffer_reader,
-    has_plain_foreign_key,
+    foreign_columns,
     stream_joined_reader,
     stream_reader,
     versions_reader,
@@ -40,7 +40,7 @@ def stored_tables(pipeline: Pipeline) -> dict[str, StoredTable]:
     for name in pipeline.stream_joins:
         of_stream = pipeline.stream_join_spec(name)
         found.append(_stream_joined(of_stream))
-        if of_stream.grace is not None and has_plain_foreign_key(of_stream):
+        if of_stream.grace is not None and foreign_columns(of_stream):
             found.append(_buffer(of_stream, pipeline.streams[of_stream.left].spec))
     return {table.ordered.name: table for table in found}
 

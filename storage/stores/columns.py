@@ -21,12 +21,15 @@ def flat(rows: pa.Table, schema: pa.Schema, columns: Collection[Column]) -> pa.T
 
 
 def typed(rows: pa.Table, schema: pa.Schema, column: Column) -> pa.ChunkedArray:
-    """Return one column as the table's schema has it: a file may have it otherwise, or be older than it."""
-    kind = schema.field(column[0]).type
+    """Return one column as a schema has it: a file may have it otherwise, or be older than it."""
     found = rows[column[0]] if column[0] in rows.column_names else None
     for name in column[1:]:
-        kind = kind.field(name).type
         found = None if found is None else pc.struct_field(found, name)
+    if column[0] not in schema.names:
+        return found
+    kind = schema.field(column[0]).type
+    for name in column[1:]:
+        kind = kind.field(name).type
     if found is None:
         return pa.chunked_array([pa.nulls(rows.num_rows, kind)])
     return found if found.type == kind else found.cast(kind)

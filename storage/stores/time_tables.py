@@ -23,6 +23,7 @@ from transforms.schemas import (
     VERDICT,
     StreamJoinSpec,
     TableSpec,
+    quoted,
 )
 from transforms.stream_table_join import stream_joined_schema
 from transforms.streams import stream_schema
@@ -84,10 +85,10 @@ def buffer_reader(
     """Read the records that wait for their grace period, by key and time or in the order in which they leave.
 
     What waits is a part of the stream's records: those after stream time less grace that refer to something. The
-    foreign key's parts must be columns: `has_plain_foreign_key`.
+    foreign key must be columns: `foreign_columns`.
     """
     limits: dict[Column, Between] = {_BATCH: Between(cut.flushed, low_inclusive=False)}
-    limits |= {(name,): Between() for name in join.foreign_key}
+    limits |= {(name,): Between() for name in foreign_columns(join) or ()}
     if (clock := cut.clocks.get(f"joins/{join.name}")) is not None and join.grace is not None:
         limits[_TIME] = Between(clock - join.grace, low_inclusive=False)
     schema = stream_schema(stream)
@@ -103,9 +104,11 @@ def buffer_store(lake: Lake, cut: Plan, join: StreamJoinSpec, stream: TableSpec)
     return WindowStore(buffer_reader(lake, cut, join, stream), layout)
 
 
-def has_plain_foreign_key(join: StreamJoinSpec) -> bool:
-    """Whether a join's foreign key is columns of its left side, and no expressions that only Spark can compute."""
-    return set(join.foreign_key) <= set(join.left_columns.names)
+def foreign_columns(join: StreamJoinSpec) -> tuple[str, ...] | None:
+    """Names of the left columns that a foreign key is; None where it has expressions, which only Spark can compute."""
+    names = {quoted(name): name for name in join.left_columns.names}
+    found = tuple(names[part] for part in join.foreign_key if part in names)
+    return found if len(found) == len(join.foreign_key) else None
 
 
 def _records(key: tuple[str, ...], schema: StructType, times: tuple[Column, ...] = (_TIME,)) -> Shape:
