@@ -5,15 +5,15 @@ belongs to a block is sorted together, whichever files it is from; of several ro
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.stores.columns import backwards, firsts, sort_keys, sorted_rows
-from storage.stores.order import Place, ahead, nearest
+from storage.stores.columns import backwards, firsts, sort_keys, sorted_rows, within
+from storage.stores.order import Between, Column, Place, ahead, nearest
 from storage.stores.parts import ROW, FilePart, GroupPart, tombstones
 from storage.stores.shape import Shape, dotted
 
@@ -71,8 +71,18 @@ class _Run:
 class Merge:
     """One reading of parts, in one direction."""
 
-    def __init__(self, parts: Iterable[FilePart], shape: Shape, *, reverse: bool, tombs: bool) -> None:
+    def __init__(
+        self,
+        parts: Iterable[FilePart],
+        shape: Shape,
+        late: Mapping[Column, Between],
+        *,
+        reverse: bool,
+        tombs: bool,
+    ) -> None:
+        """`late`: limits of the rows that count; `tombs`: whether tombstones are wanted."""
         self._waiting: list[FilePart | GroupPart] = list(parts)
+        self._late = late
         self._runs: dict[int, _Run] = {}
         self._shape, self._reverse, self._tombs = shape, reverse, tombs
         self._count, self._size = 0, FIRST_ROWS
@@ -135,6 +145,8 @@ class Merge:
             rows = firsts(rows, [*map(dotted, self._shape.order)])
         if self._shape.gone and not self._tombs:
             rows = rows.filter(pc.invert(tombstones(rows, self._shape)))
+        for column, limit in self._late.items():
+            rows = rows.filter(within(rows[dotted(column)], limit))
         return backwards(rows) if self._reverse else rows
 
     def _values(self, rows: pa.Table) -> pa.Table:

@@ -42,8 +42,18 @@ class Wanted:
 
     @property
     def limits(self) -> list[tuple[Column, Between]]:
-        """What single columns may hold, by the source and by what is asked."""
-        return [*self.source.limits.items(), *self.span.within.items()]
+        """What single columns of a row may hold, by the source and by what is asked."""
+        return [
+            *self.source.limits.items(),
+            *(limit for limit in self.span.within.items() if limit[0] not in self.late),
+        ]
+
+    @property
+    def late(self) -> dict[Column, Between]:
+        """What columns of the row that counts at a place may hold: rows that it supersedes must not come to light."""
+        if self.shape.every or not self.shape.rank:
+            return {}
+        return {c: limit for c, limit in self.span.within.items() if c not in self.shape.order}
 
     def place(self, bounds: Bounds, end: int) -> Place:
         """Least (0) or greatest (1) place of rows with these bounds, as far as it is known."""
@@ -104,7 +114,7 @@ class GroupPart:
         """Read order, rank and numbers of the rows that are asked for, sorted; tombstones are among them."""
         wanted = self.of.wanted
         shape, order = wanted.shape, [*map(dotted, wanted.shape.order)]
-        kept = dict.fromkeys((*shape.order, *shape.rank, *shape.gone))
+        kept = dict.fromkeys((*shape.order, *shape.rank, *shape.gone, *wanted.late))
         needed = {*kept, *wanted.source.where, *(column for column, _ in wanted.limits)}
         rows = flat(self._read(needed), wanted.schema, needed)
         rows = rows.append_column(ROW, pa.array(np.arange(rows.num_rows, dtype=np.int32)))

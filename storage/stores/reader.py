@@ -54,14 +54,15 @@ class Reader:
         """Yield the rows of a span in order, in blocks that grow; with tombstones if asked for."""
         if span.nowhere:
             return
+        wanted = [Wanted(self.shape, self._schema, source, span, reverse) for source, _ in self._sources]
         parts = [
-            FilePart(table, file, wanted)
-            for source, table in self._sources
-            for wanted in [Wanted(self.shape, self._schema, source, span, reverse)]
-            for file in table.files(wanted.bounded)
-            if wanted.meets(file.bounds)
+            FilePart(table, file, asked)
+            for asked, (_, table) in zip(wanted, self._sources, strict=True)
+            for file in table.files(asked.bounded)
+            if asked.meets(file.bounds)
         ]
-        yield from Merge(parts, self.shape, reverse=reverse, tombs=tombstones).blocks()
+        late = wanted[0].late if wanted else {}
+        yield from Merge(parts, self.shape, late, reverse=reverse, tombs=tombstones).blocks()
 
     def rows(self, span: Span, *, reverse: bool = False, tombstones: bool = False) -> Iterator[Row]:
         """Yield the rows of a span in order."""

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, WriterProperties, write_deltalake
 from storage.stores.base import EPOCH
 from storage.stores.errors import StoreUnreadable
 from storage.stores.layout import DELETED, OBSERVED, PLACE, PROPERTY, PUT, Layout
-from storage.stores.order import Bound, Span
+from storage.stores.order import Between, Bound, Span
 from storage.stores.reader import Reader
 from storage.stores.shape import Shape, Source
 from storage.stores.window import WindowStore
@@ -171,6 +171,18 @@ def test_file_in_another_order_is_read_right_and_named(tmp_path: Path) -> None:
     remarks = reader.remarks()
     assert any("log says nothing of id in 2 of 2 files" in remark for remark in remarks)
     assert any("rows of 2 files stand in another order" in remark for remark in remarks)
+
+
+def test_limit_of_a_value_looks_at_the_row_that_counts(tmp_path: Path) -> None:
+    """A row that was superseded does not come to light because its successor is beyond the limit."""
+    path = str(tmp_path / "table")
+    write_deltalake(path, pa.table({"id": [1, 2, 3], "put": [1, 1, 1], "time": [5, 5, 9]}))
+    write_deltalake(path, pa.table({"id": [1, 3], "put": [2, 2], "time": [9, 6]}), mode="append")
+    shape = Shape(key=(("id",),), rank=(("put",),), columns=("id", "time"))
+    reader, span = Reader([Source(path)], shape), Span(within={("time",): Between(5, 7)})
+    expected = [{"id": 2, "time": 5}, {"id": 3, "time": 6}]
+    assert list(reader.rows(span)) == expected
+    assert list(reader.rows(span, reverse=True)) == expected[::-1]
 
 
 def test_pinned_version_is_read_whatever_came_later(tmp_path: Path) -> None:
