@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from storage.stores.errors import NullKey, StoreReadOnly, WrongKey
 from storage.stores.layout import OBSERVED, Kind, Layout, read_layout
-from storage.stores.order import Between, Bound, Column, Place, Span
+from storage.stores.order import Between, Bound, Column, Place, Span, ahead
 from storage.stores.reader import Reader, Row
 from storage.stores.shape import Source, dotted
 from storage.stores.table import TableFiles
@@ -70,10 +70,8 @@ class Store:
     def _between(self, key_from: Key | None, key_to: Key | None, within: Mapping[Column, Between]) -> Span:
         """Keys from one to another, both inclusive and open where None."""
         span = Span(self._bound(key_from), self._bound(key_to), within)
-        if span.nowhere:
-            _log.warning(
-                "a range that ends before it begins holds no rows: %r to %r, %s", key_from, key_to, within
-            )
+        if span.low and span.high and ahead(span.high.place, span.low.place):
+            _log.warning("keys from %r to %r are none: the range ends before it begins", key_from, key_to)
         return span
 
     def _rows(self, span: Span, *, reverse: bool = False) -> Iterator[Row]:
