@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from storage.stores.base import Key, Store, Value, open_store
 from storage.stores.compaction import compact
@@ -14,7 +13,7 @@ from storage.stores.layout import Layout
 from storage.stores.order import Bound, Span, beginning_with
 from storage.stores.reader import Row
 from storage.stores.shape import dotted
-from storage.stores.writing import create_table
+from storage.stores.writing import Columns, columns_of, create_table
 
 
 class KeyValue(NamedTuple):
@@ -28,9 +27,11 @@ class KeyValueStore(Store):
     """The last value of each key. Raises `NullKey` and `WrongKey` for keys that no row can have."""
 
     @classmethod
-    def create(cls, spark: SparkSession, path: str, key: StructType, value: StructType) -> "KeyValueStore":
-        """Make a store of these columns."""
-        create_table(spark, path, Layout("key-value", tuple(key.names), tuple(value.names)), key, value)
+    def create(cls, spark: SparkSession, path: str, key: Columns, value: Columns) -> "KeyValueStore":
+        """Make a store of these columns: `StructType`s, or text such as `id bigint, name string`."""
+        keys, values = columns_of(key), columns_of(value)
+        layout = Layout("key-value", tuple(keys.names), tuple(values.names))
+        create_table(spark, path, layout, keys, values)
         return cls.open(path, spark)
 
     @classmethod

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from storage.stores.base import Key, Store, Value, bound_of, not_expired, open_store
 from storage.stores.compaction import compact
@@ -12,7 +11,7 @@ from storage.stores.layout import Layout
 from storage.stores.order import Between, Bound, Span
 from storage.stores.reader import Reader, Row
 from storage.stores.window import Windowed
-from storage.stores.writing import Writer, create_table
+from storage.stores.writing import Columns, Writer, columns_of, create_table
 
 Time = datetime
 
@@ -31,12 +30,13 @@ class SessionStore(Store):
 
     @classmethod
     def create(
-        cls, spark: SparkSession, path: str, key: StructType, value: StructType,
+        cls, spark: SparkSession, path: str, key: Columns, value: Columns,
         *, retention: timedelta | None = None,
     ) -> "SessionStore":  # fmt: skip
         """Make a store of these columns."""
-        layout = Layout("session", tuple(key.names), tuple(value.names), retention=retention)
-        create_table(spark, path, layout, key, value)
+        keys, values = columns_of(key), columns_of(value)
+        layout = Layout("session", tuple(keys.names), tuple(values.names), retention=retention)
+        create_table(spark, path, layout, keys, values)
         return cls.open(path, spark)
 
     @classmethod

@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from storage.stores.acceptance import accepted, accepted_rows
 from storage.stores.base import Key, Store, Value, before, bound_of, open_store
@@ -18,7 +17,7 @@ from storage.stores.compaction import compact
 from storage.stores.history import OUR_COLUMNS, History, Version, VersionColumns
 from storage.stores.layout import Layout
 from storage.stores.reader import Reader, Row
-from storage.stores.writing import Writer, create_table
+from storage.stores.writing import Columns, Writer, columns_of, create_table
 
 Time = datetime
 _MICROSECOND = timedelta(microseconds=1)
@@ -55,12 +54,13 @@ class VersionedKeyValueStore(Store):
 
     @classmethod
     def create(
-        cls, spark: SparkSession, path: str, key: StructType, value: StructType,
+        cls, spark: SparkSession, path: str, key: Columns, value: Columns,
         *, history_retention: timedelta | None = None,
     ) -> "VersionedKeyValueStore":  # fmt: skip
         """Make a store of these columns."""
-        layout = Layout("versioned", tuple(key.names), tuple(value.names), retention=history_retention)
-        create_table(spark, path, layout, key, value)
+        keys, values = columns_of(key), columns_of(value)
+        layout = Layout("versioned", tuple(keys.names), tuple(values.names), retention=history_retention)
+        create_table(spark, path, layout, keys, values)
         return cls.open(path, spark)
 
     @classmethod

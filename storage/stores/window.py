@@ -5,14 +5,13 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from storage.stores.base import Key, Store, Value, bound_of, not_expired, open_store
 from storage.stores.compaction import compact
 from storage.stores.layout import Layout
 from storage.stores.order import Between, Bound, Column, Span
 from storage.stores.reader import Reader, Row
-from storage.stores.writing import Writer, create_table
+from storage.stores.writing import Columns, Writer, columns_of, create_table
 
 Time = datetime
 
@@ -41,13 +40,14 @@ class WindowStore(Store):
 
     @classmethod
     def create(  # noqa: PLR0913 - each is a choice of its own
-        cls, spark: SparkSession, path: str, key: StructType, value: StructType,
+        cls, spark: SparkSession, path: str, key: Columns, value: Columns,
         *, window: timedelta, retention: timedelta | None = None, duplicates: bool = False,
     ) -> "WindowStore":  # fmt: skip
         """Make a store of these columns. `duplicates`: keep every put of a key and start, in the order of puts."""
-        names = tuple(key.names), tuple(value.names)
+        keys, values = columns_of(key), columns_of(value)
+        names = tuple(keys.names), tuple(values.names)
         layout = Layout("window", *names, retention=retention, window=window, duplicates=duplicates)
-        create_table(spark, path, layout, key, value)
+        create_table(spark, path, layout, keys, values)
         return cls.open(path, spark)
 
     @classmethod

@@ -37,6 +37,19 @@ _INTERNAL = StructType(
 _WITHOUT_STATISTICS = {"binary", "boolean"}
 
 
+Columns = StructType | str
+"""Columns with their types, or the text of them as in SQL: `id bigint, name string`."""
+
+
+def columns_of(found: Columns) -> StructType:
+    """Return columns with their types; a text is read by the session."""
+    if isinstance(found, StructType):
+        return found
+    columns = StructType.fromDDL(found)
+    assert isinstance(columns, StructType)
+    return columns
+
+
 def create_table(spark: SparkSession, path: str, layout: Layout, key: StructType, value: StructType) -> None:
     """Make the table of a store. Raises `WrongKey` for columns it cannot have, `StoreUnreadable` where a table is."""
     _check_columns(path, layout, key, value)

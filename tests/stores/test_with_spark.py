@@ -25,7 +25,7 @@ from storage.stores.window import WindowStore
 
 pytestmark = pytest.mark.spark
 
-KEY, VALUE = StructType().add("key", StringType()), StructType().add("value", StringType())
+KEY, VALUE = "key string", StructType().add("value", StringType())
 
 
 def at(seconds: int) -> datetime:
