@@ -32,7 +32,8 @@ NULL = r"\N"
 """What stands for null in csv; the same two characters as text are quoted."""
 
 _MICROS = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
-_NEEDS_QUOTES = r'^$|^\\N$|[",\r\n]'
+NEEDS_QUOTES = r'^$|^\\N$|[",\r\n]'
+"""What of a csv field makes quotes necessary."""
 _AS_TEXT = (DecimalType, DateType, TimestampType, TimestampNTZType, BinaryType)
 """Types that JSON has no equal of."""
 
@@ -59,7 +60,7 @@ def texts(rows: DataFrame, keys: Collection[str] = ()) -> DataFrame:
 
 def _csv_field(text: Column) -> Column:
     quoted = F.concat(F.lit('"'), F.replace(text, F.lit('"'), F.lit('""')), F.lit('"'))
-    return F.when(text.isNull(), F.lit(NULL)).when(text.rlike(_NEEDS_QUOTES), quoted).otherwise(text)
+    return F.when(text.isNull(), F.lit(NULL)).when(text.rlike(NEEDS_QUOTES), quoted).otherwise(text)
 
 
 def _quoted(name: str) -> str:
@@ -106,15 +107,25 @@ def _text(value: Column, dtype: DataType) -> Column:
             text = F.date_format(value, _MICROS + zone)
         case BinaryType():
             text = F.base64(value)
-        case StructType() if _is(dtype, HASH_TYPE):
+        case StructType() if is_hash(dtype):
             text = F.lower(F.concat(*[F.lpad(F.hex(value[half]), 16, "0") for half in ("high", "low")]))
-        case StructType() if _is(dtype, POSITION_TYPE):
+        case StructType() if is_position(dtype):
             text = F.concat(value["file"], F.lit(":"), value["line"].cast("string"))
         case ArrayType() | MapType() | StructType():
             text = F.when(value.isNotNull(), _json(value, dtype))
         case _:
             text = value.cast("string")
     return text
+
+
+def is_hash(dtype: DataType) -> bool:
+    """Whether values of a type are hashes."""
+    return _is(dtype, HASH_TYPE)
+
+
+def is_position(dtype: DataType) -> bool:
+    """Whether values of a type are positions of source records."""
+    return _is(dtype, POSITION_TYPE)
 
 
 def _is(dtype: DataType, known: StructType) -> bool:
@@ -130,7 +141,7 @@ def _json(value: Column, dtype: DataType) -> Column:
         case MapType():
             entries = F.transform(F.map_entries(value), _member(dtype))
             json = F.concat(F.lit("{"), F.array_join(entries, ","), F.lit("}"))
-        case StructType() if not (_is(dtype, HASH_TYPE) or _is(dtype, POSITION_TYPE)):
+        case StructType() if not (is_hash(dtype) or is_position(dtype)):
             members = [(field.name, _json(value[field.name], field.dataType)) for field in dtype]
             json = F.when(value.isNotNull(), _object(members))
         case _ if isinstance(dtype, (*_AS_TEXT, StructType)):

@@ -103,14 +103,17 @@ def start_session(
 @contextmanager
 def changed_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
     """Give a session other settings while the block runs, then its own again."""
-    usual = {name: str(spark.conf.get(name)) for name in values}
+    usual = {name: spark.conf.get(name, None) for name in values}
     for name, value in values.items():
         spark.conf.set(name, value)
     try:
         yield
     finally:
-        for name, value in usual.items():
-            spark.conf.set(name, value)
+        for name, before in usual.items():
+            if before is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, before)
 
 
 def settings(master: str, jars: Sequence[Path], cache: Path, conf: Mapping[str, str]) -> dict[str, str]:

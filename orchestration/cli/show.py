@@ -16,8 +16,7 @@ from orchestration.cli.options import Config
 from orchestration.cli.terminal import console, print_rows
 
 if TYPE_CHECKING:
-    from orchestration.config import Pipeline
-    from orchestration.view import View
+    from orchestration.cli.shown import Shown
 
 ROWS = 20
 """How many rows are shown to a person who does not say how many."""
@@ -40,6 +39,26 @@ def show(  # noqa: PLR0913 - one parameter for each option
     key: Annotated[
         str | None, typer.Option(metavar="K", help="Rows of this key; a composite one is a JSON array.")
     ] = None,
+    prefix: Annotated[
+        str | None,
+        typer.Option(
+            metavar="P",
+            help="Rows whose key begins with this text, or with these first columns of a composite one.",
+        ),
+    ] = None,
+    key_from: Annotated[
+        str | None, typer.Option(metavar="K", help="Rows from this key on; first columns will do.")
+    ] = None,
+    key_to: Annotated[
+        str | None, typer.Option(metavar="K", help="Rows up to this key; first columns will do.")
+    ] = None,
+    time_from: Annotated[
+        str | None, typer.Option(metavar="T", help="Rows with an event time, or valid, from this time on.")
+    ] = None,
+    time_to: Annotated[
+        str | None, typer.Option(metavar="T", help="Rows with an event time, or valid, up to this time.")
+    ] = None,
+    reverse: Annotated[bool, typer.Option("--reverse", help="The last row first.")] = False,
     as_of_batch: Annotated[
         int | None, typer.Option(metavar="B", help="The table as batch B left it; by default the last one.")
     ] = None,
@@ -69,17 +88,19 @@ def show(  # noqa: PLR0913 - one parameter for each option
 
     Sorted by key, as the last finished batch left them, whatever is being written meanwhile.
     """
-    pipeline = options.load_pipeline(config)
-    view = _open(pipeline, table, as_of_batch, _timestamp(as_of))
-    if where is not None:
-        view = view.where(where)
-    if key is not None:
-        view = view.of_key(key)
+    from orchestration.cli.shown import Asked, open_shown
+    from orchestration.ranges import Range
+
+    chosen = Range(key, prefix, key_from, key_to, time_from, time_to, reverse)
+    some = ROWS if limit is None and form == "table" else limit
+    time = _timestamp(as_of)
+    asked = Asked(table, chosen, where, as_of_batch, time, everything=some is None, internal=internal)
+    shown = open_shown(options.load_pipeline(config), asked)
     with _conditions_blamed(where):
         if form == "table":
-            _print(view, ROWS if limit is None else limit, internal=internal, output=output)
+            _print(shown, ROWS if limit is None else limit, output)
         else:
-            _write(view, form, limit, internal=internal, output=output)
+            _write(shown, form, limit, output)
 
 
 def _timestamp(text: str | None) -> datetime | None:
@@ -92,23 +113,6 @@ def _timestamp(text: str | None) -> datetime | None:
     except ValueError as error:
         raise WrongUsage(f"--as-of {text!r}: expected a timestamp such as 2013-01-01T10:15:00Z") from error
     return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-
-def _open(pipeline: "Pipeline", table: str, batch: int | None, time: datetime | None) -> "View":
-    """Open a table by name. What is wrong with name or batch is said before Spark is started."""
-    from orchestration.cut import check_kept, published_cut
-    from orchestration.show import find_view
-    from orchestration.time_views import as_of_view
-    from storage.lake import Lake
-    from storage.plan import Journal
-    from storage.state import State
-
-    lake = Lake(pipeline.lake)
-    view = find_view(pipeline, table) if time is None else as_of_view(pipeline, table, time)
-    cut = published_cut(Journal(lake), batch)
-    if batch is not None:
-        check_kept(lake, cut, table.partition(".")[0])
-    return view(State(options.open_session(pipeline), lake, cut))
 
 
 @contextmanager
@@ -129,18 +133,14 @@ def _conditions_blamed(where: str | None) -> Iterator[None]:
         raise WrongUsage(f"--where {where!r}: {str(error).splitlines()[0]}") from None
 
 
-def _print(view: "View", limit: int, *, internal: bool, output: Path | None) -> None:
-    from orchestration.formats import texts
-
-    rows = texts(
-        view.shown(internal=internal).limit(limit + 1), view.structs
-    ).collect()  # as many as asked for
+def _print(shown: "Shown", limit: int, output: Path | None) -> None:
+    rows = list(shown.texts(limit + 1))  # as many as asked for
     with _console(output) as out:
-        print_rows(out, list(rows[0].asDict()) if rows else [], [tuple(row) for row in rows[:limit]])
+        print_rows(out, shown.header if rows else [], rows[:limit])
         if len(rows) > limit:
-            out.print(f"The first {limit} rows of {view.name}; --limit shows more, --format csv all.")
+            out.print(f"The first {limit} rows of {shown.name}; --limit shows more, --format csv all.")
         elif not rows:
-            out.print(f"{view.name} has no such rows.")
+            out.print(f"{shown.name} has no such rows.")
 
 
 @contextmanager
@@ -152,13 +152,8 @@ def _console(output: Path | None) -> Iterator[Console]:
         yield console(TextIOWrapper(file, encoding="utf-8", write_through=True))
 
 
-def _write(
-    view: "View", form: Literal["csv", "jsonl"], limit: int | None, *, internal: bool, output: Path | None
-) -> None:
-    from orchestration.formats import lines
-
-    rows = view.shown(internal=internal)
-    text = lines(rows if limit is None else rows.limit(limit), form, view.structs)
+def _write(shown: "Shown", form: Literal["csv", "jsonl"], limit: int | None, output: Path | None) -> None:
+    text = shown.lines(form, limit)
     if output is None:
         sys.stdout.buffer.writelines(line.encode() for line in text)
         sys.stdout.buffer.flush()

@@ -16,6 +16,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]  # run as a script, from wherever
 
 from conformance.case import (  # noqa: E402  (the path above makes it importable)
+    STORES,
     Batches,
     Case,
     expected_emissions,
@@ -28,6 +29,7 @@ from conformance.case import (  # noqa: E402  (the path above makes it importabl
 from conformance.pipeline import Answers, run_cases  # noqa: E402
 from conformance.places import refusal_difference  # noqa: E402
 from conformance.replay import run_replays  # noqa: E402
+from conformance.stores import run_stores  # noqa: E402
 from conformance.timed import expected_outputs, run_timed  # noqa: E402
 from storage.session import start_session  # noqa: E402
 
@@ -64,6 +66,10 @@ def run(cases: Sequence[Case], batches: Batches) -> dict[str, str]:
     if not cases:
         return failures
     spark = start_session("local[2]", _SMALL_TABLES)
+    of_stores = [case for case in cases if case.topology in STORES]
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+        failures |= run_stores(of_stores, batches, Path(folder), spark)
+    cases = [case for case in cases if case.topology not in STORES]
     failures |= run_replays([case for case in cases if case.replays], spark)
     timed = [case for case in cases if case.is_timed and not case.replays]
     untimed = [case for case in cases if not case.is_timed and not case.replays]

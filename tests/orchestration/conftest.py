@@ -18,28 +18,16 @@ if TYPE_CHECKING:  # the tests that start no Spark do not import it either
     from orchestration.show import View
 
 RECORDING = Path(__file__).parents[1] / "data" / "flights-cdc-tiny"
-WEATHER = """\
-  weather:
-    source: {format: debezium, path: "data/weather/{date}.jsonl"}
-    columns: {station: string, observed_at: timestamp, temp: double, wind_speed: double, wind_gust: double,
-      precip: "decimal(12,2)", visib: double, pressure: double, event_time: timestamp, updated_at: timestamp}
-    key: [station]
-    sequence: [lsn]
-    event_time: event_time
-
-joins:
-"""
-
 Rows = list[dict[str, str]]
 
 
 @pytest.fixture(scope="session")
 def copy_tiny() -> Callable[[Path], Path]:
-    """Return what makes an example of the tiny recording: the demo's tables and joins, and the weather."""
+    """Return what makes an example of the tiny recording: the demo's tables and joins."""
 
     def copy(folder: Path) -> Path:
         shutil.copytree(RECORDING, folder / "data")
-        text = DEMO.read_text().replace(".jsonl.gz", ".jsonl").replace("joins:\n", WEATHER, 1)
+        text = DEMO.read_text().replace(".jsonl.gz", ".jsonl")
         (folder / "lakejoin.yaml").write_text(text)
         return folder
 

@@ -1,0 +1,217 @@
+"""Writes a store: each put is one commit that appends, a compaction one that replaces what was superseded.
+
+Only Spark writes, through Delta's transactions; what a put has to know before it (the number of the last one, the
+newest time) stands in Delta's log.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from delta.tables import DeltaTable
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException, PySparkTypeError, PySparkValueError
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, LongType, StructField, StructType, TimestampType
+
+from storage.commits import Transaction
+from storage.delta import DeltaTransaction
+from storage.errors import LakeBusy
+from storage.session import changed_settings
+from storage.stores.errors import NullKey, StoreUnreadable, WrongKey
+from storage.stores.layout import DELETED, OBSERVED, PLACE, PROPERTY, PUT, Layout
+from storage.stores.table import TableFiles
+from transforms.schemas import named, quoted
+
+SETTINGS = {"parquet.block.size": str(4 * 1024 * 1024), "spark.sql.parquet.compression.codec": "zstd"}
+"""Small row groups: one is what is read at the least."""
+_INTERNAL = StructType(
+    [
+        StructField(DELETED, BooleanType()),
+        StructField(PUT, LongType()),
+        StructField(PLACE, LongType()),
+        StructField(OBSERVED, LongType()),
+    ]
+)
+_WITHOUT_STATISTICS = {"binary", "boolean"}
+
+
+Columns = StructType | str
+"""Columns with their types, or the text of them as in SQL: `id bigint, name string`."""
+
+
+def columns_of(found: Columns) -> StructType:
+    """Return columns with their types; a text is read by the session."""
+    if isinstance(found, StructType):
+        return found
+    columns = StructType.fromDDL(found)
+    assert isinstance(columns, StructType)
+    return columns
+
+
+def create_table(spark: SparkSession, path: str, layout: Layout, key: StructType, value: StructType) -> None:
+    """Make the table of a store. Raises `WrongKey` for columns it cannot have, `StoreUnreadable` where a table is."""
+    _check_columns(path, layout, key, value)
+    if DeltaTable.isDeltaTable(spark, path):
+        raise StoreUnreadable(f"{path}: there is a table already; open it, or make the store somewhere else")
+    keys = [StructField(field.name, field.dataType, nullable=False) for field in key]
+    times = [StructField(name, TimestampType(), nullable=False) for name in layout.times]
+    found = [f.name for f in (*keys, *times) if f.dataType.simpleString() not in _WITHOUT_STATISTICS]
+    (
+        DeltaTable.create(spark)
+        .location(path)
+        .addColumns(StructType([*keys, *times, *_INTERNAL, *value]))
+        .property(PROPERTY, layout.to_json())
+        .property("delta.dataSkippingStatsColumns", ",".join(map(quoted, [*found, PUT, OBSERVED])))
+        .execute()
+    )
+
+
+def _check_columns(path: str, layout: Layout, key: StructType, value: StructType) -> None:
+    names = [*key.names, *value.names]
+    reserved = {*layout.times, *_INTERNAL.names}
+    if not key.names or not value.names:
+        raise WrongKey(f"{path}: a store needs at least one column of key and one of value, found {names}")
+    clash = sorted({n for n in names if n in reserved or names.count(n) > 1})
+    if clash:
+        raise WrongKey(
+            f"{path}: columns {', '.join(clash)} are there twice, or have a name that the store itself uses"
+        )
+    floats = [field.name for field in key if field.dataType.simpleString() in ("float", "double")]
+    if floats:
+        raise WrongKey(
+            f"{path}: key column {floats[0]} is a float; expected a type whose equal values are equal bytes"
+        )
+
+
+class Writer:
+    """Puts to the table of one store."""
+
+    def __init__(self, spark: SparkSession, table: TableFiles, layout: Layout) -> None:
+        self.spark, self._table, self.layout = spark, table, layout
+
+    @property
+    def path(self) -> str:
+        """Where the table is."""
+        return self._table.path
+
+    def put_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Append rows: values of the columns that a put gives, in their order; the last one of a place counts."""
+        width, times = len(self.layout.key), len(self.layout.times)
+        for row in rows:
+            if any(part is None for part in row[: width + times]):
+                names = ", ".join(self.layout.given[: width + times])
+                raise NullKey(
+                    f"{self.path}: {names} must not be null, found {row[: width + times]}; nothing was put"
+                )
+        schema = StructType([*self._given_schema(), StructField(PLACE, LongType())])
+        numbered = [(*row, number) for number, row in enumerate(rows)]
+        try:
+            frame = self.spark.createDataFrame(numbered, schema)
+        except (PySparkTypeError, PySparkValueError) as error:
+            raise WrongKey(f"{self.path}: {error}; nothing was put") from error
+        self._append(frame.coalesce(1), sort=False)
+
+    def put_frame(self, rows: DataFrame, order: str | None = None) -> None:
+        """Append rows of a frame that has the columns a put gives; of a place the last one by `order` counts.
+
+        `order`: a column of whole numbers or timestamps; None: the order that the frame has. A row whose value
+        columns are all null is a delete.
+        """
+        missing = sorted(set(self.layout.given) - set(rows.columns))
+        if missing:
+            raise WrongKey(
+                f"{self.path}: a put needs the columns {', '.join(self.layout.given)}; missing: {', '.join(missing)}"
+            )
+        self._append(self.numbered(rows, order), sort=True)
+
+    def numbered(self, rows: DataFrame, order: str | None) -> DataFrame:
+        """The columns that a put gives, as the table has them, and what orders them."""
+        if order is None:
+            place = F.monotonically_increasing_id()
+        else:
+            is_time = isinstance(rows.schema[order].dataType, TimestampType)
+            place = F.unix_micros(named(order)) if is_time else named(order).cast("bigint")
+        given = [named(f.name).cast(f.dataType).alias(f.name) for f in self._given_schema()]
+        return rows.select(*given, place.alias(PLACE))
+
+    def _append(self, rows: DataFrame, *, sort: bool) -> None:
+        """Commit rows of the columns that a put gives and `PLACE`."""
+        app, layout = f"{self._identity}/put", self.layout
+        delta = DeltaTransaction(self.spark, self.path)
+        number = self._last(app) + 1
+        absent = [named(name).isNull() for name in layout.value]
+        complete = rows.withColumns(
+            {
+                DELETED: _all(absent),
+                PUT: F.lit(number).cast("bigint"),
+                OBSERVED: F.unix_micros(named(layout.times[0]))
+                if layout.times
+                else F.lit(None).cast("bigint"),
+            }
+        )
+        if layout.duplicates:
+            complete = complete.where(~named(DELETED))
+        columns = [*layout.key, *layout.times, *_INTERNAL.names, *layout.value]
+        order = [named(name) for name in (*layout.key, *layout.times, PLACE)]
+        arranged = complete.orderBy(*order) if sort else complete.sortWithinPartitions(*order)
+        with changed_settings(self.spark, SETTINGS), self._blamed():
+            if delta.is_committed(app, number):
+                raise LakeBusy(_others_put(self.path))
+            written = delta.write(arranged.select(*map(named, columns)))
+            transaction = Transaction(app, number, {})
+            delta.commit_write(written, app, number, transaction.user_metadata)
+
+    def compact(self, keep: Callable[[DataFrame], DataFrame], files: int) -> None:
+        """Put the rows that are to be kept in the place of all that were put so far, in so many files.
+
+        `keep`: says which of the rows. What others put meanwhile stays as it is.
+        """
+        app = f"{self._identity}/compact"
+        last = self._last(
+            f"{self._identity}/put"
+        )  # before the rows are looked at: there may be later ones then
+        kept = keep(self.spark.read.format("delta").load(self.path).where(named(PUT) <= last))
+        order = [named(name) for name in (*self.layout.key, *self.layout.times, PUT, PLACE)]
+        arranged = kept.repartitionByRange(files, *order).sortWithinPartitions(*order)
+        stated = {"txnAppId": app, "txnVersion": str(self._last(app) + 1), "replaceWhere": f"{PUT} <= {last}"}
+        with changed_settings(self.spark, SETTINGS), self._blamed():
+            arranged.write.format("delta").mode("overwrite").options(**stated).save(self.path)
+
+    @property
+    def _identity(self) -> str:
+        return self._table.identity
+
+    def _last(self, app: str) -> int:
+        return self._table.transaction(app) or 0
+
+    def _given_schema(self) -> StructType:
+        fields = {field.name: field for field in self._table.spark_schema}
+        return StructType([StructField(name, fields[name].dataType) for name in self.layout.given])
+
+    @contextmanager
+    def _blamed(self) -> Iterator[None]:
+        """Turn what Delta says of null keys and of other writers into errors of ours."""
+        try:
+            yield
+        except (Py4JJavaError, PySparkException) as error:
+            if "DELTA_NOT_NULL_CONSTRAINT_VIOLATED" in str(error):
+                names = ", ".join((*self.layout.key, *self.layout.times))
+                raise NullKey(f"{self.path}: a row has null in one of {names}; nothing was put") from error
+            if "DELTA_CONCURRENT" in str(error):
+                raise LakeBusy(_others_put(self.path)) from error
+            raise
+
+
+def _all(conditions: Iterable[Column]) -> Column:
+    found = F.lit(True)
+    for condition in conditions:
+        found = found & condition
+    return found
+
+
+def _others_put(path: str) -> str:
+    return (
+        f"{path}: someone else put rows at the same time; theirs stand, these were not put. Put them again."
+    )
