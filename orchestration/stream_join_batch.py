@@ -5,6 +5,7 @@ from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
 
 from orchestration.batch_context import Batch
 from orchestration.sides import right_table
@@ -14,7 +15,17 @@ from orchestration.version_batch import from_micros, latest, times_of
 from storage.frames import empty
 from transforms.resolution import RIGHT_HASH
 from transforms.rows import restrict
-from transforms.schemas import DETAIL, HASH, POSITION, RAW, REASON, TIME, StreamJoinSpec, named
+from transforms.schemas import (
+    DETAIL,
+    HASH,
+    POSITION,
+    POSITION_TYPE,
+    RAW,
+    REASON,
+    TIME,
+    StreamJoinSpec,
+    named,
+)
 from transforms.sides import spread
 from transforms.stream_table_join import (
     ROUTE,
@@ -58,6 +69,9 @@ def stream_join_batch(
 ) -> StreamJoinBatch:
     """Route the records of a batch, release what is due, and join it; nothing is committed here."""
     before = batch.plan.clocks.get(f"joins/{join.name}")
+    is_asked = batch.plan.kind == "flush" or join.name in batch.plan.bootstrap
+    if not stream.counts["applied"] and not is_asked:
+        return _idle(join, batch, before)
     routed = _routed(join, stream, batch, before)
     counts, newest = _count_routes(routed)
     clock = latest(before, newest)
@@ -76,6 +90,17 @@ def stream_join_batch(
     emissions = none if met is None else batch.frames.keep(emit_records(met, join))
     counts |= _count_emissions(emissions) if met is not None else {"emissions": 0, "unmatched": 0}
     return StreamJoinBatch(join, emissions, _late(join, routed), counts, clock)
+
+
+def _idle(join: StreamJoinSpec, batch: Batch, clock: datetime | None) -> StreamJoinBatch:
+    """A batch without records of the stream: its time stands still, so nothing leaves, whatever the table learns."""
+    last = batch.journal.last.joins.get(join.name, {}) if batch.journal.last else {}
+    counts = dict.fromkeys(STREAM_JOIN_COUNTS, 0) | {"waiting": last.get("waiting", 0)}
+    emissions = empty(batch.spark, stream_joined_schema(join))
+    late = StructType(
+        [StructField(POSITION, POSITION_TYPE), *[StructField(n, StringType()) for n in (REASON, DETAIL, RAW)]]
+    )
+    return StreamJoinBatch(join, emissions, empty(batch.spark, late), counts, clock)
 
 
 def _routed(join: StreamJoinSpec, stream: StreamBatch, batch: Batch, before: datetime | None) -> DataFrame:
