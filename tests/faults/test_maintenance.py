@@ -117,9 +117,8 @@ def test_maintenance_cut_off_at_each_of_its_changes_ends_as_if_undisturbed(
     assert of_readers({**content(pipeline, spark), **state(pipeline, spark)}) == of_readers(undisturbed)
 
 
-@pytest.mark.parametrize(
-    "number", [pytest.param(0, marks=pytest.mark.slow), 6, pytest.param(10, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [0, 6, 10])
 def test_batch_ends_as_if_undisturbed_when_maintenance_comes_before_its_rerun(
     number: int, two_days: Pipeline, undisturbed: Content, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -138,6 +137,7 @@ def test_batch_ends_as_if_undisturbed_when_maintenance_comes_before_its_rerun(
     assert of_readers({**content(pipeline, spark), **state(pipeline, spark)}) == of_readers(undisturbed)
 
 
+@pytest.mark.slow
 def test_vacuum_keeps_what_the_last_cut_and_a_batch_under_way_need(
     two_days: Pipeline, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -180,7 +180,7 @@ def test_a_batch_older_than_the_retention_is_not_shown(
         check_kept(lake, cuts[0], "inner")
 
 
-@pytest.mark.parametrize("when", ["after_batch", "separately"])
+@pytest.mark.parametrize("when", [pytest.param("after_batch", marks=pytest.mark.slow), "separately"])
 def test_runs_fold_unless_it_is_left_to_maintenance(
     when: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
