@@ -96,8 +96,16 @@ class Writer:
         """Where the table is."""
         return self._table.path
 
-    def put_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Append rows: values of the columns that a put gives, in their order; the last one of a place counts."""
+    @property
+    def last_put(self) -> int:
+        """Number of the newest put; 0 before the first one."""
+        return self._last(f"{self._identity}/put")
+
+    def put_rows(self, rows: Sequence[tuple[Any, ...]], after: int | None = None) -> None:
+        """Append rows: values of the columns that a put gives, in their order; the last one of a place counts.
+
+        `after`: the put that this one must follow; raises `LakeBusy` where there was another one since.
+        """
         width, times = len(self.layout.key), len(self.layout.times)
         for row in rows:
             if any(part is None for part in row[: width + times]):
@@ -111,7 +119,7 @@ class Writer:
             frame = self.spark.createDataFrame(numbered, schema)
         except (PySparkTypeError, PySparkValueError) as error:
             raise WrongKey(f"{self.path}: {error}; nothing was put") from error
-        self._append(frame.coalesce(1), sort=False)
+        self._append(frame.coalesce(1), sort=False, after=after)
 
     def put_frame(self, rows: DataFrame, order: str | None = None) -> None:
         """Append rows of a frame that has the columns a put gives; of a place the last one by `order` counts.
@@ -136,11 +144,13 @@ class Writer:
         given = [named(f.name).cast(f.dataType).alias(f.name) for f in self._given_schema()]
         return rows.select(*given, place.alias(PLACE))
 
-    def _append(self, rows: DataFrame, *, sort: bool) -> None:
+    def _append(self, rows: DataFrame, *, sort: bool, after: int | None = None) -> None:
         """Commit rows of the columns that a put gives and `PLACE`."""
         app, layout = f"{self._identity}/put", self.layout
         delta = DeltaTransaction(self.spark, self.path)
-        number = self._last(app) + 1
+        number = self.last_put + 1
+        if after is not None and number != after + 1:
+            raise LakeBusy(_others_put(self.path))
         absent = [named(name).isNull() for name in layout.value]
         complete = rows.withColumns(
             {

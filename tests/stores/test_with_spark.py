@@ -133,6 +133,24 @@ def test_two_writers_at_once_do_not_both_succeed(
     assert other.get("a") == "ours"
 
 
+def test_put_if_absent_does_not_overwrite_what_came_meanwhile(
+    spark: SparkSession, store: KeyValueStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its look and its put someone else may put the key."""
+    other, look = KeyValueStore.open(store.reader.path, spark), KeyValueStore.get
+
+    def looked_and_late(self: KeyValueStore, key: Any) -> Any:
+        found = look(self, key)
+        monkeypatch.setattr(KeyValueStore, "get", look)
+        other.put(key, "theirs")
+        return found
+
+    monkeypatch.setattr(KeyValueStore, "get", looked_and_late)
+    with pytest.raises(LakeBusy, match="someone else put"):
+        store.put_if_absent("a", "ours")
+    assert store.put_if_absent("a", "ours") == "theirs"
+
+
 def test_compaction_changes_no_answer_and_leaves_one_row_a_key(
     spark: SparkSession, store: KeyValueStore
 ) -> None:
