@@ -8,12 +8,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from storage.stores.base import Key, Store, Value, open_store
 from storage.stores.compaction import compact
+from storage.stores.creation import Columns, columns_of, create_table
 from storage.stores.errors import WrongKey
 from storage.stores.layout import Layout
 from storage.stores.order import Bound, Span, beginning_with
 from storage.stores.reader import Row
 from storage.stores.shape import dotted
-from storage.stores.writing import Columns, columns_of, create_table
 
 
 class KeyValue(NamedTuple):

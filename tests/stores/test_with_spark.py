@@ -178,6 +178,7 @@ def test_put_during_a_compaction_is_kept(spark: SparkSession, store: KeyValueSto
     assert dict(store.all()) == {"a": "1", "b": "meanwhile", "c": "3"}
 
 
+@pytest.mark.slow
 def test_compaction_of_windows_and_sessions_drops_what_has_expired(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -196,6 +197,7 @@ def test_compaction_of_windows_and_sessions_drops_what_has_expired(
             assert store.reader.estimate() == 2
 
 
+@pytest.mark.slow
 def test_compaction_of_versions_forgets_history_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
     """What ended before the retention goes; a latest version stays, unless it is a delete."""
     store = VersionedKeyValueStore.create(
