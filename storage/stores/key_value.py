@@ -8,12 +8,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from storage.stores.base import Key, Store, Value, open_store
 from storage.stores.compaction import compact
+from storage.stores.creation import Columns, columns_of, create_table
 from storage.stores.errors import WrongKey
 from storage.stores.layout import Layout
 from storage.stores.order import Bound, Span, beginning_with
 from storage.stores.reader import Row
 from storage.stores.shape import dotted
-from storage.stores.writing import Columns, columns_of, create_table
 
 
 class KeyValue(NamedTuple):
@@ -93,10 +93,11 @@ class KeyValueStore(Store):
         self.put_all([(key, value)])
 
     def put_if_absent(self, key: Key, value: Value | None) -> Value | None:
-        """Put a value unless the key has one; return that, or None."""
+        """Put a value unless the key has one; return that, or None. Raises `LakeBusy` where someone put meanwhile."""
+        last = self._writer.last_put
         found = self.get(key)
         if found is None:
-            self.put(key, value)
+            self._writer.put_rows([(*self._place(key), *self._columns_of(value))], after=last)
         return found
 
     def put_all(self, entries: Iterable[tuple[Key, Value]] | DataFrame, order: str | None = None) -> None:

@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from storage.stores.columns import backwards, flat, from_bound, is_sorted, sort_keys, sorted_rows, within
+from storage.stores.data_files import Bounds, DataFile, bounds_of, groups
 from storage.stores.order import Between, Column, Place, Span
 from storage.stores.shape import Shape, Source, dotted
-from storage.stores.table import Bounds, DataFile, TableFiles, bounds_of, groups
+from storage.stores.table import TableFiles
 
 ROW = "_row"
 """Number of a row in its row group."""

@@ -7,11 +7,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from storage.stores.base import Key, Store, Value, bound_of, not_expired, open_store
 from storage.stores.compaction import compact
+from storage.stores.creation import Columns, columns_of, create_table
 from storage.stores.layout import Layout
 from storage.stores.order import Between, Bound, Span
 from storage.stores.reader import Reader, Row
 from storage.stores.window import Windowed
-from storage.stores.writing import Columns, Writer, columns_of, create_table
+from storage.stores.writing import Writer
 
 Time = datetime
 

@@ -34,7 +34,7 @@ _BATCH: Column = (BATCH,)
 _TIME: Column = (TIME,)
 _APPLIED: dict[Column, frozenset[str]] = {(VERDICT,): frozenset({"applied"})}
 _VERSIONS: dict[Column, frozenset[str]] = {
-    (VERDICT,): frozenset({"applied", "history"}),
+    (VERDICT,): frozenset({"applied", "history", "duplicate"}),
     (OP,): frozenset({"upsert", "delete", "tombstone"}),
 }
 
@@ -42,7 +42,8 @@ _VERSIONS: dict[Column, frozenset[str]] = {
 def versions_reader(lake: Lake, cut: Plan, table: TableSpec) -> Reader:
     """Read the history of a versioned table by key and time; deletes are hidden unless asked for.
 
-    The ends that rows state are those a fold knew: a version ends where the next one of its key begins.
+    Which changes are versions is said by `transforms.versions.as_versions`. The ends that rows state are those a fold
+    knew: a version ends where the next one of its key begins.
     """
     schema = versions_schema(table)
     shape = Shape(

@@ -14,10 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from storage.stores.acceptance import accepted, accepted_rows
 from storage.stores.base import Key, Store, Value, before, bound_of, open_store
 from storage.stores.compaction import compact
+from storage.stores.creation import Columns, columns_of, create_table
 from storage.stores.history import OUR_COLUMNS, History, Version, VersionColumns
 from storage.stores.layout import Layout
 from storage.stores.reader import Reader, Row
-from storage.stores.writing import Columns, Writer, columns_of, create_table
+from storage.stores.writing import Writer
 
 Time = datetime
 _MICROSECOND = timedelta(microseconds=1)

@@ -8,10 +8,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from storage.stores.base import Key, Store, Value, bound_of, not_expired, open_store
 from storage.stores.compaction import compact
+from storage.stores.creation import Columns, columns_of, create_table
 from storage.stores.layout import Layout
 from storage.stores.order import Between, Bound, Column, Span
 from storage.stores.reader import Reader, Row
-from storage.stores.writing import Columns, Writer, columns_of, create_table
+from storage.stores.writing import Writer
 
 Time = datetime
 

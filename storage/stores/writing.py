@@ -8,81 +8,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from delta.tables import DeltaTable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException, PySparkTypeError, PySparkValueError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, LongType, StructField, StructType, TimestampType
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from storage.commits import Transaction
 from storage.delta import DeltaTransaction
 from storage.errors import LakeBusy
 from storage.session import changed_settings
-from storage.stores.errors import NullKey, StoreUnreadable, WrongKey
-from storage.stores.layout import DELETED, OBSERVED, PLACE, PROPERTY, PUT, Layout
+from storage.stores.creation import INTERNAL
+from storage.stores.errors import NullKey, WrongKey
+from storage.stores.layout import DELETED, OBSERVED, PLACE, PUT, Layout
 from storage.stores.table import TableFiles
-from transforms.schemas import named, quoted
+from transforms.schemas import named
 
 SETTINGS = {"parquet.block.size": str(4 * 1024 * 1024), "spark.sql.parquet.compression.codec": "zstd"}
 """Small row groups: one is what is read at the least."""
-_INTERNAL = StructType(
-    [
-        StructField(DELETED, BooleanType()),
-        StructField(PUT, LongType()),
-        StructField(PLACE, LongType()),
-        StructField(OBSERVED, LongType()),
-    ]
-)
-_WITHOUT_STATISTICS = {"binary", "boolean"}
-
-
-Columns = StructType | str
-"""Columns with their types, or the text of them as in SQL: `id bigint, name string`."""
-
-
-def columns_of(found: Columns) -> StructType:
-    """Return columns with their types; a text is read by the session."""
-    if isinstance(found, StructType):
-        return found
-    columns = StructType.fromDDL(found)
-    assert isinstance(columns, StructType)
-    return columns
-
-
-def create_table(spark: SparkSession, path: str, layout: Layout, key: StructType, value: StructType) -> None:
-    """Make the table of a store. Raises `WrongKey` for columns it cannot have, `StoreUnreadable` where a table is."""
-    _check_columns(path, layout, key, value)
-    if DeltaTable.isDeltaTable(spark, path):
-        raise StoreUnreadable(f"{path}: there is a table already; open it, or make the store somewhere else")
-    keys = [StructField(field.name, field.dataType, nullable=False) for field in key]
-    times = [StructField(name, TimestampType(), nullable=False) for name in layout.times]
-    found = [f.name for f in (*keys, *times) if f.dataType.simpleString() not in _WITHOUT_STATISTICS]
-    (
-        DeltaTable.create(spark)
-        .location(path)
-        .addColumns(StructType([*keys, *times, *_INTERNAL, *value]))
-        .property(PROPERTY, layout.to_json())
-        .property("delta.dataSkippingStatsColumns", ",".join(map(quoted, [*found, PUT, OBSERVED])))
-        .execute()
-    )
-
-
-def _check_columns(path: str, layout: Layout, key: StructType, value: StructType) -> None:
-    names = [*key.names, *value.names]
-    reserved = {*layout.times, *_INTERNAL.names}
-    if not key.names or not value.names:
-        raise WrongKey(f"{path}: a store needs at least one column of key and one of value, found {names}")
-    clash = sorted({n for n in names if n in reserved or names.count(n) > 1})
-    if clash:
-        raise WrongKey(
-            f"{path}: columns {', '.join(clash)} are there twice, or have a name that the store itself uses"
-        )
-    floats = [field.name for field in key if field.dataType.simpleString() in ("float", "double")]
-    if floats:
-        raise WrongKey(
-            f"{path}: key column {floats[0]} is a float; expected a type whose equal values are equal bytes"
-        )
 
 
 class Writer:
@@ -96,8 +39,16 @@ class Writer:
         """Where the table is."""
         return self._table.path
 
-    def put_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Append rows: values of the columns that a put gives, in their order; the last one of a place counts."""
+    @property
+    def last_put(self) -> int:
+        """Number of the newest put; 0 before the first one."""
+        return self._last(f"{self._identity}/put")
+
+    def put_rows(self, rows: Sequence[tuple[Any, ...]], after: int | None = None) -> None:
+        """Append rows: values of the columns that a put gives, in their order; the last one of a place counts.
+
+        `after`: the put that this one must follow; raises `LakeBusy` where there was another one since.
+        """
         width, times = len(self.layout.key), len(self.layout.times)
         for row in rows:
             if any(part is None for part in row[: width + times]):
@@ -111,7 +62,7 @@ class Writer:
             frame = self.spark.createDataFrame(numbered, schema)
         except (PySparkTypeError, PySparkValueError) as error:
             raise WrongKey(f"{self.path}: {error}; nothing was put") from error
-        self._append(frame.coalesce(1), sort=False)
+        self._append(frame.coalesce(1), sort=False, after=after)
 
     def put_frame(self, rows: DataFrame, order: str | None = None) -> None:
         """Append rows of a frame that has the columns a put gives; of a place the last one by `order` counts.
@@ -136,11 +87,13 @@ class Writer:
         given = [named(f.name).cast(f.dataType).alias(f.name) for f in self._given_schema()]
         return rows.select(*given, place.alias(PLACE))
 
-    def _append(self, rows: DataFrame, *, sort: bool) -> None:
+    def _append(self, rows: DataFrame, *, sort: bool, after: int | None = None) -> None:
         """Commit rows of the columns that a put gives and `PLACE`."""
         app, layout = f"{self._identity}/put", self.layout
         delta = DeltaTransaction(self.spark, self.path)
-        number = self._last(app) + 1
+        number = self.last_put + 1
+        if after is not None and number != after + 1:
+            raise LakeBusy(_others_put(self.path))
         absent = [named(name).isNull() for name in layout.value]
         complete = rows.withColumns(
             {
@@ -153,7 +106,7 @@ class Writer:
         )
         if layout.duplicates:
             complete = complete.where(~named(DELETED))
-        columns = [*layout.key, *layout.times, *_INTERNAL.names, *layout.value]
+        columns = [*layout.key, *layout.times, *INTERNAL.names, *layout.value]
         order = [named(name) for name in (*layout.key, *layout.times, PLACE)]
         arranged = complete.orderBy(*order) if sort else complete.sortWithinPartitions(*order)
         with changed_settings(self.spark, SETTINGS), self._blamed():

@@ -133,6 +133,24 @@ def test_two_writers_at_once_do_not_both_succeed(
     assert other.get("a") == "ours"
 
 
+def test_put_if_absent_does_not_overwrite_what_came_meanwhile(
+    spark: SparkSession, store: KeyValueStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its look and its put someone else may put the key."""
+    other, look = KeyValueStore.open(store.reader.path, spark), KeyValueStore.get
+
+    def looked_and_late(self: KeyValueStore, key: Any) -> Any:
+        found = look(self, key)
+        monkeypatch.setattr(KeyValueStore, "get", look)
+        other.put(key, "theirs")
+        return found
+
+    monkeypatch.setattr(KeyValueStore, "get", looked_and_late)
+    with pytest.raises(LakeBusy, match="someone else put"):
+        store.put_if_absent("a", "ours")
+    assert store.put_if_absent("a", "ours") == "theirs"
+
+
 def test_compaction_changes_no_answer_and_leaves_one_row_a_key(
     spark: SparkSession, store: KeyValueStore
 ) -> None:
@@ -160,6 +178,7 @@ def test_put_during_a_compaction_is_kept(spark: SparkSession, store: KeyValueSto
     assert dict(store.all()) == {"a": "1", "b": "meanwhile", "c": "3"}
 
 
+@pytest.mark.slow
 def test_compaction_of_windows_and_sessions_drops_what_has_expired(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -178,6 +197,7 @@ def test_compaction_of_windows_and_sessions_drops_what_has_expired(
             assert store.reader.estimate() == 2
 
 
+@pytest.mark.slow
 def test_compaction_of_versions_forgets_history_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
     """What ended before the retention goes; a latest version stays, unless it is a delete."""
     store = VersionedKeyValueStore.create(

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from storage.stores.base import EPOCH, Store
+from storage.stores.base import EPOCH
 from storage.stores.key_value import KeyValueStore
 from storage.stores.layout import DELETED, OBSERVED, PLACE, PROPERTY, PUT, Layout
 from storage.stores.reader import Reader
@@ -29,13 +29,14 @@ _KINDS = {"window": WindowStore, "session": SessionStore, "versioned": Versioned
 class ArrowWriter:
     """Does what the product's writer does, for rows of Python."""
 
-    def __init__(self, table: TableFiles, layout: Layout, schema: pa.Schema, row_groups: int) -> None:
-        self.layout, self._table, self._schema, self._rows = layout, table, schema, row_groups
-        self._puts = 0
+    def __init__(self, table: TableFiles, layout: Layout, schema: pa.Schema) -> None:
+        self.layout, self._table, self._schema = layout, table, schema
+        self.last_put = 0
 
-    def put_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def put_rows(self, rows: Sequence[tuple[Any, ...]], after: int | None = None) -> None:
         """Append rows as one file, in their order."""
-        self._puts += 1
+        assert after in (None, self.last_put)
+        self.last_put += 1
         found = [self._complete(row, place) for place, row in enumerate(rows)]
         if self.layout.duplicates:
             found = [row for row in found if not row[DELETED]]
@@ -49,7 +50,7 @@ class ArrowWriter:
         times = self.layout.times
         observed = (given[times[0]] - EPOCH) // timedelta(microseconds=1) if times else None
         deleted = all(given[name] is None for name in self.layout.value)
-        return {**given, DELETED: deleted, PUT: self._puts, PLACE: place, OBSERVED: observed}
+        return {**given, DELETED: deleted, PUT: self.last_put, PLACE: place, OBSERVED: observed}
 
 
 def make_store(
@@ -67,13 +68,8 @@ def make_store(
         str(path), schema, configuration={PROPERTY: layout.to_json()}, raise_if_key_not_exists=False
     )
     table = TableFiles(str(path))
-    writer: Any = ArrowWriter(table, layout, schema, 0)
+    writer: Any = ArrowWriter(table, layout, schema)
     reader = Reader([Source(str(path))], layout.shape, tables=[table])
     if layout.kind == "key-value":
         return KeyValueStore(reader, layout.value, writer)
     return _KINDS[layout.kind](reader, layout, writer)
-
-
-def opened_by(store: Store) -> list[str]:
-    """Files that a store has opened so far."""
-    return store.reader.opened
