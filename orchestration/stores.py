@@ -61,7 +61,7 @@ def _versions(table: TableSpec) -> StoredTable:
 
 
 def _joined(join: JoinSpec) -> StoredTable:
-    ordered = _ordered(join.name, join.left_columns, join.left_key)
+    ordered = _ordered(join.name, join.columns, join.joined_key)
     return StoredTable(ordered, joined_schema(join), partial(joined_reader, join=join))
 
 

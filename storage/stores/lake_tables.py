@@ -64,9 +64,9 @@ def subscriptions_reader(lake: Lake, cut: Plan, join: JoinSpec) -> Reader:
 
 
 def joined_reader(lake: Lake, cut: Plan, join: JoinSpec) -> Reader:
-    """Read the result of a join by primary key."""
+    """Read the result of a join by its key."""
     schema = joined_schema(join)
-    shape = Shape(key=tuple((name,) for name in join.left_key), columns=tuple(schema.names))
+    shape = Shape(key=tuple((name,) for name in join.joined_key), columns=tuple(schema.names))
     return reader_of(pinned(lake, cut, joined_of(join.name)), shape, schema)
 
 
@@ -89,7 +89,7 @@ def subscription_store(lake: Lake, cut: Plan, join: JoinSpec) -> KeyValueStore:
 
 def joined_store(lake: Lake, cut: Plan, join: JoinSpec) -> KeyValueStore:
     """Open the result of a join as a key-value store."""
-    values = [name for name in join.columns.names if name not in join.left_key]
+    values = [name for name in join.columns.names if name not in join.joined_key]
     return KeyValueStore(joined_reader(lake, cut, join), tuple(values))
 
 
