@@ -19,9 +19,11 @@ from orchestration.config import Pipeline, load
 from orchestration.cut import published_cut
 from orchestration.run import run_batches
 from orchestration.show import View, find_view
+from orchestration.stores import stored_tables
 from storage.lake import Lake
 from storage.plan import Journal
 from storage.state import State
+from storage.stores.lake_tables import joined_store
 
 pytestmark = pytest.mark.spark
 
@@ -148,6 +150,16 @@ def test_joined_table_is_keyed_by_both_keys(pipeline: Pipeline, spark: SparkSess
     assert list(joined.key) == ["a_key", "key"]
     assert [pair(row)[0] for row in joined.of_key('["A1","B3"]').rows.collect()] == ["A1B3"]
     assert _first_column(view(pipeline, "ab.changelog", spark).of_key('["A0","B3"]').rows.collect()) == {"A0"}
+
+
+def test_joined_table_opens_as_a_store_in_which_a_foreign_key_is_a_prefix(pipeline: Pipeline) -> None:
+    """The subscribers of an A are one range of the CombinedKey."""
+    lake = Lake(pipeline.lake)
+    store = joined_store(lake, published_cut(Journal(lake)), pipeline.join_spec("ab"))
+
+    assert [entry.key for entry in store.prefix_scan(("A1",))] == [("A1", "B3"), ("A1", "B5")]
+    assert store.get(("A0", "B3")) is None
+    assert stored_tables(pipeline)["ab"].ordered.key.names == ["a_key", "key"]
 
 
 def _first_column(rows: Iterable[Row]) -> set[str]:
