@@ -15,12 +15,13 @@ TABLES = ("flights", "planes")
 def write_pipeline(folder: Path, days: Sequence[str] = DAYS) -> Path:
     """Write a configuration file and the files of these days; return the path of the configuration.
 
-    The tables are the demo's; of its joins only the left one is there, and Spark is tuned for a few rows.
+    Two tables are the demo's; of its joins only the left one is there, and Spark is tuned for a few rows.
     """
     document = yaml.safe_load((ROOT / "examples" / "flights" / "lakejoin.yaml").read_text("utf-8"))
     options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
     conf = {"spark.driver.extraJavaOptions": options, "spark.sql.shuffle.partitions": "2"}
     document |= {"name": "tiny", "spark": {"master": "local[2]", "conf": conf}}
+    del document["streams"], document["tables"]["weather"]
     document["joins"] = {"flights_with_planes": document["joins"]["flights_with_planes"]}
     for table in TABLES:
         document["tables"][table]["source"]["path"] = f"data/{table}/{{date}}.jsonl"
