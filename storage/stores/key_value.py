@@ -15,6 +15,9 @@ from storage.stores.order import Bound, Span, beginning_with
 from storage.stores.reader import Row
 from storage.stores.shape import dotted
 
+COUNTED = 100_000
+"""Up to this many rows the keys of a store are counted."""
+
 
 class KeyValue(NamedTuple):
     """What a key-value store yields."""
@@ -85,8 +88,12 @@ class KeyValueStore(Store):
         return Span(*beginning_with((), self._reader.value(columns[0], prefix)))
 
     def approximate_num_entries(self) -> int:
-        """Return about how many keys there are: rows that were superseded count until they are compacted away."""
-        return self._reader.estimate()
+        """Return how many keys a small store has; of a large one how many rows, which the log knows.
+
+        There, rows that were superseded and deletes count until they are compacted away.
+        """
+        rows = self._reader.estimate()
+        return rows if rows > COUNTED else sum(block.num_rows for block in self._reader.blocks(Span()))
 
     def put(self, key: Key, value: Value | None) -> None:
         """Put a value; None deletes the key."""

@@ -85,6 +85,14 @@ class SessionStore(Store):
         """Yield what `find_sessions_range` does, the other way round."""
         return self._of_keys(key_from, key_to, earliest_end, latest_start, reverse=True)
 
+    def find_sessions_by_end(self, end_from: Time | None, end_to: Time | None) -> Iterator[Windowed]:
+        """Yield the sessions of all keys that end between two times, both inclusive, by key, then end, then start."""
+        return map(self._found, self._rows(Span(within=self._ending(end_from, end_to))))
+
+    def backward_find_sessions_by_end(self, end_from: Time | None, end_to: Time | None) -> Iterator[Windowed]:
+        """Yield what `find_sessions_by_end` does, the other way round."""
+        return map(self._found, self._rows(Span(within=self._ending(end_from, end_to)), reverse=True))
+
     def fetch_session(self, key: Key, start: Time, end: Time) -> Value | None:
         """Return the value of one session, None without it."""
         bound = Bound((*self._place(key), self._time("end", end), self._time("start", start)))
@@ -130,6 +138,10 @@ class SessionStore(Store):
     ) -> Iterator[Windowed]:  # fmt: skip
         span = self._between(key_from, key_to, self._alive(earliest_end, latest_start))
         return map(self._found, self._rows(span, reverse=reverse))
+
+    def _ending(self, end_from: Time | None, end_to: Time | None) -> dict[tuple[str, ...], Between]:
+        limits = self._limit(_END, end_from, end_to)
+        return not_expired(limits, _END, bound_of(self._reader, self._layout.retention))
 
     def _alive(self, earliest_end: Time | None, latest_start: Time | None) -> dict[tuple[str, ...], Between]:
         limits = self._limit(_END, earliest_end, None) | self._limit(_START, None, latest_start)

@@ -21,7 +21,6 @@ from storage.stores.reader import Reader, Row
 from storage.stores.writing import Writer
 
 Time = datetime
-_MICROSECOND = timedelta(microseconds=1)
 
 
 class Put(NamedTuple):
@@ -86,7 +85,11 @@ class VersionedKeyValueStore(Store):
         return self._version(row, self._history.end(row, self._history.next(place, when)))
 
     def versions(self, key: Key, time_from: Time | None, time_to: Time | None) -> Iterator[Version]:
-        """Yield the versions valid at any time between two, both inclusive and open where None, oldest first."""
+        """Yield the versions valid at any time between two, both inclusive and open where None, oldest first.
+
+        As in Kafka, versions that have expired are listed while they are there, which is until a compaction; but of
+        a span that ends before the history begins only the latest version is.
+        """
         place, start, end = self._place(key), *self._times(time_from, time_to)
         return self._listed(self._history.forward(place, start), start, end)
 
@@ -142,12 +145,9 @@ class VersionedKeyValueStore(Store):
         return bound_of(self._reader, self._layout.retention)
 
     def _times(self, time_from: Time | None, time_to: Time | None) -> tuple[Time | None, Time | None]:
-        """Ends of a span of time, its start not before history begins."""
-        column, bound = self._columns.valid_from, self._expiry()
+        """Ends of a span of time."""
+        column = self._columns.valid_from
         start, end = (None if t is None else self._time(column, t) for t in (time_from, time_to))
-        if bound is not None and (end is None or end >= bound):
-            kept = bound - _MICROSECOND  # what ended just at the bound is still listed, as Kafka does
-            start = kept if start is None else max(start, kept)
         return start, end
 
     def _listed(

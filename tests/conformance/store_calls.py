@@ -52,25 +52,23 @@ def _window(store: Any, event: Event) -> Any:
 
 
 def _session(store: Any, event: Event) -> Any:
-    backwards, key = "backward_" if event.get("reverse") else "", event.get("key")
-    ends = [time_of(event.get(name)) for name in ("earliestEnd", "latestStart")]
+    key = event.get("key")
     session = [time_of(event.get(name)) for name in ("start", "end")]
-    match event["op"]:
-        case "put":
-            return store.put(key, *session, event["value"])
-        case "remove":
-            return store.remove(key, *session)
-        case "fetchSession":
-            return store.fetch_session(key, *session)
-        case "fetch" if "key" in event:
-            found = getattr(store, f"{backwards}fetch")(key)
-        case "fetch":
-            found = getattr(store, f"{backwards}fetch_range")(event["from"], event["to"])
-        case "findSessions" if "key" in event:
-            found = getattr(store, f"{backwards}find_sessions")(key, *ends)
-        case "findSessions":
-            found = getattr(store, f"{backwards}find_sessions_range")(event["from"], event["to"], *ends)
-    return list(_windowed(found))
+    ends = [time_of(event.get(name)) for name in ("earliestEnd", "latestStart")]
+    between = [time_of(event.get(name)) for name in ("endFrom", "endTo")]
+    keys = [event.get(name) for name in ("from", "to")]
+    one = "key" in event
+    calls: Mapping[str, tuple[str, list[Any]]] = {
+        "put": ("put", [key, *session, event.get("value")]),
+        "remove": ("remove", [key, *session]),
+        "fetchSession": ("fetch_session", [key, *session]),
+        "fetch": ("fetch", [key]) if one else ("fetch_range", keys),
+        "findSessions": ("find_sessions", [key, *ends]) if one else ("find_sessions_range", [*keys, *ends]),
+        "findSessionsByEnd": ("find_sessions_by_end", between),
+    }
+    name, arguments = calls[event["op"]]
+    found = getattr(store, f"backward_{name}" if event.get("reverse") else name)(*arguments)
+    return list(_windowed(found)) if isinstance(found, Iterator) else found
 
 
 def _versioned(store: Any, event: Event) -> Any:

@@ -2,8 +2,10 @@
 
 One key, and keys without times: in exact order. Several keys with times: sorted before the comparison, for Kafka's own
 stores order them differently; ours go by key, then by time. A memory store's results are compared sorted, too, and its
-errors that the persistent store would not raise are empty results there. Run per event, each put is a commit; else
-those between two queries are one put of a frame, of which a versioned store tells how many rows it refused.
+errors that the persistent store would not raise are empty results there. Two answers of the persistent store are not
+compared: its count of entries, an estimate of RocksDB's, and its refusal to find sessions by their end. Run per event,
+each put is a commit; else those between two queries are one put of a frame, of which a versioned store tells how many
+rows it refused.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -155,6 +157,8 @@ def _answer(store: Any, kind: Kind, event: Event) -> Any:
 def _normal(case: Case, event: Event, result: Any) -> Any:
     """A result as it is compared."""
     in_memory = case.options.get("store") == "memory"
+    if not in_memory and event["op"] in ("count", "findSessionsByEnd"):
+        return None
     if result == _DIES:
         null = event.get("key", "") is None or any(key is None for key, _ in event.get("entries", ()))
         return _DIES if null else [] if in_memory else _DIES

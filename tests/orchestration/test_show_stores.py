@@ -54,7 +54,7 @@ def shown(example: Example, *arguments: str) -> Rows:
 
 
 def test_every_store_shows_what_spark_shows(tiny: Example, view: Callable[..., View]) -> None:
-    """Each table that is kept by key, after each batch, to the character, with the internal columns; and backwards."""
+    """Each table that is kept by key, two also at an earlier batch: to the character, in both directions."""
     lake = Lake(tiny.pipeline.lake)
     tables = stored_tables(tiny.pipeline)
     assert {
@@ -64,7 +64,7 @@ def test_every_store_shows_what_spark_shows(tiny: Example, view: Callable[..., V
         "flights_with_planes.subscription_store",
     } <= set(tables)
     for name, table in tables.items():
-        for batch in (1, 3):
+        for batch in (1, 3) if name in ("flights.rows", "flights_with_planes") else (3,):
             cut, spark_view = published_cut(Journal(lake), batch), view(name, batch)
             expected = list(lines(spark_view.shown(internal=True), "csv", spark_view.structs))
             ours = _view(table, lake, cut, Range())

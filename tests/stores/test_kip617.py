@@ -98,10 +98,13 @@ def test_get_put_if_absent_and_delete(key_value: KeyValueStore) -> None:
     assert key_value.get("d") is None
 
 
-def test_approximate_number_of_entries_comes_from_the_log(key_value: KeyValueStore) -> None:
-    """`approximateNumEntries`: superseded rows and deletes count until they are compacted away; no file is opened."""
+def test_approximate_number_of_entries(key_value: KeyValueStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`approximateNumEntries`: keys are counted in a small store, rows by the log in a large one."""
+    assert key_value.approximate_num_entries() == 4
+    monkeypatch.setattr("storage.stores.key_value.COUNTED", 5)
+    opened = list(key_value.reader.opened)
     assert key_value.approximate_num_entries() == 7
-    assert key_value.reader.opened == []
+    assert key_value.reader.opened == opened
 
 
 def test_fetch_and_backward_fetch_of_a_key(window: WindowStore) -> None:
@@ -167,6 +170,12 @@ def test_find_sessions_of_a_range_of_keys(session: SessionStore) -> None:
     """`findSessions(keyFrom, keyTo, earliestEnd, latestStart)`, `backwardFindSessions`."""
     assert values(session.find_sessions_range("a", "b", at(5), at(20))) == ["a0", "a20", "b0"]
     assert values(session.backward_find_sessions_range(None, None, at(5), at(20))) == ["b0", "a20", "a0"]
+
+
+def test_find_sessions_by_end(session: SessionStore) -> None:
+    """`findSessions(earliestEnd, latestEnd)` of all keys, which Kafka's persistent stores do not have."""
+    assert values(session.find_sessions_by_end(at(5), at(30))) == ["a0", "a20", "a25", "b0"]
+    assert values(session.backward_find_sessions_by_end(at(11), at(30))) == ["a25", "a20"]
 
 
 def test_fetch_session_and_remove(session: SessionStore) -> None:

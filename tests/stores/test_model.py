@@ -151,6 +151,9 @@ def test_sessions_are_read_as_from_a_sorted_dictionary(
     assert found(store.backward_fetch_range(None, "b")) == [row for row in rows[::-1] if row[0] <= "b"]
     wanted = [row for row in rows if row[1] >= earliest and row[2] <= latest]
     assert found(store.find_sessions_range(None, None, earliest, latest)) == wanted
+    ending = [row for row in rows if earliest <= row[1] <= latest]
+    assert found(store.find_sessions_by_end(earliest, latest)) == ending
+    assert found(store.backward_find_sessions_by_end(earliest, latest)) == ending[::-1]
     assert found(store.backward_find_sessions("a", earliest, latest)) == [
         r for r in wanted[::-1] if r[0] == "a"
     ]
@@ -219,7 +222,7 @@ class _Versions:
             for start, end in ended
             if start is not None and start <= high
             if (value := self._of_key[key][start]) is not None
-            if end is None or (end > low and end >= self.bound and high >= self.bound)
+            if end is None or (end > low and high >= self.bound)
         ]
 
 

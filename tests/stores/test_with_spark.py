@@ -208,7 +208,7 @@ def test_compaction_of_versions_forgets_history_and_nothing_else(spark: SparkSes
     assert (counts.accepted, counts.expired) == (7, 1)
 
     def answers() -> list[Any]:
-        listed = [list(store.versions(key, None, None)) for key in "abcd"]
+        listed = [list(store.versions(key, at(10), None)) for key in "abcd"]
         return [*listed, *[store.get_as_of(key, at(t)) for key in "abcd" for t in (1, 9, 10, 12, 20)]]
 
     before = answers()
