@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 DATA = Path(__file__).parents[1] / "data" / "flights-cdc-tiny"
 DAYS = ("2013-03-01", "2013-03-02", "2013-03-03")
 GONE, NULL = "gone", r"\N"
-VERDICTS = {"A": "applied", "T": "tombstone", "O": "out_of_order", "D": "duplicate"}
+VERDICTS = {"A": "applied", "T": "tombstone", "O": "out_of_order", "D": "duplicate", "H": "history"}
 
 Read = Callable[[str, int | None], list[dict[str, str]]]
 
@@ -113,8 +113,8 @@ CASES: dict[str, tuple[Flight | Other, ...]] = {
     ),
     "N3CCC": plane("N3CCC", "100 77 77", "AAAA"),
     "302": flight(302, "gone gone N11NEXT", "A"),
-    "JFK": station("JFK", "52.0 44.0 16.5", "AAAAAAATAA"),
-    "EWR": station("EWR", "51.0 40.0 15.5", "A" * 17),
+    "JFK": station("JFK", "52.0 44.0 16.5", "AAHAAAATAA"),
+    "EWR": station("EWR", "51.0 40.0 15.5", "A" * 13 + "HAAA"),
     "LGA": station("LGA", "gone gone 17.5", "A"),
 }
 IN_TESTS_OF_THEIR_OWN = {"day 2, 10:00", "day 3, 09:10"}
