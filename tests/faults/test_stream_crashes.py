@@ -12,7 +12,7 @@ from orchestration.config import Pipeline, load
 from storage.lake import Lake
 from storage.plan import Journal
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 CONFIGURATION = """\
 name: board
@@ -95,13 +95,9 @@ def undisturbed(
 
 
 POINTS: list[tuple[When, int]] = [("before", 0), *[("after", number) for number in range(COMMITS)]]
-OFTEN = {("after", 6)}
-"""The point that every run of the tests tries: between two joined tables."""
 
 
-@pytest.mark.parametrize(
-    ("when", "number"), [pytest.param(*p, marks=() if p in OFTEN else pytest.mark.slow) for p in POINTS]
-)
+@pytest.mark.parametrize(("when", "number"), POINTS)
 def test_batch_cut_off_at_a_commit_ends_as_if_undisturbed(
     first_day: Pipeline, undisturbed: Content, when: When, number: int, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -115,7 +111,6 @@ def test_batch_cut_off_at_a_commit_ends_as_if_undisturbed(
     assert run(pipeline, spark) == 0
 
 
-@pytest.mark.slow
 def test_flush_joins_what_waits_once(first_day: Pipeline, tmp_path: Path, spark: SparkSession) -> None:
     """In a batch of its own, which a crash does not repeat; what was flushed does not leave again later."""
     pipeline = copy_of(first_day, tmp_path / "board")
@@ -133,7 +128,6 @@ def test_flush_joins_what_waits_once(first_day: Pipeline, tmp_path: Path, spark:
     assert Journal(Lake(pipeline.lake)).published[-1].joins["at_time"]["released"] == 0
 
 
-@pytest.mark.slow
 def test_join_that_is_added_starts_from_every_record_there_is(
     first_day: Pipeline, tmp_path: Path, spark: SparkSession
 ) -> None:

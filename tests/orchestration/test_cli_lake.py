@@ -234,6 +234,7 @@ def test_demo_equals_postgresql(copy_tiny: Callable[[Path], Path], tmp_path: Pat
     assert "lakejoin dev" in result.stdout
 
 
+@pytest.mark.slow
 def test_demo_names_the_one_cell_that_differs(copy_tiny: Callable[[Path], Path], tmp_path: Path) -> None:
     """With one altered cell in a copy of the answers the demo fails, and says which row and column it is."""
     answer = copy_tiny(tmp_path) / "data" / "expected" / "2013-03-02" / "inner_join.csv"

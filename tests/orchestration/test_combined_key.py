@@ -130,6 +130,7 @@ def pair(row: Row) -> tuple[str, str | None]:
     return row["a_key"] + row["key"], None if gone else f"join({row['a_value']},{row['value']})"
 
 
+@pytest.mark.slow
 def test_each_row_of_the_table_comes_out(pipeline: Pipeline, spark: SparkSession) -> None:
     """Input and output of every row; a retraction stands before the addition that goes with it."""
     changelog = view(pipeline, "ab.changelog", spark)
@@ -142,6 +143,7 @@ def test_each_row_of_the_table_comes_out(pipeline: Pipeline, spark: SparkSession
     assert [pair(row)[0] for row in rows if row["redundant"]] == ["A1B3"]  # B3 again
 
 
+@pytest.mark.slow
 def test_joined_table_is_keyed_by_both_keys(pipeline: Pipeline, spark: SparkSession) -> None:
     """Rows of one A stand together, and `--key` takes both keys."""
     joined = view(pipeline, "ab", spark)
@@ -166,6 +168,7 @@ def _first_column(rows: Iterable[Row]) -> set[str]:
     return {row["a_key"] for row in rows}
 
 
+@pytest.mark.slow
 def test_rules_hold_and_counts_add_up(pipeline: Pipeline, spark: SparkSession) -> None:
     """The expectations over the whole lake, and over what the last batches touched."""
     assert check_lake(pipeline, spark, batches=None).passed

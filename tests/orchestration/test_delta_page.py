@@ -24,6 +24,7 @@ def blocks() -> Iterator[tuple[str, str]]:
     yield from _BLOCK.findall(PAGE.read_text("utf-8"))
 
 
+@pytest.mark.slow
 def test_page_can_be_followed(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it writes is written, what it runs is run, and each command prints what stands below it."""
     monkeypatch.chdir(tmp_path)

@@ -25,7 +25,7 @@ _LONG = 10_000
 @pytest.mark.parametrize(
     "history",
     [
-        pytest.param(IN_ORDER, id="in order"),
+        pytest.param(IN_ORDER, id="in order", marks=pytest.mark.slow),
         pytest.param(BACKWARDS, id="backwards", marks=pytest.mark.slow),
         pytest.param(AT_ONCE, id="at once", marks=pytest.mark.slow),
     ],

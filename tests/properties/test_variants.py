@@ -24,6 +24,7 @@ _CASES = Path(__file__).parents[1] / "conformance" / "cases"
 _SIDE_BY_SIDE = 40
 
 
+@pytest.mark.slow
 def test_marks_and_pairs_are_right_where_days_arrive_backwards(spark: SparkSession, tmp_path: Path) -> None:
     """The hand-made corners, the last day first: positions fall from batch to batch, marks rise all the same."""
     trial = Trial(BACKWARDS, tmp_path, spark, joins={name: VARIANTS[name] for name in ("matched", "paired")})
