@@ -185,11 +185,6 @@ class StreamJoinSpec(JoinSpec):
     as_of: bool = False
     """Whether the table is versioned, and so read as of a record's time."""
 
-    @property
-    def drops(self) -> bool:
-        """Whether the join may drop a record."""
-        return self.grace is not None and self.drops_late
-
 
 def quoted(name: str) -> str:
     """The name as an identifier in backticks, safe in any column expression."""

@@ -180,7 +180,8 @@ def test_a_batch_older_than_the_retention_is_not_shown(
         check_kept(lake, cuts[0], "inner")
 
 
-@pytest.mark.parametrize("when", [pytest.param("after_batch", marks=pytest.mark.slow), "separately"])
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["after_batch", "separately"])
 def test_runs_fold_unless_it_is_left_to_maintenance(
     when: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,7 +53,12 @@ def third_day_before_second(pipeline: Pipeline, spark: SparkSession) -> int:
 
 
 @pytest.mark.parametrize(
-    ("way", "batches"), [(all_at_once, 1), (five_records_a_batch, 6), (third_day_before_second, 3)]
+    ("way", "batches"),
+    [
+        (all_at_once, 1),
+        pytest.param(five_records_a_batch, 6, marks=pytest.mark.slow),
+        (third_day_before_second, 3),
+    ],
 )
 def test_joined_tables_do_not_depend_on_how_input_is_cut(
     way: Callable[[Pipeline, SparkSession], int], batches: int, day_by_day: dict[str, Rows], tmp_path: Path,

@@ -222,6 +222,7 @@ def test_join_that_is_no_longer_declared_is_reported(ran: Path) -> None:
     assert "lines_with_products" not in lakejoin("status", ran).stdout
 
 
+@pytest.mark.slow
 def test_demo_equals_postgresql(copy_tiny: Callable[[Path], Path], tmp_path: Path) -> None:
     """Each day both joins are compared; the last line says that all are equal."""
     result = lakejoin("demo", "--example", copy_tiny(tmp_path))

@@ -136,6 +136,19 @@ def test_what_waits_is_a_range_of_the_stream_and_leaves_at_its_end(spark: SparkS
     assert [row["at"].hour for row in left.collect()] == _hours(5)
 
 
+def test_before_the_first_record_moved_stream_time_everything_waits(spark: SparkSession) -> None:
+    """Without grace nothing ever does."""
+    log = (
+        records(spark, {"hour": 2}, {"item": None})
+        .withColumn(VERDICT, F.lit("applied"))
+        .withColumn(BATCH, F.lit(1))
+    )
+
+    wait = waiting(log, join(), None)
+
+    assert wait.select(is_due(join(), None), is_due(join(grace=None), None)).collect() == [(False, True)]
+
+
 def _hours(*hours: int) -> list[int]:
     """Hours as PySpark gives them back, in the zone of the Python process."""
     return [at(hour).astimezone().hour for hour in hours]
