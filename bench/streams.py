@@ -22,11 +22,14 @@ from pyspark.sql import functions as F
 from bench.contest.surroundings import commit
 from orchestration.cli.terminal import print_table, say
 from orchestration.config import load_text
+from orchestration.pending import BatchBy
 from orchestration.run import run_batches
 from storage.session import start_session
 
 DAYS = 10
 KEYS = 1000
+START = 1_356_998_400
+"""The first day, in seconds since 1970."""
 PIPELINE = """\
 name: streams
 lake: ./lake
@@ -74,6 +77,7 @@ def make(spark: SparkSession, folder: Path, records: int, versions: int) -> None
     """Write a day's versions and records into a Parquet file each; a record may come up to an hour out of order."""
     day = F.lit(86_400)
     price = spark.range(versions).select(
+        "id",
         (F.col("id") % KEYS).alias("item"),
         (F.xxhash64("id") % 10_000).alias("price"),
         (F.col("id") * DAYS * day / versions).alias("second"),
@@ -86,17 +90,11 @@ def make(spark: SparkSession, folder: Path, records: int, versions: int) -> None
         ),
     )
     for name, rows, number in (("prices", price, versions), ("clicks", click, records)):
-        at = F.timestamp_seconds(F.lit(1_357_000_000 // 86_400 * 86_400) + F.greatest("second", F.lit(0)))
+        at = F.timestamp_seconds(F.lit(START) + F.greatest("second", F.lit(0)))
         dated = rows.withColumn("at", at).drop("second").withColumn("op", F.lit("c"))
-        order = F.col("id") if "id" in dated.columns else F.col("at")
         for step in range(DAYS):
-            start = F.lit(1_357_000_000 // 86_400 * 86_400 + step * 86_400)
-            part = dated.where(
-                (F.col("id") * DAYS >= number * step) & (F.col("id") * DAYS < number * (step + 1))
-                if name == "clicks"
-                else (F.unix_timestamp("at") >= start) & (F.unix_timestamp("at") < start + day)
-            )
-            _write(part.orderBy(order), folder / name / f"2013-01-{step + 1:02d}.parquet")
+            of_day = (F.col("id") * DAYS >= number * step) & (F.col("id") * DAYS < number * (step + 1))
+            _write(dated.where(of_day).orderBy("id"), folder / name / f"2013-01-{step + 1:02d}.parquet")
 
 
 def _write(rows: DataFrame, file: Path) -> None:
@@ -118,11 +116,11 @@ def _runs(spark: SparkSession, folder: Path) -> Mapping[str, Callable[[], DataFr
     }
 
 
-def _ours(spark: SparkSession, folder: Path, name: str, cut: str) -> DataFrame:
+def _ours(spark: SparkSession, folder: Path, name: str, batch_by: BatchBy) -> DataFrame:
     """Work everything off and flush; return the joined table."""
     text = PIPELINE.replace("./lake", f"./lake-{name}")
     pipeline = load_text(text, folder / "lakejoin.yaml")
-    for _ in run_batches(pipeline, spark, batch_by="date" if cut == "date" else "all", flush=True):
+    for _ in run_batches(pipeline, spark, batch_by=batch_by, flush=True):
         pass
     return spark.read.format("delta").load(f"{pipeline.lake}/joins/priced/joined")
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import Row, StructField
 
 from storage.errors import LakejoinError
+from storage.frames import aggregated
 from transforms.schemas import named
 
 NULL = r"\N"
@@ -69,12 +70,12 @@ def compare(name: str, table: DataFrame, expected: DataFrame, key: Sequence[str]
         .select("key", "wanted", "found", _differences(columns))
         .persist()
     )
-    counted = pairs.agg(
+    counted = aggregated(
+        pairs,
         F.count("wanted").alias("rows"),
         F.count("found").alias("found"),
         F.coalesce(F.sum(F.size("differences")), F.lit(0)).alias("differences"),
-    ).first()
-    assert counted is not None  # an aggregate without groups has one row
+    )
     examples = _examples(pairs) if counted["differences"] else ()
     pairs.unpersist()
     return Comparison(name, counted["rows"], counted["found"], len(columns), counted["differences"], examples)

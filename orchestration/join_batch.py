@@ -23,7 +23,7 @@ from transforms.resolution import (
 from transforms.responses import answer_right_changes, answer_subscriptions, response_schema
 from transforms.rows import restrict
 from transforms.schemas import BATCH, POSITION, JoinSpec, key_struct, named
-from transforms.sides import foreign_key
+from transforms.sides import foreign_key, unknown
 from transforms.subscriptions import (
     live_subscriptions,
     send_subscriptions,
@@ -89,7 +89,7 @@ def join_batch(join: JoinSpec, left: Left, right: Right, state: State, frames: F
 
     inserted = None if left.inserts is None else _sent(subscribe(left.inserts, join.how), join)
     sent = log if inserted is None else log.unionByName(inserted)
-    right_rows = right.after.unionByName(right.lookup(_unknown(sent, "foreign_key", right.after)))
+    right_rows = right.after.unionByName(right.lookup(unknown(sent, "foreign_key", right.after)))
     right_rows = frames.keep_if_small(right_rows)
     answers, left_rows = answer_subscriptions(log, right_rows), left.after
     if right.changed:
@@ -98,7 +98,7 @@ def join_batch(join: JoinSpec, left: Left, right: Right, state: State, frames: F
         # only the store knows how many left rows point at the changed right ones: count before looking them up
         if frames.small and answers.count() > SMALL:
             frames.grow()
-        left_rows = left_rows.unionByName(left.lookup(_unknown(answers, "primary_key", left.after)))
+        left_rows = left_rows.unionByName(left.lookup(unknown(answers, "primary_key", left.after)))
     left_rows = frames.keep_if_small(left_rows)
     current = left_rows if join.resolution == "hash" else _marks(join, log, answers, right, state, frames)
     resolved = _under_way(resolve_responses(answers, current, join.resolution))
@@ -161,12 +161,6 @@ def _marks(
         found = restrict(state.subscriptions(join), wanted, ("primary_key",), small=frames.small)
         messages = log.unionByName(found)
     return highwater(messages)
-
-
-def _unknown(messages: DataFrame, column: str, known: DataFrame) -> DataFrame:
-    """Keys that messages name and the batch did not change, each once."""
-    named_keys = messages.select(F.col(column).alias("primary_key")).where(F.col("primary_key").isNotNull())
-    return named_keys.distinct().join(known.select("primary_key"), "primary_key", "left_anti")
 
 
 def changelog_rows(batch: JoinBatch, before: DataFrame) -> DataFrame:

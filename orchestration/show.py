@@ -10,7 +10,7 @@ from pyspark.sql.types import BooleanType, DateType, LongType, StringType, Struc
 from orchestration.config import Pipeline
 from orchestration.errors import unknown
 from orchestration.time_views import time_views
-from orchestration.view import View, columns_of
+from orchestration.view import View, columns_of, order_of
 from storage.joined import joined_schema
 from storage.lake import (
     QUARANTINE,
@@ -68,19 +68,19 @@ def views(pipeline: Pipeline) -> dict[str, Callable[[State], View]]:
 def _table(table: TableSpec, state: State) -> View:
     """Live rows."""
     live = state.all_rows(table).where(~named(DELETED))
-    return View(table.name, live, columns_of(table.key), _named(table.key))
+    return View(table.name, live, columns_of(table.key), order_of(table.key))
 
 
 def _rows(table: TableSpec, state: State) -> View:
     """Live rows and the tombstones of deleted keys."""
-    return View(f"{table.name}.rows", state.all_rows(table), columns_of(table.key), _named(table.key))
+    return View(f"{table.name}.rows", state.all_rows(table), columns_of(table.key), order_of(table.key))
 
 
 def _changes(table: TableSpec, state: State) -> View:
     """Every source record that could be read, with its verdict."""
     schema = changes_schema(table.columns, table.sequence)
     rows = read_log(state, changes_of(table.name), schema)
-    order = (*_named(table.key), named(BATCH), named(POSITION))
+    order = (*order_of(table.key), named(BATCH), named(POSITION))
     return View(f"{table.name}.changes", rows, columns_of(table.key), order)
 
 
@@ -102,7 +102,7 @@ def _shown_name(table: str) -> str:
 
 def _joined(join: JoinSpec, state: State) -> View:
     rows = state.joined(join.name, joined_schema(join))
-    return View(join.name, rows, columns_of(join.joined_key), _named(join.joined_key))
+    return View(join.name, rows, columns_of(join.joined_key), order_of(join.joined_key))
 
 
 def _log(join: JoinSpec, table: str, schema: StructType, state: State) -> View:
@@ -122,17 +122,13 @@ def _changelog(join: JoinSpec, state: State) -> View:
     schema = StructType([*joined_schema(join)]).add(TOMBSTONE, BooleanType()).add("redundant", BooleanType())
     rows = read_log(state, changelog_of(join.name), schema)
     # where a row leaves a pair for another, the retraction comes first
-    order = (*_named(join.left_key), named(BATCH), named(TOMBSTONE).desc())
+    order = (*order_of(join.left_key), named(BATCH), named(TOMBSTONE).desc())
     return View(_shown_name(changelog_of(join.name)), rows, columns_of(join.joined_key), order)
 
 
 def _quarantine(state: State) -> View:
     rows = read_log(state, QUARANTINE, QUARANTINE_SCHEMA)
-    return View(QUARANTINE, rows, {}, _named((BATCH, "table", "date", "file", "line")))
-
-
-def _named(names: tuple[str, ...]) -> tuple[Column, ...]:
-    return tuple(named(name) for name in names)
+    return View(QUARANTINE, rows, {}, order_of((BATCH, "table", "date", "file", "line")))
 
 
 def _primary_key(join: JoinSpec) -> dict[str, Column]:

@@ -13,10 +13,8 @@ from storage.lake import Lake
 from storage.plan import Plan
 from storage.stores.order import Column
 from storage.stores.reader import Reader, Row
-from transforms.schemas import DELETED
+from transforms.schemas import DELETED, is_internal
 from transforms.versions import VALID_FROM, VALID_TO
-
-_INTERNAL = "_lj_"
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class StoreView:
 
     @property
     def _shown(self) -> StructType:
-        columns = [c for c in self.table.schema if self.internal or not c.name.startswith(_INTERNAL)]
+        columns = [c for c in self.table.schema if self.internal or not is_internal(c.name)]
         return StructType(columns)
 
     def _rows(self) -> Iterator[Row]:

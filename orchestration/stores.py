@@ -17,7 +17,7 @@ from storage.stores.time_tables import (
     stream_reader,
     versions_reader,
 )
-from transforms.schemas import TIME, JoinSpec, StreamJoinSpec, TableSpec, rows_schema
+from transforms.schemas import TIME, JoinSpec, StreamJoinSpec, TableSpec, is_internal, rows_schema
 from transforms.stream_table_join import stream_joined_schema
 from transforms.streams import stream_schema
 from transforms.subscriptions import subscription_schema
@@ -53,7 +53,7 @@ def _rows(name: str, table: TableSpec, *, tombstones: bool = False) -> StoredTab
 
 
 def _versions(table: TableSpec) -> StoredTable:
-    internal = [field for field in versions_schema(table) if field.name.startswith("_lj_")]
+    internal = [field for field in versions_schema(table) if is_internal(field.name)]
     validity = [versions_schema(table)[name] for name in VALIDITY]
     ordered = _ordered(f"{table.name}.versions", table.columns, table.key, time=(VALID_FROM,), validity=True)
     schema = StructType([*table.columns, *validity, *internal])

@@ -9,11 +9,10 @@ from pyspark.sql.types import StringType
 
 from orchestration.batch_context import Batch
 from orchestration.pending import check_read
-from orchestration.table_batch import RAW_LIMIT, VERDICTS
-from orchestration.version_batch import from_micros, times_of
-from storage.frames import empty
+from orchestration.table_batch import VERDICTS, quarantine_rows
+from storage.frames import aggregated, empty
 from storage.sources import read_records
-from transforms.event_time import refuse_times
+from transforms.event_time import from_micros, refuse_times, times_of
 from transforms.rows import restrict
 from transforms.schemas import (
     BATCH,
@@ -75,20 +74,6 @@ class StreamBatch:
         return replace(self, records=records, counts=self.counts | moved)
 
 
-def quarantine_rows(records: DataFrame, name: str) -> DataFrame:
-    """Records of a stream with reason, detail and raw, as rows of `quarantine`."""
-    return records.select(
-        F.lit(None).cast("bigint").alias(BATCH),
-        F.lit(name).alias("table"),
-        F.col(POSITION)["date"].alias("date"),
-        F.col(POSITION)["file"].alias("file"),
-        F.col(POSITION)["line"].alias("line"),
-        F.col(REASON).alias("reason"),
-        F.col(DETAIL).alias("detail"),
-        F.substring(RAW, 1, RAW_LIMIT).alias("raw"),
-    )
-
-
 def read_stream(batch: Batch, name: str) -> StreamBatch:
     """Read a stream's source records of a batch, and judge them."""
     stream, files = batch.pipeline.streams[name], batch.plan.files_of(name)
@@ -110,12 +95,10 @@ def read_stream(batch: Batch, name: str) -> StreamBatch:
 
 def _seen(batch: Batch, records: DataFrame, stream: TableSpec) -> DataFrame:
     """Key and sequence of earlier records of the same keys; a repeated record has the time it had before."""
-    first = records.agg(*times_of(F.col(REASON).isNull() & (F.col(OP) == "upsert"))).first()
-    assert first is not None  # an aggregate without groups has one row
-    oldest = from_micros(first["oldest"])
-    before = batch.state.stream_records(stream)
+    upserts = F.col(REASON).isNull() & (F.col(OP) == "upsert")
+    oldest = from_micros(aggregated(records, *times_of(upserts))["oldest"])
+    before = batch.state.stream_records(stream, later=None if oldest is None else oldest - _TICK)
     if oldest is not None:
-        before = batch.state.stream_records(stream, later=oldest - _TICK)
         before = before.where(F.col(TIME) >= F.lit(oldest))
     keys = records.select(*map(named, stream.key)).distinct()
     return restrict(before, keys, stream.key, small=batch.frames.small).select(
@@ -124,15 +107,14 @@ def _seen(batch: Batch, records: DataFrame, stream: TableSpec) -> DataFrame:
 
 
 def _counted(stream: TableSpec, records: DataFrame) -> StreamBatch:
-    row = records.agg(
+    counts = aggregated(
+        records,
         F.count(F.lit(1)).alias("records"),
         *[F.count_if(F.col(VERDICT) == verdict).alias(verdict) for verdict in VERDICTS],
         *times_of(F.col(VERDICT) == "applied"),
-    ).first()
-    assert row is not None  # as above
-    found = row.asDict()
-    oldest, newest = from_micros(found.pop("oldest")), from_micros(found.pop("newest"))
-    return StreamBatch(stream, records, {name: int(n) for name, n in found.items()}, oldest, newest)
+    )
+    oldest, newest = from_micros(counts.pop("oldest")), from_micros(counts.pop("newest"))
+    return StreamBatch(stream, records, counts, oldest, newest)
 
 
 def _untouched(batch: Batch, stream: TableSpec) -> StreamBatch:

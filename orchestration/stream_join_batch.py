@@ -9,10 +9,10 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from orchestration.batch_context import Batch
 from orchestration.sides import right_table
-from orchestration.stream_batch import StreamBatch, quarantine_rows
-from orchestration.table_batch import TableBatch
-from orchestration.version_batch import from_micros, latest, times_of
-from storage.frames import empty
+from orchestration.stream_batch import StreamBatch
+from orchestration.table_batch import TableBatch, quarantine_rows
+from storage.frames import aggregated, empty
+from transforms.event_time import from_micros, latest, times_of
 from transforms.resolution import RIGHT_HASH
 from transforms.rows import restrict
 from transforms.schemas import (
@@ -23,10 +23,11 @@ from transforms.schemas import (
     RAW,
     REASON,
     TIME,
+    VERDICT,
     StreamJoinSpec,
     named,
 )
-from transforms.sides import spread
+from transforms.sides import spread, unknown
 from transforms.stream_table_join import (
     ROUTE,
     emit_records,
@@ -110,7 +111,7 @@ def _routed(join: StreamJoinSpec, stream: StreamBatch, batch: Batch, before: dat
         some_late = False
     records, small = stream.applied, batch.frames.small
     if join.name in batch.plan.bootstrap:
-        earlier = batch.state.stream_records(stream.stream).where(F.col("_lj_verdict") == "applied")
+        earlier = batch.state.stream_records(stream.stream).where(F.col(VERDICT) == "applied")
         records, some_late = (
             earlier.select(*map(named, stream.applied.drop(REASON, DETAIL, RAW).columns)),
             False,
@@ -134,13 +135,10 @@ def _buffered(
 def _met(join: StreamJoinSpec, due: DataFrame, table: TableBatch, batch: Batch) -> DataFrame:
     """The records beside the values that the table had at their time, or has now."""
     small = batch.frames.small
-    keys = due.select("foreign_key").where(F.col("foreign_key").isNotNull()).distinct()
     if not join.as_of:
         right = right_table(table, batch.state, batch.frames)
-        unknown = keys.select(F.col("foreign_key").alias("primary_key")).join(
-            right.after.select("primary_key"), "primary_key", "left_anti"
-        )
-        return look_up(due, right.after.unionByName(right.lookup(unknown)))
+        return look_up(due, right.after.unionByName(right.lookup(unknown(due, "foreign_key", right.after))))
+    keys = due.select("foreign_key").where(F.col("foreign_key").isNotNull()).distinct()
     spec = table.table
     assert spec.history_retention is not None
     wanted = spread(keys, "foreign_key", spec.key)
@@ -161,29 +159,26 @@ def _late(join: StreamJoinSpec, routed: DataFrame) -> DataFrame:
 def _count_routes(routed: DataFrame) -> tuple[dict[str, int], datetime | None]:
     """How many records go which way, and the greatest time among those that move stream time."""
     ways = {"at_once": "at_once", "buffered": "waits", "late": "late", "ignored": "ignored"}
-    row = routed.agg(
+    found = aggregated(
+        routed,
         F.count(F.lit(1)).alias("received"),
         *[F.count_if(F.col(ROUTE) == way).alias(name) for name, way in ways.items()],
         *times_of(F.col("foreign_key").isNotNull()),
-    ).first()
-    assert row is not None  # an aggregate without groups has one row
-    found = row.asDict()
+    )
     found.pop("oldest")
     newest = from_micros(found.pop("newest"))
-    return {name: int(count) for name, count in found.items()}, newest
+    return found, newest
 
 
 def _count_due(buffered: DataFrame) -> dict[str, int]:
-    row = buffered.agg(
-        F.count_if("due").alias("released"), F.count_if(~F.col("due")).alias("waiting")
-    ).first()
-    assert row is not None  # as above
-    return {name: int(count) for name, count in row.asDict().items()}
+    return aggregated(
+        buffered, F.count_if("due").alias("released"), F.count_if(~F.col("due")).alias("waiting")
+    )
 
 
 def _count_emissions(emissions: DataFrame) -> dict[str, int]:
-    row = emissions.agg(
-        F.count(F.lit(1)).alias("emissions"), F.count_if(F.col(RIGHT_HASH).isNull()).alias("unmatched")
-    ).first()
-    assert row is not None  # as above
-    return {name: int(count) for name, count in row.asDict().items()}
+    return aggregated(
+        emissions,
+        F.count(F.lit(1)).alias("emissions"),
+        F.count_if(F.col(RIGHT_HASH).isNull()).alias("unmatched"),
+    )

@@ -8,12 +8,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StringType, StructType
 
-from orchestration.version_batch import EXPIRED, in_time, times_of, with_history
+from orchestration.version_batch import EXPIRED, in_time, with_history
 from storage.errors import LakejoinError
-from storage.frames import Frames, empty
+from storage.frames import Frames, aggregated, empty
 from storage.state import State
 from transforms.changes import walk
-from transforms.event_time import UNTIMELY, has_time, ordered_by_time, refuse_times
+from transforms.event_time import UNTIMELY, has_time, ordered_by_time, refuse_times, times_of
 from transforms.schemas import (
     BATCH,
     CHANGED,
@@ -85,16 +85,21 @@ class TableBatch:
     @property
     def quarantined(self) -> DataFrame:
         """Rows of `quarantine`."""
-        return self.records.where(F.col(VERDICT) == "quarantined").select(
-            F.col(BATCH),
-            F.lit(self.table.name).alias("table"),
-            F.col(POSITION)["date"].alias("date"),
-            F.col(POSITION)["file"].alias("file"),
-            F.col(POSITION)["line"].alias("line"),
-            F.col(REASON).alias("reason"),
-            F.col(DETAIL).alias("detail"),
-            F.substring(RAW, 1, RAW_LIMIT).alias("raw"),
-        )
+        return quarantine_rows(self.records.where(F.col(VERDICT) == "quarantined"), self.table.name)
+
+
+def quarantine_rows(records: DataFrame, name: str) -> DataFrame:
+    """Records of a table or stream, with position, reason, detail and raw, as rows of `quarantine`."""
+    return records.select(
+        F.lit(None).cast("bigint").alias(BATCH),
+        F.lit(name).alias("table"),
+        F.col(POSITION)["date"].alias("date"),
+        F.col(POSITION)["file"].alias("file"),
+        F.col(POSITION)["line"].alias("line"),
+        F.col(REASON).alias("reason"),
+        F.col(DETAIL).alias("detail"),
+        F.substring(RAW, 1, RAW_LIMIT).alias("raw"),
+    )
 
 
 def table_batch(
@@ -182,19 +187,14 @@ def _records_schema(table: TableSpec) -> StructType:
 def _special(records: DataFrame) -> dict[str, object]:
     truncate = F.col(OP) == "truncate"
     position = F.concat_ws(":", F.col(POSITION)["file"], F.col(POSITION)["line"])
-    row = (
-        records.where(~F.col(CONTEXT))
-        .agg(
-            F.count_if(truncate).alias("truncated"),
-            F.min_by(F.when(truncate, position), F.when(truncate, F.col(POSITION))).alias("first_truncate"),
-            F.count_if(F.col(UNAVAILABLE).isNotNull()).alias("unavailable"),
-            F.count_if(truncate | F.col(REASON).isNotNull()).alias("beside"),
-            *times_of(F.col(REASON).isNull() & has_time()),
-        )
-        .first()
+    return aggregated(
+        records.where(~F.col(CONTEXT)),
+        F.count_if(truncate).alias("truncated"),
+        F.min_by(F.when(truncate, position), F.when(truncate, F.col(POSITION))).alias("first_truncate"),
+        F.count_if(F.col(UNAVAILABLE).isNotNull()).alias("unavailable"),
+        F.count_if(truncate | F.col(REASON).isNotNull()).alias("beside"),
+        *times_of(F.col(REASON).isNull() & has_time()),
     )
-    assert row is not None  # an aggregate without groups has one row
-    return row.asDict()
 
 
 def _floor(state: State, table: TableSpec) -> Column:
@@ -256,7 +256,8 @@ def count_verdicts(records: DataFrame) -> dict[str, int]:
     inserts as `INSERTED`.
     """
     own = ~F.col(DERIVED)
-    row = records.agg(
+    return aggregated(
+        records,
         F.count_if(own).alias("records"),
         *[F.count_if(own & _counts_as(verdict)).alias(verdict) for verdict in VERDICTS],
         F.count_if(own & (F.col(VERDICT) == "history")).alias("history"),
@@ -266,9 +267,7 @@ def count_verdicts(records: DataFrame) -> dict[str, int]:
         F.count_if(F.col(CURRENT) & ~F.col(DELETED) & ~F.col(EXISTED)).alias("inserted"),
         F.count_if(F.col(CURRENT) & F.col(DELETED) & F.col(EXISTED)).alias("removed"),
         F.count_if(F.col(INSERTED)).alias(INSERTED),
-    ).first()
-    assert row is not None  # an aggregate without groups has one row
-    return {name: int(value) for name, value in row.asDict().items()}
+    )
 
 
 def _counts_as(verdict: str) -> Column:

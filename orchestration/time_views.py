@@ -9,11 +9,21 @@ from pyspark.sql import functions as F
 
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
-from orchestration.view import View, columns_of
+from orchestration.view import View, columns_of, order_of
 from storage.lake import joined_of, records_of
 from storage.logs import read_log
 from storage.state import State
-from transforms.schemas import BATCH, DELETED, POSITION, TIME, VERDICT, StreamJoinSpec, TableSpec, named
+from transforms.schemas import (
+    BATCH,
+    DELETED,
+    POSITION,
+    TIME,
+    VERDICT,
+    StreamJoinSpec,
+    TableSpec,
+    is_internal,
+    named,
+)
 from transforms.stream_table_join import stream_joined_schema, waiting
 from transforms.streams import stream_schema
 from transforms.versions import VALID_FROM, VALID_TO, intervals
@@ -52,7 +62,7 @@ def _versions(table: TableSpec, state: State) -> View:
     found = intervals(state.versions(table, None, small=False), table).where(~named(DELETED))
     rows = found.select(*map(named, [*table.columns.names, VALID_FROM, VALID_TO]), *_internal(found.columns))
     return View(
-        f"{table.name}.versions", rows, columns_of(table.key), (*_order(table.key), F.col(VALID_FROM))
+        f"{table.name}.versions", rows, columns_of(table.key), (*order_of(table.key), F.col(VALID_FROM))
     )
 
 
@@ -67,7 +77,7 @@ def _as_of(table: TableSpec, time: datetime, state: State) -> View:
     rows = found.where(valid & ~named(DELETED)).select(
         *map(named, table.columns.names), *_internal(found.columns)
     )
-    return View(table.name, rows, columns_of(table.key), _order(table.key))
+    return View(table.name, rows, columns_of(table.key), order_of(table.key))
 
 
 def _stream(stream: TableSpec, state: State) -> View:
@@ -75,21 +85,21 @@ def _stream(stream: TableSpec, state: State) -> View:
     log = read_log(state, records_of(stream.name), stream_schema(stream))
     rows = log.where(F.col(VERDICT) == "applied")
     return View(
-        stream.name, rows, columns_of(stream.key), (*_order(stream.key), F.col(TIME), named(POSITION))
+        stream.name, rows, columns_of(stream.key), (*order_of(stream.key), F.col(TIME), named(POSITION))
     )
 
 
 def _records(stream: TableSpec, state: State) -> View:
     """Every record that could be read, with its verdict."""
     rows = read_log(state, records_of(stream.name), stream_schema(stream))
-    order = (*_order(stream.key), named(BATCH), named(POSITION))
+    order = (*order_of(stream.key), named(BATCH), named(POSITION))
     return View(f"{stream.name}.records", rows, columns_of(stream.key), order)
 
 
 def _joined(join: StreamJoinSpec, state: State) -> View:
     rows = read_log(state, joined_of(join.name), stream_joined_schema(join))
     return View(
-        join.name, rows, columns_of(join.left_key), (*_order(join.left_key), F.col(TIME), named(POSITION))
+        join.name, rows, columns_of(join.left_key), (*order_of(join.left_key), F.col(TIME), named(POSITION))
     )
 
 
@@ -98,12 +108,10 @@ def _buffer(join: StreamJoinSpec, stream: TableSpec, state: State) -> View:
     clock = state.plan.clocks.get(f"joins/{join.name}")
     log = state.stream_records(stream, after=state.plan.flushed)
     rows = waiting(log, join, clock).drop("foreign_key")
-    return View(f"{join.name}.buffer", rows, columns_of(join.left_key), (F.col(TIME), *_order(join.left_key)))
+    return View(
+        f"{join.name}.buffer", rows, columns_of(join.left_key), (F.col(TIME), *order_of(join.left_key))
+    )
 
 
 def _internal(columns: list[str]) -> list[Column]:
-    return [named(name) for name in columns if name.startswith("_lj_")]
-
-
-def _order(key: tuple[str, ...]) -> tuple[Column, ...]:
-    return tuple(map(named, key))
+    return [named(name) for name in columns if is_internal(name)]

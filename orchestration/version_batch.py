@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from storage.frames import Frames
 from storage.state import State
 from transforms.changes import walk
-from transforms.event_time import CLOCK, behind_clock, has_time, with_clock
+from transforms.event_time import CLOCK, behind_clock, from_micros, has_time, latest, with_clock
 from transforms.rows import restrict
 from transforms.schemas import CONTEXT, POSITION, REASON, TIME, VERDICT, TableSpec, named
 from transforms.versions import last_by_time
@@ -18,26 +18,6 @@ from transforms.versions import last_by_time
 EXPIRED = "_lj_expired"
 """True for a record older than the history that its table keeps, as its clock stood before the record."""
 _AGAIN = "_lj_again"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def times_of(which: Column) -> list[Column]:
-    """Least and greatest event time of some records, as `oldest` and `newest` in microseconds since 1970.
-
-    PySpark would give a timestamp in the zone of the Python process.
-    """
-    time = F.when(which, F.unix_micros(TIME))
-    return [F.min(time).alias("oldest"), F.max(time).alias("newest")]
-
-
-def from_micros(micros: object) -> datetime | None:
-    """A time from microseconds since 1970; None from None."""
-    return _EPOCH + timedelta(microseconds=micros) if isinstance(micros, int) else None
-
-
-def latest(*times: datetime | None) -> datetime | None:
-    """The greatest of these times; None where there is none."""
-    return max((time for time in times if time is not None), default=None)
 
 
 def in_time(

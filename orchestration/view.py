@@ -10,9 +10,7 @@ from pyspark.sql import functions as F
 
 from orchestration.errors import WrongUsage
 from orchestration.spark_checks import reason_of
-from transforms.schemas import named
-
-_INTERNAL = "_lj_"
+from transforms.schemas import is_internal, named
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class View:
 
     def shown(self, *, internal: bool) -> DataFrame:
         """Return the rows in the order of their key, with or without the internal columns."""
-        columns = [name for name in self.rows.columns if internal or not name.startswith(_INTERNAL)]
+        columns = [name for name in self.rows.columns if internal or not is_internal(name)]
         return self.rows.orderBy(*self.order).select(*[named(name) for name in columns])
 
 
@@ -69,6 +67,11 @@ def _key_values(view: View, text: str) -> list[str]:
         names = ", ".join(view.key)
         raise WrongUsage(f"--key {text!r}: the key of {view.name} is a JSON array of {names}")
     return [value if isinstance(value, str) else json.dumps(value) for value in values]
+
+
+def order_of(names: tuple[str, ...]) -> tuple[Column, ...]:
+    """Columns by name, as `View.order` takes them."""
+    return tuple(map(named, names))
 
 
 def columns_of(names: tuple[str, ...]) -> dict[str, Column]:

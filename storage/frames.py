@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -107,6 +107,13 @@ def framing(spark: SparkSession, scratch: str, records: int) -> Iterator[Frames]
 def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
     for name, value in settings.items():
         spark.conf.set(name, value)
+
+
+def aggregated(rows: DataFrame, *values: Column) -> dict[str, Any]:
+    """Values over all rows, by name; it runs a job."""
+    row = rows.agg(*values).first()
+    assert row is not None  # an aggregate without groups has one row
+    return row.asDict()
 
 
 def empty(spark: SparkSession, schema: StructType) -> DataFrame:

@@ -8,7 +8,7 @@ the two is repeated exactly.
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -18,11 +18,12 @@ from pyspark.sql import functions as F
 from storage.bookkeeping import record
 from storage.commits import overwrite
 from storage.compaction import COMPRESSION
-from storage.frames import SMALL, Frames, framing
+from storage.frames import SMALL, Frames, aggregated, framing
 from storage.lake import MAINTENANCE, Lake, rows_of, subscription_store_of, versions_of
 from storage.plan import Journal, Plan
 from storage.session import changed_settings
 from storage.state import State
+from transforms.event_time import from_micros
 from transforms.schemas import BATCH, DELETED, SEQUENCE, TIME, JoinSpec, TableSpec, named
 from transforms.subscriptions import live_subscriptions
 from transforms.versions import VALID_FROM, intervals, reachable
@@ -151,11 +152,8 @@ def _cutoff(rows: DataFrame, table: TableSpec, retention: timedelta, now: Plan) 
         return now.planned_at - retention
     # of live rows only: a delete without event time bears the batch's clock, which may be years ahead of the data
     live = F.when(~F.col(DELETED), named(table.event_time))
-    # microseconds since 1970: PySpark would give a timestamp in the zone of the Python process
-    row = rows.agg(F.unix_micros(F.max(live)).alias("newest")).first()
-    if row is None or row["newest"] is None:
-        return None
-    return datetime.fromtimestamp(row["newest"] / 1_000_000, UTC) - retention
+    newest = from_micros(aggregated(rows, F.unix_micros(F.max(live)).alias("newest"))["newest"])
+    return None if newest is None else newest - retention
 
 
 def _purged(cutoff: datetime | None) -> Column:
@@ -164,8 +162,10 @@ def _purged(cutoff: datetime | None) -> Column:
 
 def _floor(purged: DataFrame, table: TableSpec, former: str | None) -> str | None:
     before = F.from_json(F.lit(former), table.sequence) if former else F.lit(None).cast(table.sequence)
-    row = purged.agg(F.to_json(F.greatest(F.max(SEQUENCE), before)).alias("floor")).first()
-    return row["floor"] if row is not None else None
+    floor: str | None = aggregated(purged, F.to_json(F.greatest(F.max(SEQUENCE), before)).alias("floor"))[
+        "floor"
+    ]
+    return floor
 
 
 def _begin(lake: Lake, journal: Journal, folds: Folds, fold: Fold) -> Fold:

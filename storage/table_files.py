@@ -6,7 +6,6 @@ from datetime import datetime
 from pathlib import PurePosixPath
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
@@ -63,11 +62,8 @@ def live_files(path: str, version: int | None = None) -> list[LiveFile]:
     with reading_table(path):
         table = DeltaTable(path, version=version)
         actions = pa.table(table.get_add_actions(flatten=True))
-        marks = pa.table(table.deletion_vectors())
-    deleted = {
-        PurePosixPath(name).name: pc.sum(pc.invert(vector.values)).as_py() or 0
-        for name, vector in zip(marks["filepath"].to_pylist(), marks["selection_vector"], strict=True)
-    }
+        kept = kept_rows(table)
+    deleted = {name: vector.false_count for name, vector in kept.items()}
     names = actions["path"].to_pylist()
     sizes, rows, last = (
         actions[column].to_pylist() if column in actions.column_names else [None] * len(names)
@@ -77,6 +73,17 @@ def live_files(path: str, version: int | None = None) -> list[LiveFile]:
         LiveFile(name, size, count or 0, deleted.get(PurePosixPath(name).name, 0), greatest)
         for name, size, count, greatest in zip(names, sizes, rows, last, strict=True)
     ]
+
+
+def kept_rows(table: DeltaTable) -> dict[str, pa.BooleanArray]:
+    """Return which rows are not marked as deleted, of files that have marks: by the last part of a file's name."""
+    if "deletionVectors" not in (table.protocol().reader_features or ()):
+        return {}
+    marks = pa.table(table.deletion_vectors())
+    return {
+        PurePosixPath(name).name: vector.values
+        for name, vector in zip(marks["filepath"].to_pylist(), marks["selection_vector"], strict=True)
+    }
 
 
 def stored_files(path: str) -> list[StoredFile]:

@@ -4,7 +4,7 @@ It moves record by record in arrival order (position), whatever the batches are,
 on how the input was cut into them. KIP-923 calls it stream time, Kafka's versioned stores observed time.
 """
 
-from datetime import date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -28,7 +28,7 @@ UNTIMELY = ("no_event_time", "in_the_future")
 _CHUNK = "_lj_chunk"
 _LINES = 50_000  # in one task, so that a large batch does not have its clock run in a single one
 
-_EPOCH = date(1970, 1, 1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def refuse_times(records: DataFrame, table: TableSpec, planned_at: datetime, which: Column) -> DataFrame:
@@ -72,6 +72,25 @@ def ordered_by_time(records: DataFrame, table: TableSpec) -> DataFrame:
     return records.withColumn(SEQUENCE, F.when(whole, F.struct(F.col(TIME).alias(TIME), *parts)))
 
 
+def times_of(which: Column) -> list[Column]:
+    """Least and greatest event time of some records, as `oldest` and `newest` in microseconds since 1970.
+
+    PySpark would give a timestamp in the zone of the Python process.
+    """
+    time = F.when(which, F.unix_micros(TIME))
+    return [F.min(time).alias("oldest"), F.max(time).alias("newest")]
+
+
+def from_micros(micros: object) -> datetime | None:
+    """A time from microseconds since 1970; None from None."""
+    return EPOCH + timedelta(microseconds=micros) if isinstance(micros, int) else None
+
+
+def latest(*times: datetime | None) -> datetime | None:
+    """The greatest of these times; None where there is none."""
+    return max((time for time in times if time is not None), default=None)
+
+
 def has_time() -> Column:
     """Which records of a versioned table need a time: a tombstone line has none."""
     return F.col(OP).isin("upsert", "delete")
@@ -89,7 +108,7 @@ def with_clock(records: DataFrame, moves: Column, start: datetime | None, *, sma
         return records.withColumn(CLOCK, F.greatest(before, F.max(time).over(earlier)))
     position = F.col(POSITION)
     chunk = F.struct(
-        F.coalesce(position["date"], F.lit(_EPOCH)).alias("date"),
+        F.coalesce(position["date"], F.lit(EPOCH.date())).alias("date"),
         position["file"].alias("file"),
         (position["line"] / _LINES).cast("bigint").alias("part"),
     )

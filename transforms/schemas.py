@@ -186,6 +186,11 @@ class StreamJoinSpec(JoinSpec):
     """Whether the table is versioned, and so read as of a record's time."""
 
 
+def is_internal(name: str) -> bool:
+    """Whether a column is of ours, and no declared one."""
+    return name.startswith("_lj_")
+
+
 def quoted(name: str) -> str:
     """The name as an identifier in backticks, safe in any column expression."""
     return "`" + name.replace("`", "``") + "`"

@@ -67,6 +67,12 @@ def beside(rows: DataFrame, side: str, *columns: str) -> DataFrame:
     )
 
 
+def unknown(messages: DataFrame, column: str, known: DataFrame) -> DataFrame:
+    """Keys that a column of messages names and `known` has no row of, as primary_key, each once."""
+    named_keys = messages.select(F.col(column).alias("primary_key")).where(F.col("primary_key").isNotNull())
+    return named_keys.distinct().join(known.select("primary_key"), "primary_key", "left_anti")
+
+
 def spread(keys: DataFrame, column: str, names: tuple[str, ...]) -> DataFrame:
     """Keys from a struct column as columns of a table's own key names, each once."""
     distinct = keys.where(F.col(column).isNotNull()).select(f"{column}.*").distinct()

@@ -1,8 +1,5 @@
 """What must fit together in streams and their joins with tables."""
 
-from datetime import timedelta
-from typing import Any
-
 from pyspark.sql.types import BooleanType
 
 from orchestration.config.column_types import type_text
@@ -80,13 +77,9 @@ def _check_grace(reading: Reading, join: str) -> None:
         reading.refuse((*where, "grace"), message)
         return
     retention = reading.value("tables", table, "versioned", "history_retention")
-    if retention is not None and _duration(grace) > _duration(retention):
+    if retention is not None and parse_duration(grace) > parse_duration(retention):
         message = (
             f"{grace} is longer than the history_retention of '{table}' ({retention}): the version that a record "
             "waits for could be gone; expected at most that"
         )
         reading.refuse((*where, "grace"), message)
-
-
-def _duration(value: Any) -> timedelta:
-    return parse_duration(value)

@@ -12,9 +12,9 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from storage.stores.base import EPOCH
 from storage.stores.layout import PLACE
 from storage.stores.writing import Writer
+from transforms.event_time import EPOCH
 from transforms.schemas import named
 
 _EXPIRED = "_lj_expired"

@@ -16,13 +16,13 @@ from storage.stores.reader import Reader, Row
 from storage.stores.shape import Source, dotted
 from storage.stores.table import TableFiles
 from storage.stores.writing import Writer
+from transforms.event_time import from_micros
 
 Key = Any
 """The value of a key's only column, or a tuple of its columns."""
 Value = Any
 """The value of a row's only other column, or its other columns by name."""
 
-EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 _log = logging.getLogger(__name__)
 
 
@@ -124,7 +124,7 @@ def observed(reader: Reader) -> datetime | None:
     """Return the newest time that a store of ours has seen, deletes included; None before the first put."""
     micros = [table.greatest((OBSERVED,)) for table in reader.tables]
     known = [m for m in micros if m is not None]
-    return EPOCH + timedelta(microseconds=max(known)) if known else None
+    return from_micros(max(known, default=None))
 
 
 def bound_of(reader: Reader, retention: timedelta | None) -> datetime | None:

@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 
 from storage.stores.order import Column
 from storage.stores.shape import dotted
+from storage.table_files import kept_rows
 
 _MILLISECOND = timedelta(milliseconds=1)
 _EXACT_DIGITS = 15
@@ -66,7 +67,7 @@ def data_files(table: DeltaTable, columns: Sequence[Column]) -> Iterator[DataFil
     least, greatest = (
         {column: _listed(actions, f"{end}.{dotted(column)}") for column in columns} for end in ("min", "max")
     )
-    marks = _marks(table)
+    marks = kept_rows(table)
     for number, name in enumerate(names):
         bounds = {c: (_sure(least[c][number]), _widened(greatest[c][number])) for c in columns}
         yield DataFile(name, rows[number], bounds, marks.get(PurePosixPath(name).name))
@@ -74,16 +75,6 @@ def data_files(table: DeltaTable, columns: Sequence[Column]) -> Iterator[DataFil
 
 def _listed(actions: pa.Table, name: str) -> list[Any]:
     return actions[name].to_pylist() if name in actions.column_names else [None] * actions.num_rows
-
-
-def _marks(table: DeltaTable) -> dict[str, pa.BooleanArray]:
-    if "deletionVectors" not in (table.protocol().reader_features or ()):
-        return {}
-    marks = pa.table(table.deletion_vectors())
-    return {
-        PurePosixPath(name).name: vector.values
-        for name, vector in zip(marks["filepath"].to_pylist(), marks["selection_vector"], strict=True)
-    }
 
 
 def _sure(value: Any) -> Any:

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from storage.stores.base import EPOCH
 from storage.stores.errors import NullKey, StoreReadOnly, StoreUnreadable, WrongKey
 from storage.stores.key_value import KeyValueStore
 from storage.stores.layout import Layout
 from storage.stores.session import SessionStore
 from storage.stores.window import WindowStore
 from stores.without_spark import make_store
+from transforms.event_time import EPOCH
 
 
 def at(seconds: int) -> datetime:

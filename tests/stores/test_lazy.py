@@ -9,13 +9,13 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 
-from storage.stores.base import EPOCH
 from storage.stores.errors import StoreUnreadable
 from storage.stores.layout import DELETED, OBSERVED, PLACE, PROPERTY, PUT, Layout
 from storage.stores.order import Between, Bound, Span
 from storage.stores.reader import Reader
 from storage.stores.shape import Shape, Source
 from storage.stores.window import WindowStore
+from transforms.event_time import EPOCH
 
 KEYS, FILES, ROWS = 100, 20, 200_000
 OF_A_KEY = ROWS // KEYS

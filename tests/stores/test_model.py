@@ -10,13 +10,13 @@ import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage.stores.base import EPOCH
 from storage.stores.key_value import KeyValueStore
 from storage.stores.layout import Layout
 from storage.stores.session import SessionStore
 from storage.stores.versioned import VersionedKeyValueStore
 from storage.stores.window import WindowStore
 from stores.without_spark import make_store
+from transforms.event_time import EPOCH
 
 EXAMPLES = settings(
     max_examples=25,

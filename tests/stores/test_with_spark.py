@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, LongType, StringType, StructType
 
 from storage.errors import LakeBusy
-from storage.stores.base import EPOCH
 from storage.stores.errors import NullKey, StoreUnreadable, WrongKey
 from storage.stores.key_value import KeyValueStore
 from storage.stores.layout import PUT
@@ -22,6 +21,7 @@ from storage.stores.shape import Shape, Source
 from storage.stores.table import TableFiles
 from storage.stores.versioned import VersionedKeyValueStore
 from storage.stores.window import WindowStore
+from transforms.event_time import EPOCH
 
 pytestmark = pytest.mark.spark
 

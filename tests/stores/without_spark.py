@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from storage.stores.base import EPOCH
 from storage.stores.key_value import KeyValueStore
 from storage.stores.layout import DELETED, OBSERVED, PLACE, PROPERTY, PUT, Layout
 from storage.stores.reader import Reader
@@ -20,6 +19,7 @@ from storage.stores.shape import Source
 from storage.stores.table import TableFiles
 from storage.stores.versioned import VersionedKeyValueStore
 from storage.stores.window import WindowStore
+from transforms.event_time import EPOCH
 
 TEXT = {"key": pa.string()}
 TIME = pa.timestamp("us", "UTC")
