@@ -6,6 +6,7 @@ committed already is skipped by Delta, what is missing comes out the same.
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,7 +16,9 @@ from orchestration.config import Pipeline
 from orchestration.config.expressions import referenced_columns
 from orchestration.gate import JOIN_COUNTS, judge
 from orchestration.join_batch import JoinBatch, Left, changelog_rows, join_batch
+from orchestration.open_records import only_open
 from orchestration.pending import check_read
+from orchestration.replace_batch import Files, replace_batch
 from orchestration.sides import left_bootstrap, left_join, left_table, right_table
 from orchestration.stream_batch import StreamBatch, read_stream
 from orchestration.stream_join_batch import StreamJoinBatch
@@ -97,17 +100,21 @@ def _read_table(batch: Batch, name: str) -> TableBatch:
     options = table.source.parse_options
     with batch.stage(f"read/{name}"):
         records = read_records(batch.spark, table.spec.as_read, options, [file.range for file in files])
+        if batch.plan.kind == "retry":
+            records = only_open(records, name, batch)
         # many rows are rather read again from a file of columns than kept
         columnar = options.format == "parquet"
-        read = table_batch(
-            table.spec,
-            batch.frames.keep_if_small(records) if columnar else batch.frames.keep(records),
-            batch.state,
-            batch.frames,
-            truncate_stops=table.on_truncate == "stop",
-            needed=lambda: _left_columns(batch, table.spec),
-        )
-        check_read(table, files, read.counts["records"])
+        kept = batch.frames.keep_if_small(records) if columnar else batch.frames.keep(records)
+        needed = partial(_left_columns, batch, table.spec)
+        if batch.plan.kind == "replace":
+            taken = Files([file.name for file in files], batch.journal.replaced_files(name, batch.plan.batch))
+            read = replace_batch(table.spec, kept, taken, batch.state, batch.frames, needed=needed)
+        else:
+            stops = table.on_truncate == "stop"
+            read = table_batch(
+                table.spec, kept, batch.state, batch.frames, truncate_stops=stops, needed=needed
+            )
+        check_read(table, files, None if batch.plan.kind == "retry" else read.counts["records"])
     return read
 
 
@@ -172,16 +179,8 @@ def _commit_logs(
 ) -> list[Future[None]]:
     name = join.join.name
     logs = [
-        pool.submit(
-            batch.append,
-            f"subscription_log/{name}",
-            subscription_log_of(name),
-            join.log,
-            counts["subscriptions"],
-        ),
-        pool.submit(
-            batch.append, f"response_log/{name}", response_log_of(name), join.responses, counts["answers"]
-        ),
+        (f"subscription_log/{name}", subscription_log_of(name), join.log, counts["subscriptions"]),
+        (f"response_log/{name}", response_log_of(name), join.responses, counts["answers"]),
     ]
     if join.join.changelog:
         before = batch.state.joined(name, joined_schema(join.join))
@@ -189,10 +188,8 @@ def _commit_logs(
             key_struct(join.join.joined_key).alias("primary_key"), named("_lj_hash").alias("hash")
         )
         rows = changelog_rows(join, known)
-        logs.append(
-            pool.submit(batch.append, f"changelog/{name}", changelog_of(name), rows, counts["emissions"])
-        )
-    return logs
+        logs.append((f"changelog/{name}", changelog_of(name), rows, counts["emissions"]))
+    return [pool.submit(batch.append, *log, makes=name in batch.plan.bootstrap) for log in logs]
 
 
 def _commit_joined(batch: Batch, join: JoinBatch, counts: dict[str, int]) -> None:

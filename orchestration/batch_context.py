@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from orchestration.config import Pipeline
-from storage.commits import append
+from storage.commits import append, overwrite
 from storage.data_files import LOG_PROPERTIES
 from storage.frames import Frames
 from storage.lake import (
@@ -72,7 +72,10 @@ class Batch:
         self, stage: str, table: str, rows: DataFrame, count: int,
         properties: Mapping[str, str] = LOG_PROPERTIES, *, makes: bool = False,
     ) -> None:  # fmt: skip
-        """Commit a stage's rows to its log; nothing where there are none, unless this `makes` the table."""
+        """Commit a stage's rows to its log; nothing where there are none.
+
+        `makes`: the table begins with these rows, if any, in the place of what is there from before.
+        """
         if count == 0 and not makes:
             return
         with self.stage(stage), self.quarantine if table == QUARANTINE else nullcontext():
@@ -81,7 +84,8 @@ class Batch:
             others = [named(name) for name in rows.columns if name != BATCH]
             rows = self.numbered(rows).select(named(BATCH), *others).coalesce(files)
             transaction = self.journal.transaction(stage, self.plan.batch)
-            append(rows, self.lake.path(table), transaction, properties)
+            commit = overwrite if makes else append
+            commit(rows, self.lake.path(table), transaction, properties)
         self.committed.append(stage)
 
     def numbered(self, rows: DataFrame) -> DataFrame:
@@ -103,6 +107,17 @@ def state_tables(pipeline: Pipeline) -> list[str]:
     histories = [versions_of(name) for name, table in pipeline.tables.items() if table.versioned]
     of_streams = [*map(records_of, pipeline.streams), *map(joined_of, pipeline.stream_joins)]
     return [QUARANTINE, *of_tables, *histories, *of_joins, *of_streams]
+
+
+def stages_of(pipeline: Pipeline) -> list[str]:
+    """Every stage of a batch that commits to a table of data, as its transaction identifiers call it."""
+    of_joins = ("subscription_log", "response_log", "changelog", "joined")
+    return [
+        *[f"{kind}/{name}" for name in pipeline.tables for kind in ("changes", "quarantine")],
+        *[f"{kind}/{name}" for name in pipeline.streams for kind in ("records", "quarantine")],
+        *[f"{kind}/{name}" for name in pipeline.foreign_key_joins for kind in of_joins],
+        *[f"{kind}/{name}" for name in pipeline.stream_joins for kind in ("late", "joined")],
+    ]
 
 
 def bases_of(pipeline: Pipeline) -> dict[str, str]:

@@ -12,6 +12,7 @@ from expectations.validation import Asset, validate_assets
 from orchestration.check_frames import Scope, join_asset, table_asset
 from orchestration.config import Pipeline
 from orchestration.cut import published_cut
+from orchestration.recovery import check_shapes
 from orchestration.time_frames import time_assets
 from storage.lake import Lake
 from storage.plan import Journal
@@ -48,10 +49,11 @@ def check_lake(
 
     `batches`: look at the rows that so many last batches touched, None for all rows. `names`: tables and
     joins to look at, by default every one. `run`: how Data Docs call this check. Raises `WrongUsage` where no
-    batch is finished.
+    batch is finished, `ConfigurationChanged` where the lake was built with another configuration.
     """
     lake = Lake(pipeline.lake)
     journal = Journal(lake)
+    check_shapes(pipeline, journal)
     state = State(spark, lake, published_cut(journal))
     finished = len(journal.published)
     since = None if batches is None else max(finished - batches, 0)

@@ -22,9 +22,10 @@ def published_cut(journal: Journal, batch: int | None = None) -> Plan:
     plan, published = journal.plans[number - 1], journal.published[number - 1]
     # A fold replaces a base between two batches: only the plan knows how far the base it pins was folded.
     bases = {table: version for table, version in plan.versions.items() if table in plan.folded}
+    others = {table: version for table, version in published.versions.items() if table not in plan.folded}
     return replace(
-        plan, batch=number + 1, versions={**published.versions, **bases}, clocks=published.clocks,
-        flushed=number if plan.kind == "flush" else plan.flushed,
+        plan, batch=number + 1, versions={**others, **bases}, clocks=published.clocks,
+        flushed=number if published.kind == "flush" else plan.flushed,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The state after the last finished batch as maintenance takes it: with bases as far as they are folded by now."""
+"""Bases as far as they are folded by now, and the state after the last finished batch as maintenance takes it."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,7 +7,7 @@ from datetime import datetime
 from orchestration.batch_context import bases_of, state_tables
 from orchestration.config import Pipeline
 from orchestration.cut import published_cut
-from storage.lake import Lake
+from storage.lake import Lake, subscription_store_of
 from storage.plan import Journal, Plan
 
 
@@ -18,11 +18,40 @@ def finished_state(pipeline: Pipeline, lake: Lake, journal: Journal, now: dateti
     Raises `WrongUsage` for a lake without a finished batch.
     """
     cut = published_cut(journal)
-    snapshots = [snapshot for base in bases_of(pipeline) if (snapshot := lake.snapshot(base))]
-    folded = {s.table: s.transaction(journal.application(f"fold/{s.table}")) or 0 for s in snapshots}
-    current = {} if journal.unfinished else lake.versions(state_tables(pipeline))
-    versions = {**cut.versions, **current, **{s.table: s.version for s in snapshots}}
+    bases, folded = pinned_bases(pipeline, lake, journal)
+    logs = cut.versions if journal.unfinished else lake.versions(state_tables(pipeline))
+    versions = {table: version for table, version in logs.items() if table not in bases_of(pipeline)} | bases
     return replace(cut, versions=versions, folded=folded, planned_at=max(now, cut.planned_at))
+
+
+def pinned_bases(pipeline: Pipeline, lake: Lake, journal: Journal) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the version of every base as it is now, and the last batch folded into it.
+
+    A store that was last folded before its join began anew is not the join's any more: it has no version, and its
+    log begins with the batch after the one it is said to hold.
+    """
+    versions, folded = {}, {}
+    begun = {subscription_store_of(name): batch for name, batch in journal.begun.items()}
+    for base in bases_of(pipeline):
+        snapshot = lake.snapshot(base)
+        if snapshot is None:
+            continue
+        through = snapshot.transaction(journal.application(f"fold/{base}")) or 0
+        if through < begun.get(base, 0):
+            folded[base] = begun[base] - 1
+        else:
+            versions[base], folded[base] = snapshot.version, through
+    return versions, folded
+
+
+def with_present_bases(lake: Lake, plan: Plan) -> Plan:
+    """A plan without the bases that are gone since it was made: their logs hold the same."""
+    gone = {base for base in plan.folded if base in plan.versions and lake.snapshot(base) is None}
+    versions, folded = (
+        {table: number for table, number in numbers.items() if table not in gone}
+        for numbers in (plan.versions, plan.folded)
+    )
+    return replace(plan, versions=versions, folded=folded)
 
 
 def pinned_versions(journal: Journal) -> Mapping[str, frozenset[int]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Literal
 
@@ -85,11 +85,12 @@ def _unread(
         start = before.to_line if before else 0
         # A file without new records goes with a batch of others: so it is known next time, and need not wait.
         if measured.lines > start or not _is_known(file, before):
-            yield PlannedFile(
-                table=table.name, path=measured.path, name=measured.name, date=measured.date, size=measured.size,
-                modified=measured.modified, fingerprint=measured.fingerprint, lines=measured.lines,
-                complete=measured.complete, from_line=start, to_line=measured.lines,
-            )  # fmt: skip
+            yield planned(table.name, measured, from_line=start)
+
+
+def planned(table: str, measured: MeasuredFile, *, from_line: int) -> PlannedFile:
+    """The part of a file behind a line, as a plan has it."""
+    return PlannedFile(table=table, **asdict(measured), from_line=from_line, to_line=measured.lines)
 
 
 def _is_known(file: FoundFile, before: PlannedFile | None) -> bool:
@@ -131,18 +132,25 @@ def _measured(file: PlannedFile) -> MeasuredFile:
 
 def check_unchanged(pipeline: Pipeline, plan: Plan) -> None:
     """Refuse to finish a batch whose input is no longer what was planned. Raises `SourceError`."""
-    for name, table in pipeline.inputs.items():
-        _check_same(table, plan.files_of(name), thoroughly=True)
+    try:
+        for name, table in pipeline.inputs.items():
+            _check_same(table, plan.files_of(name), thoroughly=True)
+    except SourceError as error:
+        raise type(error)(
+            f"{error}\nBatch {plan.batch} is under way and was planned with it. Where that cannot be had any more, "
+            f"give the batch up: `lakejoin repair {pipeline.path} --replan`."
+        ) from error
 
 
-def check_read(table: Input, files: Sequence[PlannedFile], records: int) -> None:
+def check_read(table: Input, files: Sequence[PlannedFile], records: int | None) -> None:
     """Refuse what was read of planned files unless it is what was planned. Raises `SourceError`.
 
-    A file may be cut, replaced or continued between its measuring and its reading. `records`: how many were read.
+    A file may be cut, replaced or continued between its measuring and its reading. `records`: how many were read, None
+    where not all of them were wanted.
     """
     _check_same(table, files, thoroughly=False)
     planned = sum(file.records for file in files)
-    if records != planned and table.source.format != "delta":
+    if records not in {None, planned} and table.source.format != "delta":
         raise SourceChanged(
             f"table {table.name}: {records:,} records were read of {_files(files)}, expected {planned:,} as planned; "
             "a file was changed while it was read. Put back what it had, then run again."

@@ -5,7 +5,7 @@ from functools import partial
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, DateType, LongType, StringType, StructType
+from pyspark.sql.types import BooleanType, StructType
 
 from orchestration.config import Pipeline
 from orchestration.errors import unknown
@@ -24,20 +24,17 @@ from storage.logs import read_log
 from storage.state import State
 from transforms.resolution import TOMBSTONE
 from transforms.responses import response_schema
-from transforms.schemas import BATCH, DELETED, POSITION, JoinSpec, TableSpec, changes_schema, named
-from transforms.subscriptions import STEP, live_subscriptions, subscription_schema
-
-QUARANTINE_SCHEMA = (
-    StructType()
-    .add(BATCH, LongType())
-    .add("table", StringType())
-    .add("date", DateType())
-    .add("file", StringType())
-    .add("line", LongType())
-    .add("reason", StringType())
-    .add("detail", StringType())
-    .add("raw", StringType())
+from transforms.schemas import (
+    BATCH,
+    DELETED,
+    POSITION,
+    QUARANTINE_SCHEMA,
+    JoinSpec,
+    TableSpec,
+    changes_schema,
+    named,
 )
+from transforms.subscriptions import STEP, live_subscriptions, subscription_schema
 
 _KEYS = ("primary_key", "foreign_key")
 

@@ -8,7 +8,7 @@ from orchestration.backlog import Backlog, backlog
 from orchestration.config import Input, Pipeline
 from orchestration.config.values import RESERVED_PREFIX
 from orchestration.pending import list_files
-from orchestration.recovery import join_remains
+from orchestration.rebuilding import join_remains
 from storage.feed_log import Feed
 from storage.figures import quarantined, row_count
 from storage.lake import Lake, joined_of

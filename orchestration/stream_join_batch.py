@@ -144,7 +144,9 @@ def _met(join: StreamJoinSpec, due: DataFrame, table: TableBatch, batch: Batch) 
     wanted = spread(keys, "foreign_key", spec.key)
     new = restrict(as_versions(table.changes, versions_schema(spec).names), wanted, spec.key, small=small)
     versions = batch.state.versions(spec, wanted, small=small).unionByName(new)
-    bound = None if table.clock is None else table.clock - spec.history_retention
+    # as it was before the batch: how far back a record is looked up must not depend on what came with it
+    clock = batch.plan.clocks.get(f"tables/{spec.name}")
+    bound = None if clock is None else clock - spec.history_retention
     return as_of(due, versions, F.col("foreign_key"), F.col(TIME), spec, bound)
 
 

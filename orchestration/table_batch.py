@@ -139,7 +139,7 @@ def table_batch(
         good = good.drop(UNAVAILABLE)
     before = _before(good, table, state, frames, columns)
     beside = records if found["beside"] or versioned else records.limit(0)
-    walked = frames.keep(_complete(walk(good, before, table, _floor(state, table)), beside, table))
+    walked = frames.keep(beside_walk(walk(good, before, table, _floor(state, table)), beside, table))
     counts = count_verdicts(walked)
     if versioned and counts["out_of_order"]:
         walked = frames.keep(with_history(walked, table, state, small=frames.small))
@@ -226,7 +226,7 @@ def _truncations(records: DataFrame, good: DataFrame, state: State, table: Table
     return deletes.withColumns(rest).select(*[named(name) for name in good.columns])
 
 
-def _complete(walked: DataFrame, records: DataFrame, table: TableSpec) -> DataFrame:
+def beside_walk(walked: DataFrame, records: DataFrame, table: TableSpec) -> DataFrame:
     """Put the records that never reached the walk beside those that did, so that each is accounted for."""
     schema = _records_schema(table)
     expired = F.col(EXPIRED) if EXPIRED in records.columns else F.lit(False)

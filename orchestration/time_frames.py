@@ -8,7 +8,6 @@ from expectations.keys import Kind
 from expectations.validation import Asset
 from orchestration.check_frames import Scope
 from orchestration.config import Pipeline
-from orchestration.show import QUARANTINE_SCHEMA
 from storage.lake import QUARANTINE, joined_of, records_of, versions_of
 from storage.logs import read_log
 from storage.plan import Journal
@@ -19,6 +18,7 @@ from transforms.schemas import (
     DELETED,
     HASH,
     POSITION,
+    QUARANTINE_SCHEMA,
     VERDICT,
     StreamJoinSpec,
     TableSpec,

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from delta.tables import DeltaMergeBuilder
+from delta.tables import DeltaMergeBuilder, DeltaTable
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from storage.delta import DeltaTransaction
 from storage.errors import LakeBusy
+from transforms.schemas import BATCH
 
 _PREFIX = "spark.databricks.delta."
 _SESSION = threading.Lock()
@@ -95,9 +96,16 @@ def rewrite(
         ) from error
 
 
-def overwrite(rows: DataFrame, path: str, transaction: Transaction) -> None:
-    """Replace the rows of a Delta table, once."""
-    _save(rows, "overwrite", path, transaction, _NONE)
+def overwrite(
+    rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = _NONE
+) -> None:
+    """Replace the rows of a Delta table and its columns, once; `properties` are set when this makes the table."""
+    _save(rows, "overwrite", path, transaction, {**properties, "overwriteSchema": "true"})
+
+
+def remove_batch(spark: SparkSession, path: str, batch: int) -> None:
+    """Remove the rows that a batch put into a log; nothing where there are none."""
+    DeltaTable.forPath(spark, path).delete(F.col(BATCH) == batch)
 
 
 def merge(spark: SparkSession, builder: DeltaMergeBuilder, transaction: Transaction) -> None:

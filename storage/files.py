@@ -121,7 +121,15 @@ def _check_appended(found: FoundFile, known: MeasuredFile, content: FileContent)
 def _changed(found: FoundFile, what: str) -> SourceChanged:
     return SourceChanged(
         f"{found.path}: changed after it was read: {what}. Expected the same bytes, at most with whole lines "
-        "added behind them. Put the old file back, and give the new content another name."
+        f"added behind them. Put the old file back, and give the new content another name{_instead(found)}."
+    )
+
+
+def _instead(found: FoundFile) -> str:
+    return (
+        f"; or, to take it in the place of the old: `lakejoin run --replace {found.date}`"
+        if found.date
+        else ""
     )
 
 

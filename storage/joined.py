@@ -6,7 +6,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
-from storage.commits import Transaction, append, merge, replace
+from storage.commits import Transaction, merge, overwrite, replace
 from storage.frames import SMALL
 from transforms.resolution import LEFT_HASH, RIGHT_HASH, TOMBSTONE
 from transforms.schemas import BATCH, HASH, HASH_TYPE, JoinSpec, named, quoted
@@ -48,8 +48,8 @@ def apply_emissions(
 
 
 def create_joined(emissions: DataFrame, path: str, join: JoinSpec, transaction: Transaction) -> None:
-    """Make the joined table of a batch's emissions."""
-    append(_rows(emissions, join), path, transaction, PROPERTIES)
+    """Make the joined table of a batch's emissions, in the place of one that is there from before."""
+    overwrite(_rows(emissions, join), path, transaction, PROPERTIES)
 
 
 def _rows(emissions: DataFrame, join: JoinSpec) -> DataFrame:

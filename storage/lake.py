@@ -24,6 +24,8 @@ PUBLISHED = "_published"
 MAINTENANCE = "_maintenance"
 LEASE = "_lease"
 QUARANTINE = "quarantine"
+ASIDE = "_aside"
+"""Folder of damaged tables that were replaced."""
 SCRATCH = "_scratch"
 """Folder of what large batches keep while they run."""
 
@@ -143,11 +145,17 @@ class Lake:
         folder = self.path(SCRATCH)
         return folder if self.local is not None else f"{folder}/{uuid4()}"
 
+    def has(self, table: str) -> bool:
+        """Whether there is a table, in whatever state it is. Raises `LakeUnusable`."""
+        with reading_table(self.path(table)):
+            if self.local is not None:
+                return _is_directory(self.local / table / "_delta_log")
+            return DeltaTable.is_deltatable(self.path(table))
+
     def snapshot(self, table: str) -> Snapshot | None:
         """The table as it is now, or None where there is none. Raises `LakeUnusable`, `LakeInconsistent`."""
-        path = self.local / table if self.local is not None else None
         with reading_table(self.path(table)):
-            if path is not None and not _is_directory(path / "_delta_log"):
+            if self.local is not None and not self.has(table):
                 return None
             try:
                 delta = DeltaTable(self.path(table))

@@ -29,7 +29,10 @@ from storage.lake import (
 )
 from storage.line_numbers import FileRange
 
-Kind = Literal["batch", "bootstrap", "flush"]
+Kind = Literal["batch", "bootstrap", "flush", "replace", "retry", "repair", "migrate", "abandoned"]
+"""`bootstrap` begins joins with the rows there are, `replace` takes files in the place of what they were, `retry` reads
+what is in quarantine once more, `repair` and `migrate` go on with the tables as they are found, and an `abandoned`
+batch was planned and given up."""
 
 _TABLES: dict[str, Callable[[str], str]] = {
     "changes": changes_of,
@@ -236,6 +239,13 @@ class Journal:
         return self.plans[-1] if len(self.plans) > len(self.published) else None
 
     @property
+    def begun(self) -> dict[str, int]:
+        """The batch that each join last began with from the rows there were; none for one that was there at first."""
+        return {
+            name: plan.batch for plan in self.plans if not self._is_abandoned(plan) for name in plan.bootstrap
+        }
+
+    @property
     def flushed(self) -> int:
         """The last finished batch that released every record that waited; 0 for none."""
         return max((batch.batch for batch in self.published if batch.kind == "flush"), default=0)
@@ -247,7 +257,20 @@ class Journal:
 
     def known_files(self, table: str) -> dict[str, PlannedFile]:
         """For each file of a table that was ever planned, the last part of it that was."""
-        return {file.name: file for plan in self.plans for file in plan.files_of(table)}
+        plans = [plan for plan in self.plans if plan.kind != "retry" and not self._is_abandoned(plan)]
+        return {file.name: file for plan in plans for file in plan.files_of(table)}
+
+    def finished(self, kind: Kind) -> list[Plan]:
+        """The plans of a kind whose batch is finished."""
+        return [plan for plan, done in zip(self.plans, self.published, strict=False) if done.kind == kind]
+
+    def replaced_files(self, table: str, until: int) -> dict[str, int]:
+        """For each file of a table that was exported again, the last batch before `until` that took it so."""
+        plans = [plan for plan in self.finished("replace") if plan.batch < until]
+        return {file.name: plan.batch for plan in plans for file in plan.files_of(table)}
+
+    def _is_abandoned(self, plan: Plan) -> bool:
+        return plan.batch <= len(self.published) and self.published[plan.batch - 1].kind == "abandoned"
 
     def write_plan(self, plan: Plan) -> None:
         """Commit a plan; the first one makes the lake."""

@@ -67,7 +67,8 @@ DETAIL = "_lj_detail"
 RAW = "_lj_raw"
 """The record's raw text; null for a good one, which needs none."""
 
-Op = Literal["upsert", "delete", "tombstone", "truncate", "ignored"]
+Op = Literal["upsert", "delete", "tombstone", "truncate", "ignored", "restored"]
+"""`restored`: a key's state as it is without a file that was replaced; derived, of no record of its own."""
 Verdict = Literal[
     "applied",
     "history",
@@ -88,6 +89,19 @@ POSITION_TYPE = StructType(
         StructField("line", LongType()),
     ]
 )
+QUARANTINE_SCHEMA = StructType(
+    [
+        StructField(BATCH, LongType()),
+        StructField("table", StringType()),
+        StructField("date", DateType()),
+        StructField("file", StringType()),
+        StructField("line", LongType()),
+        StructField("reason", StringType()),
+        StructField("detail", StringType()),
+        StructField("raw", StringType()),
+    ]
+)
+"""Schema of `quarantine`: a record of a table or stream that could not be accepted."""
 HASH_TYPE = StructType(
     [
         StructField("spec", ShortType()),

@@ -1,4 +1,4 @@
-"""The command line: `lakejoin demo | validate | run | status | show | check | maintain | dev`.
+"""The command line: what `lakejoin --help` lists, a module for each command.
 
 Each command imports Spark, Dagster or Great Expectations only when it is started, so that help, `validate`
 and `status` answer at once and start no JVM.
@@ -13,6 +13,9 @@ from orchestration.cli.demo import demo
 from orchestration.cli.dev import dev
 from orchestration.cli.failures import Commands
 from orchestration.cli.maintain import maintain
+from orchestration.cli.migrate import migrate
+from orchestration.cli.quarantine import quarantine
+from orchestration.cli.repair import repair
 from orchestration.cli.run import run
 from orchestration.cli.show import show
 from orchestration.cli.status import status
@@ -27,8 +30,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, validate, run, status, show, check, maintain, dev):
+for command in (demo, validate, run, status, show, check, maintain, migrate, repair, dev):
     app.command()(command)
+app.add_typer(quarantine, name="quarantine")
 
 
 def _version(wanted: bool) -> None:

@@ -1,5 +1,7 @@
 """`lakejoin run`: works off what is pending, and says what became of it."""
 
+import dataclasses
+from collections.abc import Collection
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
@@ -39,6 +41,22 @@ def run(  # noqa: PLR0913 - one parameter for each option
         list[str] | None,
         typer.Option(metavar="RULE", help="Publish although this rule is violated; it is recorded."),
     ] = None,
+    rebuild: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="JOIN",
+            help="First compute this join anew, as it is declared now, and the joins over it. Readers see what it was "
+            "until it is complete.",
+        ),
+    ] = None,
+    replace: Annotated[
+        datetime | None,
+        typer.Option(
+            formats=["%Y-%m-%d"],
+            metavar="DATE",
+            help="First take the files of this {date}, which were exported again, in the place of what they were.",
+        ),
+    ] = None,
     flush: Annotated[
         bool,
         typer.Option(
@@ -48,19 +66,24 @@ def run(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Work off what is pending.
 
-    An unfinished batch first, then new joins, then new input: one batch for each date, dates in order; tables
-    without {date} are read whole in the first batch. What was read once is not read again, so a run can be
+    An unfinished batch first, then new or rebuilt joins, then new input: one batch for each date, dates in order;
+    tables without {date} are read whole in the first batch. What was read once is not read again, so a run can be
     repeated without effect.
     """
+    from orchestration.rebuilding import joins_to_rebuild
+
     pipeline = options.load_pipeline(config)
     dates = _range(start, end)
     _check_rules(accept or [])
-    waiting = _waiting(pipeline, dates)
+    rebuilt = joins_to_rebuild(pipeline, rebuild or ())
+    waiting = _waiting(pipeline, dates, rebuilt)
     flush = flush and any(join.grace is not None for join in pipeline.stream_joins.values())
-    if waiting.is_empty and not (flush and _buffered(pipeline)):
+    if waiting.is_empty and replace is None and not (flush and _buffered(pipeline)):
         say(f"Nothing pending: {_files_read(pipeline, waiting)}.")
         return
-    expected = waiting.batches + flush if batch_by == "date" and batch_rows is None else None
+    expected = (
+        waiting.batches + flush + (replace is not None) if batch_by == "date" and batch_rows is None else None
+    )
     published: list[Published] = []
     try:
         with progress_bar("starting Spark", expected if batches is None else batches) as bar:
@@ -69,7 +92,8 @@ def run(  # noqa: PLR0913 - one parameter for each option
 
             for batch in run_batches(
                 pipeline, spark, dates=dates, batch_by=batch_by, batch_rows=batch_rows, batches=batches,
-                accept=accept or (), flush=flush, progress=bar.describe,
+                accept=accept or (), flush=flush, rebuild=rebuilt,
+                replace=replace.date() if replace else None, progress=bar.describe,
             ):  # fmt: skip
                 published.append(batch)
                 say(batch_line(batch))
@@ -112,18 +136,18 @@ def _check_rules(accept: list[str]) -> None:
             raise unknown("rule", name, known)
 
 
-def _waiting(pipeline: "Pipeline", dates: "Dates | None") -> "Backlog":
+def _waiting(pipeline: "Pipeline", dates: "Dates | None", rebuilt: Collection[str]) -> "Backlog":
     """List what is pending; warn about a source without any file: more often than not a mistyped path."""
     from orchestration.backlog import backlog
     from orchestration.recovery import check_shapes
     from storage.lake import Lake
     from storage.plan import Journal
 
-    check_shapes(pipeline, Journal(Lake(pipeline.lake)))
+    check_shapes(pipeline, Journal(Lake(pipeline.lake)), rebuilt)
     waiting = backlog(pipeline, datetime.now(UTC), settle=timedelta(0), dates=dates)
     for name in (name for name, count in waiting.found.items() if count == 0):
         typer.echo(f"warning: {name}: no file matches {pipeline.inputs[name].source.path}", err=True)
-    return waiting
+    return dataclasses.replace(waiting, new_joins=waiting.new_joins + tuple(rebuilt))
 
 
 def _files_read(pipeline: "Pipeline", waiting: "Backlog") -> str:

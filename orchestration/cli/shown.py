@@ -11,6 +11,7 @@ from orchestration.cut import check_kept, published_cut
 from orchestration.errors import WrongUsage
 from orchestration.formats import Format, lines, texts
 from orchestration.ranges import Range
+from orchestration.recovery import check_shape
 from orchestration.show import find_view
 from orchestration.store_view import open_view
 from orchestration.stores import stored_tables
@@ -88,9 +89,10 @@ def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
     """
     lake, name, time = Lake(pipeline.lake), asked.table, asked.time
     opened = find_view(pipeline, name) if time is None else as_of_view(pipeline, name, time)
-    cut = published_cut(Journal(lake), asked.batch)
+    cut, declared = published_cut(Journal(lake), asked.batch), name.partition(".")[0]
+    check_shape(pipeline, cut, declared)
     if asked.batch is not None:
-        check_kept(lake, cut, asked.table.partition(".")[0])
+        check_kept(lake, cut, declared)
     stored = stored_tables(pipeline).get(name) if asked.where is None and time is None else None
     whole = asked.everything and not asked.range.given
     if stored is not None and not whole and stored.answers(asked.range):

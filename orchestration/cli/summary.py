@@ -20,6 +20,7 @@ _TABLE = {
     "late": False,
     "ignored": False,
     "quarantined": False,
+    "restored": False,
     "history": False,
     "tie": False,
     "inserted": False,
@@ -56,7 +57,7 @@ def batch_line(batch: "Published") -> str:
     """Return one line about a finished batch."""
     days = f" {batch.dates[0]}" if batch.dates else ""
     days += f" to {batch.dates[-1]}" if len(batch.dates) > 1 else ""
-    kind = {"bootstrap": " (first batch of a new join)", "flush": " (flush)"}.get(batch.kind, "")
+    kind = {"bootstrap": " (a join begins)", "batch": ""}.get(batch.kind, f" ({batch.kind})")
     records = sum(counts["records"] for counts in batch.tables.values())
     joined = sum(counts["emissions"] for counts in batch.joins.values())
     return f"batch {batch.batch}{days}{kind}: {records:,} records, {joined:,} joined rows changed"

@@ -17,7 +17,19 @@ from orchestration.cli import app, options
 from orchestration.example import EXAMPLE
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("demo", "validate", "run", "status", "show", "check", "maintain", "dev")
+COMMANDS = (
+    "demo",
+    "validate",
+    "run",
+    "status",
+    "show",
+    "check",
+    "maintain",
+    "migrate",
+    "repair",
+    "dev",
+    "quarantine",
+)
 PIPELINE = """\
 name: shop
 lake: ./lake

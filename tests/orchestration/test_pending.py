@@ -10,8 +10,8 @@ import pytest
 
 from orchestration.backlog import backlog
 from orchestration.config import Pipeline, load_text
+from orchestration.drafts import code_version
 from orchestration.pending import Dates, check_read, check_unchanged, cut, pending_groups
-from orchestration.run import code_version
 from storage.errors import LakejoinError
 from storage.lake import Lake
 from storage.plan import Journal, Plan, PlannedFile

@@ -9,13 +9,13 @@ import pytest
 from deltalake import write_deltalake
 
 from orchestration.config import load_text
+from orchestration.rebuilding import join_remains
 from orchestration.recovery import (
     check_progress,
     check_shapes,
-    join_remains,
     new_joins,
     shapes_of,
-    still_declared,
+    still_wanted,
 )
 from storage.errors import ConfigurationChanged, LakeInconsistent
 from storage.lake import Lake
@@ -128,7 +128,7 @@ def test_batch_under_way_is_finished_without_removed_joins(
     changed = load_text(TEXT.replace(old, new), tmp_path / "lakejoin.yaml")
     under_way = replace(BUILT, joins=("orders_with_customers",), bootstrap=("orders_with_customers",))
 
-    plan = still_declared(changed, under_way)
+    plan = still_wanted(changed, under_way)
 
     assert (plan.joins, plan.bootstrap) == (joins, joins)
 
@@ -141,8 +141,8 @@ def test_batch_under_way_needs_the_tables_it_reads(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigurationChanged, match=r"customers is no longer declared, but batch 1 .* Put it back"
     ):
-        still_declared(changed, replace(BUILT, files=(file,)))
-    assert still_declared(changed, BUILT) == BUILT
+        still_wanted(changed, replace(BUILT, files=(file,)))
+    assert still_wanted(changed, BUILT) == BUILT
 
 
 def lake_with(folder: Path, *joins: str) -> tuple[Lake, Journal]:

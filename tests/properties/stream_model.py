@@ -70,11 +70,21 @@ class _Latest:
         return None if found is None else found["row"]
 
 
+class _History(VersionedTable):
+    """A table with history, as a batch looks it up: no further back than its clock before the batch reaches."""
+
+    before: int | None = None
+
+    def look_up(self, key: Any, time: int) -> Any:
+        found = self.get_by(self.before, key, time)
+        return None if found is None else found.value
+
+
 class StreamModel:
     """The tables, the stream and its joins."""
 
     def __init__(self, history_retention: int) -> None:
-        self._prices, self._latest = VersionedTable(history_retention), _Latest()
+        self._prices, self._latest = _History(history_retention), _Latest()
         self._seen: set[tuple[int, int]] = set()
         tables = {"prices": self._prices, "latest": self._latest}
         self._joins = {
@@ -84,6 +94,7 @@ class StreamModel:
 
     def take(self, latest: Sequence[Placed], prices: Sequence[Placed], uses: Sequence[Placed]) -> Taken:
         """Take a batch, tables first; each input's records in the order of their positions."""
+        self._prices.before = self._prices.observed
         inputs = {
             "latest": self._take_latest(latest),
             "prices": _counted(self._price(*placed) for placed in prices),
@@ -100,6 +111,7 @@ class StreamModel:
 
     def flush(self) -> Taken:
         """Release whatever waits."""
+        self._prices.before = self._prices.observed
         return self._join({}, None)
 
     def _take_latest(self, placed: Sequence[Placed]) -> Counter[str]:

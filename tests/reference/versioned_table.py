@@ -68,18 +68,27 @@ class VersionedTable:
 
     def is_expired(self, time: int) -> bool:
         """True for times before the observed time minus the retention; the bound itself still counts."""
-        return self.observed is not None and time < self.observed - self.history_retention
+        return self._is_behind(time, self.observed)
+
+    def _is_behind(self, time: int, clock: int | None) -> bool:
+        return clock is not None and time < clock - self.history_retention
 
     def get(self, key: Key, as_of: int | None = None) -> Version | None:
         """Return the version valid at a time, or the latest; None where that is a tombstone or not known.
 
         Behind the retention only a key's latest version answers: older ones may be gone.
         """
-        versions = self.versions(key)
         if as_of is not None:
-            known = versions[-1:] if self.is_expired(as_of) else versions
-            versions = [version for version in known if version.valid_from <= as_of]
+            return self.get_by(self.observed, key, as_of)
+        versions = self.versions(key)
         return versions[-1] if versions and versions[-1].value is not None else None
+
+    def get_by(self, clock: int | None, key: Key, as_of: int) -> Version | None:
+        """Do the same, the retention measured from another time than the observed one: that before a batch."""
+        versions = self.versions(key)
+        known = versions[-1:] if self._is_behind(as_of, clock) else versions
+        valid = [version for version in known if version.valid_from <= as_of]
+        return valid[-1] if valid and valid[-1].value is not None else None
 
     def versions(self, key: Key) -> list[Version]:
         """Return every version of a key by its time, tombstones included."""

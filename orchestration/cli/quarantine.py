@@ -1,0 +1,76 @@
+"""`lakejoin quarantine`: what is in quarantine, and reading it once more."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestration.cli import options
+from orchestration.cli.options import Config
+from orchestration.cli.summary import batch_line, print_summary
+from orchestration.cli.terminal import console, print_rows, progress_bar, say
+
+if TYPE_CHECKING:
+    from storage.plan import Published
+
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="[TABLE]...", help="Tables and streams; by default all.")
+]
+
+quarantine = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@quarantine.callback()
+def describe() -> None:
+    """List the records that could not be accepted, or read them once more."""
+
+
+@quarantine.command("list")
+def listed(
+    config: Config,
+    names: Names = None,
+    *,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="At most N records.")] = 20,
+) -> None:
+    """Show the records that are in quarantine, where they stand and what is wrong with them.
+
+    Those that were read with success since are left out, and those of files that were replaced.
+    """
+    from orchestration.formats import texts
+    from orchestration.quarantine import in_quarantine, known
+
+    pipeline = options.load_pipeline(config)
+    chosen = known(pipeline, names or ())
+    rows = in_quarantine(pipeline, options.open_session(pipeline), chosen)
+    found = [list(row) for row in texts(rows.limit(limit + 1), ()).toLocalIterator()]
+    if not found:
+        say("Nothing is in quarantine.")
+        return
+    print_rows(console(), rows.columns, found[:limit])
+    if len(found) > limit:
+        say(f"The first {limit} records; --limit shows more.")
+
+
+@quarantine.command()
+def retry(config: Config, names: Names = None) -> None:
+    """Read the records in quarantine once more, in a batch of their own.
+
+    For records that can be accepted now: a limit was raised, or a value that was left out is known. Each is held
+    against the rows as a late one, at its own position. For a file that was corrected: `lakejoin run --replace`.
+    """
+    from orchestration.quarantine import known
+    from orchestration.quarantine import retry as again
+
+    pipeline = options.load_pipeline(config)
+    chosen, published = known(pipeline, names or ()), list["Published"]()
+    try:
+        with progress_bar("starting Spark", 1) as bar:
+            for batch in again(
+                pipeline, lambda: options.open_session(pipeline), chosen, progress=bar.describe
+            ):
+                published.append(batch)
+                say(batch_line(batch))
+                bar.advance()
+    finally:
+        print_summary(published)
+    if not published:
+        say("Nothing is in quarantine that could be read once more.")

@@ -1,0 +1,78 @@
+"""`lakejoin repair`: says what is damaged, and computes tables and joins anew."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestration.cli import options
+from orchestration.cli.failures import FAILED
+from orchestration.cli.options import Config
+from orchestration.cli.summary import batch_line, print_summary
+from orchestration.cli.terminal import Row, print_table, progress_bar, say
+
+if TYPE_CHECKING:
+    from orchestration.repair import Damage
+    from storage.plan import Published
+
+
+def repair(
+    config: Config,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[TABLE|JOIN]...", help="What to compute anew.")
+    ] = None,
+    *,
+    replan: Annotated[
+        bool,
+        typer.Option(
+            "--replan",
+            help="Give up the batch under way, whose input is gone; what is left of it is read next.",
+        ),
+    ] = False,
+) -> None:
+    """Find what is damaged, or compute tables and joins anew from what the lake keeps of its input.
+
+    Without names every table is looked at: its log, the sizes of its files, how far it is by its own account. With
+    names, a table's folded rows and history are made from its changes, a join and the joins over it from the rows of
+    their tables. What is in the way is moved to `_aside` in the lake, nothing is removed.
+    """
+    from orchestration.abandoning import abandon
+    from orchestration.errors import WrongUsage
+    from orchestration.repair import Moved, examine
+    from orchestration.repair import repair as mend
+
+    pipeline = options.load_pipeline(config)
+    if not names and not replan:
+        _print(examine(pipeline), str(config))
+        return
+    if replan and names:
+        raise WrongUsage("--replan gives up a batch as a whole; repair tables and joins after it")
+    work = abandon if replan else partial(mend, names=names or ())
+    published: list[Published] = []
+    try:
+        with progress_bar("starting Spark", None) as bar:
+            for done in work(pipeline, lambda: options.open_session(pipeline), progress=bar.describe):
+                if isinstance(done, Moved):
+                    say(f"moved {done.table} to {done.to}")
+                    continue
+                published.append(done)
+                say(batch_line(done))
+                bar.advance()
+    finally:
+        print_summary(published)
+
+
+def _print(found: "list[Damage]", config: str) -> None:
+    if not found:
+        say(
+            "Nothing is damaged, as far as logs and sizes of files tell; `lakejoin check --full` reads the rows."
+        )
+        return
+    rows: list[Row] = [
+        (damage.table, damage.what, f"repair {damage.name}" if damage.name else "restore from a copy")
+        for damage in found
+    ]
+    print_table("Damaged", ["table", "what", "what helps"], rows)
+    if names := sorted({damage.name for damage in found if damage.name}):
+        say(f"lakejoin repair {config} {' '.join(names)}")
+    raise typer.Exit(FAILED)

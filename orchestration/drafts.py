@@ -1,0 +1,81 @@
+"""Plans as they would be written now."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+
+from orchestration.batch_context import bases_of, state_tables
+from orchestration.config import Pipeline
+from orchestration.finished import pinned_bases
+from orchestration.pending import Group
+from orchestration.rebuilding import tables_of_join
+from orchestration.recovery import shapes_of
+from storage.lake import Lake, rows_of
+from storage.maintenance import Folds
+from storage.plan import Journal, Kind, Plan, PlannedFile
+
+
+class Drafts:
+    """Plans of the next batch; none of them is committed here."""
+
+    def __init__(self, pipeline: Pipeline, lake: Lake, journal: Journal) -> None:
+        self._pipeline, self._lake, self._journal = pipeline, lake, journal
+
+    def bootstrap(self, joins: Sequence[str], kind: Kind = "bootstrap") -> Plan:
+        """The first batch of joins that begin in a lake with rows; nothing they had before counts."""
+        plan = self.batch(Group((), ()))
+        before = {table for name in joins for table in tables_of_join(name)}
+        versions, folded = (
+            {table: number for table, number in numbers.items() if table not in before}
+            for numbers in (plan.versions, plan.folded)
+        )
+        return replace(plan, kind=kind, bootstrap=tuple(joins), versions=versions, folded=folded)
+
+    def replace(self, files: Sequence[PlannedFile]) -> Plan:
+        """A batch that takes files in the place of what they were."""
+        return replace(self.batch(Group((), tuple(files))), kind="replace")
+
+    def flush(self) -> Plan:
+        """A batch that releases everything that waits for its grace period."""
+        return replace(self.batch(Group((), ())), kind="flush")
+
+    def batch(self, group: Group) -> Plan:
+        """The batch that reads a group of files."""
+        previous = self._journal.plans[-1] if self._journal.plans else None
+        now = datetime.now(UTC)
+        bases, folded = pinned_bases(self._pipeline, self._lake, self._journal)
+        logs = set(state_tables(self._pipeline)) - set(bases_of(self._pipeline))
+        return Plan(
+            batch=len(self._journal.plans) + 1,
+            kind="batch",
+            # the clock never goes back, whatever the machine's does
+            planned_at=max(now, previous.planned_at) if previous else now,
+            files=group.files,
+            versions=self._lake.versions(sorted(logs)) | bases,
+            folded=folded,
+            floors=self._floors(folded),
+            joins=tuple(self._pipeline.joins),
+            bootstrap=(),
+            configuration=self._pipeline.fingerprint,
+            shapes=(dict(previous.shapes) if previous else {}) | shapes_of(self._pipeline),
+            code=code_version(),
+            clocks=self._journal.last.clocks if self._journal.last else {},
+            flushed=self._journal.flushed,
+        )
+
+    def _floors(self, folded: Mapping[str, int]) -> dict[str, str]:
+        """Per table with purged tombstones, their greatest sequence."""
+        folds = Folds(self._lake)
+        floors = {
+            name: folds.floor(rows_of(name), folded.get(rows_of(name), 0)) for name in self._pipeline.tables
+        }
+        return {name: floor for name, floor in floors.items() if floor is not None}
+
+
+def code_version() -> str:
+    """Version of the code that plans the batch."""
+    try:
+        return version("lakejoin")
+    except PackageNotFoundError:
+        return "unknown"  # run from a source tree that is not installed

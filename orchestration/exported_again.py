@@ -1,0 +1,53 @@
+"""Files of a day that were exported again: found, and measured as new ones."""
+
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+
+from orchestration.config import Pipeline
+from orchestration.errors import WrongUsage
+from orchestration.pending import blamed, list_files, planned
+from storage.files import FileCounter, measure_file
+from storage.plan import Journal, PlannedFile
+
+
+def exported_again(
+    pipeline: Pipeline, journal: Journal, day: date, *, now: datetime, counter: FileCounter | None
+) -> list[PlannedFile]:
+    """Return the files of a `{date}` whose content is no longer what was read, whole.
+
+    Raises `WrongUsage` where nothing of that day changed, or where a table or stream does not allow it.
+    """
+    found = list(_changed(pipeline, journal, day, now, counter))
+    if not found:
+        raise WrongUsage(
+            f"--replace {day}: no file of that day that was read has other content now; new files and new lines need "
+            "no --replace"
+        )
+    for name in {file.table for file in found}:
+        if name in pipeline.streams:
+            raise WrongUsage(
+                f"--replace {day}: {name} is a stream, and what its records met cannot be taken back; bring the "
+                "correction as later records"
+            )
+        if pipeline.tables[name].versioned:
+            raise WrongUsage(
+                f"--replace {day}: {name} is versioned; bring the correction as records of the same times in a new "
+                "file: at the same time the later record counts"
+            )
+    return found
+
+
+def _changed(
+    pipeline: Pipeline, journal: Journal, day: date, now: datetime, counter: FileCounter | None
+) -> Iterator[PlannedFile]:
+    for name, table in pipeline.inputs.items():
+        if table.source.format == "delta":
+            continue
+        known = journal.known_files(name)
+        for file in list_files(table, settle=timedelta(0), now=now):
+            if file.date != day or file.name not in known:
+                continue
+            with blamed(table):
+                measured = measure_file(file, table.source.format, None, counter)
+            if measured.fingerprint != known[file.name].fingerprint:
+                yield planned(name, measured, from_line=0)

@@ -1,0 +1,68 @@
+"""The records in quarantine: neither read with success since, nor of a file that was replaced."""
+
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from orchestration.batch_context import Batch
+from orchestration.config import Pipeline
+from storage.data_files import read_table
+from storage.frames import empty
+from storage.lake import QUARANTINE, changes_of, records_of
+from storage.logs import read_log
+from storage.plan import Journal
+from storage.state import State
+from transforms.schemas import BATCH, CONTEXT, POSITION, POSITION_TYPE, QUARANTINE_SCHEMA, named
+
+LATE = "late"
+"""Reason of a record that was read, and came after its grace period: reading it again would change nothing."""
+_LOG = StructType([StructField(BATCH, LongType()), StructField(POSITION, POSITION_TYPE)])
+_HEALED = StructType([StructField("table", StringType()), StructField(POSITION, POSITION_TYPE)])
+
+
+def open_records(pipeline: Pipeline, journal: Journal, state: State) -> DataFrame:
+    """Return the records in quarantine as of a plan: columns of `quarantine` as of the last time, and `POSITION`."""
+    rows = read_log(state, QUARANTINE, QUARANTINE_SCHEMA).where(F.col("reason") != LATE)
+    last = F.max_by(F.struct(BATCH, "reason", "detail", "raw"), BATCH).alias("last")
+    grouped = rows.groupBy("table", "date", "file", "line").agg(last)
+    place = F.struct("date", "file", "line").alias(POSITION)
+    latest = grouped.select("table", "date", "file", "line", "last.*", place)
+    waiting = latest.where(~_replaced(pipeline, journal, state))
+    return waiting.join(_healed(pipeline, journal, state), ["table", POSITION], "left_anti")
+
+
+def only_open(records: DataFrame, name: str, batch: Batch) -> DataFrame:
+    """Leave of the records of a table or stream those in quarantine, and before each the line that may belong to it."""
+    waiting = open_records(batch.pipeline, batch.journal, batch.state).where(F.col("table") == name)
+    wanted = waiting.select(POSITION).withColumn("_lj_wanted", F.lit(True))
+    line_before = F.col(POSITION).withField("line", F.col(POSITION)["line"] - 1)
+    beside = wanted.select(line_before.alias(POSITION), F.lit(False).alias("_lj_wanted"))
+    chosen = wanted.unionByName(beside).groupBy(POSITION).agg(F.bool_or("_lj_wanted").alias("_lj_wanted"))
+    found = records.join(F.broadcast(chosen), POSITION).withColumn(CONTEXT, ~F.col("_lj_wanted"))
+    return found.select(*[named(column) for column in records.columns])
+
+
+def _replaced(pipeline: Pipeline, journal: Journal, state: State) -> Column:
+    conditions = [
+        (F.col("table") == name) & (F.col("file") == file) & (F.col(BATCH) < batch)
+        for name in pipeline.tables
+        for file, batch in journal.replaced_files(name, state.plan.batch).items()
+    ]
+    return reduce(or_, conditions, F.lit(False))
+
+
+def _healed(pipeline: Pipeline, journal: Journal, state: State) -> DataFrame:
+    """Table and position of what was read once more, and could be."""
+    again = [plan.batch for plan in journal.finished("retry") if plan.batch < state.plan.batch]
+    found = empty(state.spark, _HEALED)
+    for name in pipeline.inputs if again else ():
+        log = changes_of(name) if name in pipeline.tables else records_of(name)
+        if log in state.plan.versions:
+            path, version = state.lake.path(log), state.plan.versions[log]
+            rows = read_table(state.spark, path, version, _LOG, after=min(again) - 1)
+            rows = rows.where(F.col(BATCH).isin(*again)).select(F.lit(name).alias("table"), POSITION)
+            found = found.unionByName(rows)
+    return found

@@ -1,0 +1,130 @@
+"""Repair: what is damaged, and the tables that can be computed anew from the logs that the lake keeps of its input.
+
+A table's folded bases come from its changes, and every table of a join from the rows of its two sides. The changes
+themselves, the records of a stream and the plan come from nothing that the lake has.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+
+from orchestration.batch import run_batch
+from orchestration.batch_context import Progress, bases_of, state_tables
+from orchestration.config import Pipeline
+from orchestration.drafts import Drafts
+from orchestration.errors import unknown
+from orchestration.finished import finished_state, with_present_bases
+from orchestration.folding import fold
+from orchestration.pending import check_unchanged
+from orchestration.rebuilding import joins_to_rebuild, tables_of_join
+from orchestration.recovery import check_progress, check_shapes, new_joins, still_wanted, wrong_stages
+from orchestration.spark_checks import check_expressions
+from orchestration.spark_failures import explained
+from storage.damage import damages, set_aside
+from storage.lake import Lake, rows_of, versions_of
+from storage.lock import writing
+from storage.plan import Journal, Plan, Published
+
+
+@dataclass(frozen=True)
+class Damage:
+    """Something wrong with a table of a lake."""
+
+    table: str
+    """Its name below the lake."""
+    what: str
+    name: str | None
+    """The table or join that `repair` has to be told to mend it; None where nothing in the lake can."""
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A table that was put out of the way."""
+
+    table: str
+    to: str
+
+
+def examine(pipeline: Pipeline) -> list[Damage]:
+    """Look at every table of a lake, without reading rows and without a JVM. Raises where the plan is damaged."""
+    lake = Lake(pipeline.lake)
+    journal = Journal(lake)
+    mendable = {base: base.split("/")[1] for base in bases_of(pipeline)}
+    mendable |= {table: name for name in pipeline.foreign_key_joins for table in tables_of_join(name)}
+    found: list[Damage] = []
+    for table in filter(lake.has, state_tables(pipeline)):
+        found += [Damage(table, what, mendable.get(table)) for what in damages(lake.path(table))]
+    unreadable = {damage.table for damage in found}
+    stages = wrong_stages(pipeline, lake, journal, beside=unreadable)
+    for stage, done, expected in stages:
+        what = f"done up to batch {done}, expected {expected}: restored, replaced or removed"
+        found.append(Damage(journal.table_of(stage), what, mendable.get(journal.table_of(stage))))
+    return found
+
+
+def repair(
+    pipeline: Pipeline,
+    session: Callable[[], SparkSession],
+    names: Collection[str],
+    *,
+    progress: Progress = lambda _: None,
+) -> Iterator[Moved | Published]:
+    """Compute the named tables and joins anew, and the joins over these; yields what is moved and each batch.
+
+    A batch under way is finished first, without the joins. No new input is read. Raises `WrongUsage` for an unknown
+    name, and `LakejoinError`s as a run does.
+    """
+    tables = [name for name in names if name in pipeline.tables]
+    known = [*pipeline.tables, *pipeline.joins]
+    for name in names:
+        if name not in known:
+            raise unknown("table or join", name, known)
+    rebuilt = joins_to_rebuild(pipeline, [name for name in names if name not in tables])
+    lake = Lake(pipeline.lake)
+    with writing(lake):
+        journal = Journal(lake)
+        check_shapes(pipeline, journal, rebuilt)
+        bases = [base for name in tables for base in (rows_of(name), versions_of(name))]
+        going = [*filter(lake.has, bases), *_unusable(lake, journal, rebuilt)]
+        spark, now = session(), datetime.now(UTC)
+        for table in going:
+            yield Moved(table, set_aside(spark, lake, table, now))
+        check_progress(pipeline, lake, journal, rebuilt)
+        check_expressions(pipeline, spark)
+        for plan in _plans(pipeline, lake, journal, rebuilt):
+            with explained(pipeline, plan):
+                yield run_batch(pipeline, spark, lake, journal, plan, progress=progress)
+        for base in [table for table in going if table in bases]:
+            progress(f"fold/{base}")
+            state = finished_state(pipeline, lake, journal, now)
+            fold(pipeline, spark, lake, journal, state, base)
+
+
+def _unusable(lake: Lake, journal: Journal, joins: Collection[str]) -> Iterator[str]:
+    """Tables of joins that cannot be written over: damaged, or with commits of batches that are still to come."""
+    for name in joins:
+        for table in filter(lake.has, tables_of_join(name)):
+            if any(damages(lake.path(table))) or _is_ahead(lake, journal, table):
+                yield table
+
+
+def _is_ahead(lake: Lake, journal: Journal, table: str) -> bool:
+    snapshot = lake.snapshot(table)
+    if snapshot is None:
+        return False
+    _, name, kind = table.split("/")
+    committed = snapshot.transaction(journal.application(f"{kind}/{name}"))
+    return committed is not None and committed > len(journal.plans)
+
+
+def _plans(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Collection[str]) -> Iterator[Plan]:
+    if journal.unfinished is not None:
+        unfinished = with_present_bases(lake, still_wanted(pipeline, journal.unfinished, rebuilt))
+        check_unchanged(pipeline, unfinished)
+        yield unfinished
+    joins = new_joins(pipeline, lake, journal, rebuilt)
+    plan = Drafts(pipeline, lake, journal).bootstrap(joins, "repair")
+    journal.write_plan(plan)
+    yield plan

@@ -1,0 +1,92 @@
+"""A table in a batch that takes files in the place of what they were: `lakejoin run --replace DATE`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from orchestration.table_batch import TableBatch, beside_walk, count_verdicts
+from storage.errors import LakejoinError
+from storage.frames import Frames, aggregated, empty
+from storage.lake import changes_of
+from storage.logs import read_log
+from storage.state import State
+from transforms.changes import walk
+from transforms.replacing import replaced, settle_replaced, walkable
+from transforms.rows import restrict
+from transforms.schemas import (
+    CONTEXT,
+    DELETED,
+    HASH,
+    INSERTED,
+    OP,
+    POSITION,
+    REASON,
+    SEQUENCE,
+    TIME,
+    VERDICT,
+    TableSpec,
+    changes_schema,
+    named,
+    rows_schema,
+)
+
+
+class ReplaceRefused(LakejoinError):
+    """A file cannot be taken in the place of what it was: its effect reaches beyond its own records."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of a table that a batch takes in the place of what they were."""
+
+    names: list[str]
+    before: Mapping[str, int]
+    """Files that were so taken in earlier batches, by name, with the last batch."""
+
+
+def replace_batch(
+    table: TableSpec, records: DataFrame, files: Files, state: State, frames: Frames,
+    *, needed: Callable[[], list[str]],
+) -> TableBatch:  # fmt: skip
+    """Walk every key of some files anew, with what the files have now in the place of what they had.
+
+    `records`: what the parsers yield of the files as they are now. `needed`: columns of the rows before the batch that
+    joins read.
+    The whole of `tables/T/changes` is read. Raises `ReplaceRefused` where a truncate event is among the records.
+    """
+    log = read_log(state, changes_of(table.name), changes_schema(table.columns, table.sequence))
+    known = log.where(~replaced(files.before))
+    in_files = F.col(POSITION)["file"].isin(*files.names)
+    old = known.where(in_files & (F.col(OP) != "restored"))
+    _check_truncates(table, records, old)
+    good = records.where(F.col(REASON).isNull())
+    new_keys, old_keys = (rows.select(*map(named, table.key)) for rows in (good.where(~F.col(CONTEXT)), old))
+    keys = frames.keep(new_keys.unionByName(old_keys).distinct())
+    others = restrict(known.where(~in_files), keys, table.key, small=frames.small)
+    unknown = empty(state.spark, rows_schema(table.columns, table.sequence))
+    all_records = good.unionByName(walkable(others, table))
+    nothing_purged = F.lit(None).cast(table.sequence)
+    walked = frames.keep(walk(all_records, unknown, table, nothing_purged))
+    columns = [SEQUENCE, POSITION, HASH, DELETED, *needed()]
+    stored = frames.keep(state.rows(table, keys, small=frames.small, columns=columns))
+    last = F.max_by(F.struct(POSITION, TIME), POSITION).alias("last")
+    gone = old.groupBy(*map(named, table.key)).agg(last).select(*map(named, table.key), "last.*")
+    settled = settle_replaced(walked, stored, gone, table, files.names)
+    rows = frames.keep(beside_walk(settled, records, table))
+    counts = count_verdicts(rows)
+    counts.pop(INSERTED)
+    restored = F.count_if((F.col(OP) == "restored") & (F.col(VERDICT) == "applied")).alias("restored")
+    return TableBatch(table, rows, stored, counts | aggregated(rows, restored))
+
+
+def _check_truncates(table: TableSpec, records: DataFrame, old: DataFrame) -> None:
+    places = [frame.where(F.col(OP) == "truncate").select(POSITION) for frame in (records, old)]
+    found = aggregated(places[0].unionByName(places[1]), F.min(F.to_json(POSITION)).alias("first"))["first"]
+    if found is not None:
+        raise ReplaceRefused(
+            f"{table.name}: a truncate event at {found} is in what a file has or had, and it changed rows of other "
+            "files. Such a file cannot be replaced: bring the correction as a new file, or load the sources into a "
+            "new lake."
+        )

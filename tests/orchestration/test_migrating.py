@@ -1,0 +1,150 @@
+"""Columns that are added to a table reach the lake without changing a row of it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from faults.crashing import Crash, commits
+from orchestration.cli.shown import Asked, open_shown
+from orchestration.config import Pipeline, load
+from orchestration.maintenance import maintain
+from orchestration.migrating import Added, migrate
+from orchestration.ranges import Range
+from orchestration.run import run_batches
+from storage.errors import ConfigurationChanged
+from storage.lake import Lake, joined_of
+from storage.plan import Journal
+
+pytestmark = pytest.mark.spark
+
+TEXT = """\
+name: shop
+lake: ./lake
+tables:
+  orders:
+    source: {format: jsonl, path: "orders/{date}.jsonl"}
+    columns: {id: bigint, customer: string, note: string}
+    key: [id]
+  customers:
+    source: {format: jsonl, path: "customers/{date}.jsonl"}
+    columns: {customer: string, city: string}
+    key: [customer]
+joins:
+  left: {left: orders, right: customers, foreign_key: [customer], how: left, changelog: true}
+  over: {left: left, right: customers, foreign_key: [right_city], how: left, prefix: over_}
+"""
+GROWN = TEXT.replace(
+    "{customer: string, city: string}", "{country: string, customer: string, city: string, since: date}"
+)
+
+
+def declare(folder: Path, text: str) -> Pipeline:
+    """Write the pipeline."""
+    folder.mkdir(exist_ok=True)
+    (folder / "lakejoin.yaml").write_text(text)
+    return load(folder / "lakejoin.yaml")
+
+
+def write(folder: Path, table: str, day: str, *records: dict[str, object]) -> None:
+    """Write the records of a day."""
+    (folder / table).mkdir(exist_ok=True, parents=True)
+    (folder / table / f"{day}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+def rows(pipeline: Pipeline, join: str, spark: SparkSession) -> list[tuple[object, ...]]:
+    """The joined rows: key, city and country, and the batch that wrote them."""
+    found = spark.read.format("delta").load(Lake(pipeline.lake).path(joined_of(join)))
+    names = [name for name in ("id", "right_city", "right_country", "_lj_batch") if name in found.columns]
+    return sorted(map(tuple, found.select(*names).collect()))
+
+
+@pytest.fixture
+def shop(tmp_path: Path, spark: SparkSession) -> Path:
+    """A lake of one day."""
+    folder = tmp_path / "shop"
+    write(
+        folder,
+        "orders",
+        "2024-01-01",
+        {"op": "c", "id": 1, "customer": "ada"},
+        {"op": "c", "id": 2, "customer": "bob"},
+    )
+    write(
+        folder, "customers", "2024-01-01", {"op": "c", "customer": "ada", "city": "Paris"},
+        {"op": "c", "customer": "bob", "city": "Rome"},
+    )  # fmt: skip
+    list(run_batches(declare(folder, TEXT), spark))
+    return folder
+
+
+@pytest.mark.parametrize("folded", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_added_columns_change_no_row_until_its_next_change(
+    shop: Path, folded: bool, spark: SparkSession
+) -> None:
+    """The same row again is the same row still, and a record that has a value of the new column brings it."""
+    if folded:
+        list(maintain(declare(shop, TEXT), lambda: spark, everything=True))
+    pipeline = declare(shop, GROWN)
+    with pytest.raises(
+        ConfigurationChanged, match=r"customers\.columns: .*`lakejoin migrate .*lakejoin\.yaml`"
+    ):
+        list(run_batches(pipeline, spark))
+
+    done = list(migrate(pipeline, lambda: spark))
+
+    added = {one.table: one.columns for one in done if isinstance(one, Added)}
+    assert added[joined_of("left")] == ["right_country", "right_since"]
+    assert added[joined_of("over")] == ["right_country", "right_since", "over_country", "over_since"]
+    assert rows(pipeline, "left", spark) == [(1, "Paris", None, 1), (2, "Rome", None, 1)]
+    assert list(migrate(pipeline, lambda: spark)) == []
+
+    again = {"op": "u", "customer": "ada", "city": "Paris"}
+    write(
+        shop,
+        "customers",
+        "2024-01-02",
+        again,
+        {"op": "u", "customer": "bob", "city": "Rome", "country": "Italy"},
+    )
+    (batch,) = run_batches(pipeline, spark)
+    assert batch.joins["left"]["stale"] == 0
+    assert rows(pipeline, "left", spark) == [(1, "Paris", None, 3), (2, "Rome", "Italy", 3)]
+    list(maintain(pipeline, lambda: spark, everything=True))
+    write(shop, "orders", "2024-01-03", {"op": "c", "id": 3, "customer": "bob"})
+    list(run_batches(pipeline, spark))
+    assert rows(pipeline, "over", spark)[-1][:3] == (3, "Rome", "Italy")
+
+
+@pytest.mark.slow
+def test_migration_that_was_cut_off_is_repeated(shop: Path, spark: SparkSession) -> None:
+    """Whatever got its columns already keeps them, and the lake refuses the old and the new file in between."""
+    pipeline = declare(shop, GROWN)
+    with commits(2), pytest.raises(Crash):
+        list(migrate(pipeline, lambda: spark))
+    with pytest.raises(ConfigurationChanged):
+        list(run_batches(pipeline, spark))
+    everything = Range()
+    with pytest.raises(ConfigurationChanged):
+        open_shown(pipeline, Asked("left", everything, None, None, None, everything=False, internal=False))
+    assert list(run_batches(declare(shop, TEXT), spark)) == []
+    pipeline = declare(shop, GROWN)
+    assert any(isinstance(one, Added) for one in list(migrate(pipeline, lambda: spark)))
+    assert Journal(Lake(pipeline.lake)).last.kind == "migrate"
+    assert list(run_batches(pipeline, spark)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("{id: bigint, customer", "{id: int, customer", "id is int, was bigint"),
+        (", note: string}", "}", "note is no longer declared"),
+    ],
+)
+def test_only_new_columns_are_taken(shop: Path, old: str, new: str, found: str, spark: SparkSession) -> None:
+    """The message says which column is not what it was."""
+    pipeline = declare(shop, TEXT.replace(old, new))
+    with pytest.raises(ConfigurationChanged, match=found):
+        list(migrate(pipeline, lambda: spark))
+    assert len(Journal(Lake(pipeline.lake)).plans) == 1

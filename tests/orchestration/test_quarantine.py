@@ -1,0 +1,146 @@
+"""Records in quarantine are listed, and read once more where they can be accepted now."""
+
+import json
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from faults.shop import run
+from orchestration.cli import app, options
+from orchestration.config import Pipeline, load
+from orchestration.quarantine import in_quarantine, known, retry
+from storage.lake import Lake, joined_of
+from storage.plan import Journal
+from storage.source_errors import SourceChanged
+
+pytestmark = pytest.mark.spark
+
+TEXT = """\
+name: weather
+lake: ./lake
+tables:
+  stations:
+    source: {{format: jsonl, path: "stations/{{date}}.jsonl"}}
+    columns: {{station: string, city: string, at: timestamp}}
+    key: [station]
+    event_time: at
+    versioned: {{history_retention: 400 days}}
+    max_future: {ahead}
+  readings:
+    source: {{format: jsonl, path: "readings/{{date}}.jsonl"}}
+    columns: {{id: bigint, station: string}}
+    key: [id]
+joins:
+  placed: {{left: readings, right: stations, foreign_key: [station], how: left}}
+"""
+
+
+def declare(folder: Path, *, ahead: str) -> Pipeline:
+    """Write the pipeline with a limit of how far ahead a time may be."""
+    folder.mkdir(exist_ok=True)
+    (folder / "lakejoin.yaml").write_text(TEXT.format(ahead=ahead))
+    return load(folder / "lakejoin.yaml")
+
+
+def write(folder: Path, table: str, day: str, lines: Iterable[object]) -> None:
+    """Write the records of a day; a text is a line as it is."""
+    (folder / table).mkdir(exist_ok=True, parents=True)
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    (folder / table / f"{day}.jsonl").write_text("".join(f"{text}\n" for text in texts))
+
+
+def cities(pipeline: Pipeline, spark: SparkSession) -> dict[int, str | None]:
+    """What the join says of each reading."""
+    rows = spark.read.format("delta").load(Lake(pipeline.lake).path(joined_of("placed")))
+    return {row["id"]: row["right_city"] for row in rows.collect()}
+
+
+def places(pipeline: Pipeline, spark: SparkSession) -> list[tuple[str, int, str]]:
+    """What is in quarantine: table, line, reason."""
+    rows = in_quarantine(pipeline, spark, known(pipeline, ()))
+    return [(row["table"], row["line"], row["reason"]) for row in rows.collect()]
+
+
+@pytest.fixture
+def shop(tmp_path: Path, spark: SparkSession) -> Pipeline:
+    """Two stations of which one is ahead of its time, readings of which one is broken; and a later day."""
+    folder = tmp_path / "shop"
+    station = {"op": "c", "city": "Paris", "at": "2024-01-01T00:00:00Z"}
+    write(folder, "stations", "2024-01-01", [
+        {**station, "station": "p"},
+        {**station, "station": "r", "city": "Rome", "at": "2024-01-09T00:00:00Z"},
+        {**station, "station": "o", "city": "Oslo", "at": "2024-01-10T12:00:00Z"},
+    ])  # fmt: skip
+    write(folder, "readings", "2024-01-01", [
+        {"op": "c", "id": 1, "station": "p"}, {"op": "c", "id": 2, "station": "r"}, '{"op": "c", "id": 3, "stat',
+        {"op": "c", "id": 4, "station": "o"},
+    ])  # fmt: skip
+    write(
+        folder,
+        "stations",
+        "2024-01-02",
+        [{**station, "station": "o", "city": "Bergen", "at": "2024-01-03T00:00:00Z"}],
+    )
+    pipeline = declare(folder, ahead="1 day")
+    run(pipeline, spark)
+    return pipeline
+
+
+def test_records_that_can_be_accepted_now_leave_quarantine(shop: Pipeline, spark: SparkSession) -> None:
+    """They are held against what came since, the joins follow, and what is still wrong stays."""
+    found = [("readings", 3, "parse_error"), *[("stations", line, "in_the_future") for line in (2, 3)]]
+    assert places(shop, spark) == found
+    assert cities(shop, spark) == {1: "Paris", 2: None, 4: "Bergen"}
+    pipeline = declare(shop.path.parent, ahead="8 days")
+
+    (batch,) = retry(pipeline, lambda: spark, known(pipeline, ()))
+
+    assert batch.kind == "retry"
+    assert {name: count for name, count in batch.tables["readings"].items() if count} == {
+        "records": 1,
+        "quarantined": 1,
+    }
+    assert cities(pipeline, spark) == {1: "Paris", 2: "Rome", 4: "Bergen"}
+    assert places(pipeline, spark) == [("readings", 3, "parse_error"), ("stations", 3, "in_the_future")]
+    assert run(pipeline, spark) == 0
+
+
+@pytest.mark.slow
+def test_record_that_leaves_quarantine_counts_by_its_own_time(shop: Pipeline, spark: SparkSession) -> None:
+    """It was delivered before another one, and is about a later time."""
+    pipeline = declare(shop.path.parent, ahead="30 days")
+    list(retry(pipeline, lambda: spark, ["stations"]))
+    assert cities(pipeline, spark) == {1: "Paris", 2: "Rome", 4: "Oslo"}
+    assert places(pipeline, spark) == [("readings", 3, "parse_error")]
+
+
+@pytest.mark.slow
+def test_file_must_be_what_it_was(shop: Pipeline, spark: SparkSession) -> None:
+    """Another content has other lines; the message says how it can be taken."""
+    file = shop.path.parent / "readings" / "2024-01-01.jsonl"
+    file.write_text(file.read_text().replace('"id": 3, "stat\n', '"id": 3, "station": "p"}\n'))
+    with pytest.raises(SourceChanged, match="--replace 2024-01-01"):
+        list(retry(shop, lambda: spark, ["readings"]))
+    assert len(Journal(Lake(shop.lake)).plans) == 2
+    assert run(shop, spark, replace=date(2024, 1, 1)) == 1
+    assert [place for place in places(shop, spark) if place[0] == "readings"] == []
+    assert cities(shop, spark)[3] == "Paris"
+
+
+def test_commands_say_what_is_there(
+    shop: Pipeline, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line a record with the reason; a name that is not declared is refused."""
+    monkeypatch.setattr(options, "open_session", lambda pipeline: spark)
+    result = CliRunner().invoke(app, ["quarantine", "list", str(shop.path), "readings"])
+    assert result.exit_code == 0, result.output
+    assert "readings" in result.output
+    assert "parse_error" in result.output
+    assert "stations" not in result.output
+    result = CliRunner().invoke(app, ["quarantine", "retry", str(shop.path), "reading"])
+    assert result.exit_code == 2
+    assert "no table or stream 'reading'; did you mean 'readings'?" in result.output

@@ -1,0 +1,158 @@
+"""A join that is declared anew is computed anew from the rows of its tables, and kept up to date from then on."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from faults.crashing import Crash, commits
+from faults.shop import CONFIGURATION, copy_of, make_shop, run, texts
+from orchestration.cli.shown import Asked, open_shown
+from orchestration.config import Pipeline, load
+from orchestration.cut import published_cut
+from orchestration.errors import WrongUsage
+from orchestration.maintenance import maintain
+from orchestration.ranges import Range
+from orchestration.rebuilding import joins_to_rebuild
+from storage.errors import ConfigurationChanged
+from storage.joined import joined_schema
+from storage.lake import Lake, joined_of
+from storage.plan import Journal
+from storage.state import State
+from transforms.schemas import is_internal, named
+
+pytestmark = pytest.mark.spark
+
+OVER = "  over: {left: left, right: customers, foreign_key: [right_city], how: left, prefix: over_}\n"
+BEFORE = CONFIGURATION + OVER
+CHANGES = {
+    "left: {left: orders, right: customers, foreign_key: [customer], how: left}": (
+        "left: {left: orders, right: customers, foreign_key: [upper(customer)], how: left, prefix: c_}"
+    ),
+    "[right_city]": "[c_city]",
+}
+TWO_DAYS, THREE_DAYS = ("2024-01-01", "2024-01-02"), ("2024-01-01", "2024-01-02", "2024-01-03")
+
+
+def declare(folder: Path, text: str, days: tuple[str, ...]) -> Pipeline:
+    """Write a pipeline of this text with the input of some days."""
+    make_shop(folder, days)
+    (folder / "lakejoin.yaml").write_text(text)
+    return load(folder / "lakejoin.yaml")
+
+
+def changed(text: str) -> str:
+    """The text with another foreign key and prefix of a join, and what that means for the join over it."""
+    for old, new in CHANGES.items():
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def results(pipeline: Pipeline, spark: SparkSession) -> dict[str, list[str]]:
+    """The rows of every join as readers see them."""
+    state = State(spark, Lake(pipeline.lake), published_cut(Journal(Lake(pipeline.lake))))
+    found = {}
+    for name in pipeline.foreign_key_joins:
+        rows = state.joined(name, joined_schema(pipeline.join_spec(name)))
+        found[name] = texts(rows.select(*[named(c) for c in rows.columns if not is_internal(c)]))
+    return found
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pipeline:
+    """A lake of two days whose stores are folded."""
+    pipeline = declare(tmp_path_factory.mktemp("rebuilding") / "before", BEFORE, TWO_DAYS)
+    run(pipeline, spark)
+    assert "subscription_store" in str(
+        [s.step.table for s in maintain(pipeline, lambda: spark, everything=True)]
+    )
+    return pipeline
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> list[dict[str, list[str]]]:
+    """What a lake holds after two days and after three that always was declared like that."""
+    folder = tmp_path_factory.mktemp("rebuilding") / "anew"
+    found = []
+    for days in (TWO_DAYS, THREE_DAYS):
+        pipeline = declare(folder, changed(BEFORE), days)
+        run(pipeline, spark)
+        found.append(results(pipeline, spark))
+    return found
+
+
+def test_rebuilt_join_equals_one_that_always_was_declared_so(
+    before: Pipeline, expected: list[dict[str, list[str]]], tmp_path: Path, spark: SparkSession
+) -> None:
+    """With the joins over it, whatever its stores were folded to, and after the next batch and fold as well."""
+    copy_of(before, tmp_path / "shop")
+    pipeline = declare(tmp_path / "shop", changed(BEFORE), TWO_DAYS)
+    with pytest.raises(ConfigurationChanged, match=r"lakejoin.yaml --rebuild left`"):
+        run(pipeline, spark)
+
+    assert run(pipeline, spark, rebuild=["left"]) == 1
+    assert results(pipeline, spark) == expected[0]
+    assert list(Journal(Lake(pipeline.lake)).last.joins["left"]) == list(
+        Journal(Lake(before.lake)).last.joins["left"]
+    )
+    assert run(pipeline, spark) == 0
+    pipeline = declare(tmp_path / "shop", changed(BEFORE), THREE_DAYS)
+    assert run(pipeline, spark) == 1
+    assert results(pipeline, spark) == expected[1]
+    list(maintain(pipeline, lambda: spark, everything=True))
+    make_shop(tmp_path / "shop", THREE_DAYS)
+
+
+@pytest.mark.slow
+def test_readers_see_the_old_result_until_the_new_one_is_complete(
+    before: Pipeline, expected: list[dict[str, list[str]]], tmp_path: Path, spark: SparkSession
+) -> None:
+    """A plain reader of the table, wherever the rebuild is cut off; the next run completes it without being told."""
+    old = copy_of(before, tmp_path / "shop")
+    path = Lake(old.lake).path(joined_of("left"))
+    seen = texts(spark.read.format("delta").load(path))
+    pipeline = declare(tmp_path / "shop", changed(BEFORE), TWO_DAYS)
+    for crash in range(5):  # the plan, then logs
+        with commits(crash if crash == 0 else 0) as counted, pytest.raises(Crash):
+            run(pipeline, spark, rebuild=["left"] if crash == 0 else [])
+        assert len(counted.made) == 1
+        assert joined_of("left") not in counted.made[0]
+        assert texts(spark.read.format("delta").load(path)) == seen
+    assert run(pipeline, spark) == 1
+    assert results(pipeline, spark) == expected[0]
+
+
+@pytest.mark.slow
+def test_batch_that_fails_at_a_join_is_finished_without_it(
+    before: Pipeline, expected: list[dict[str, list[str]]], tmp_path: Path, spark: SparkSession
+) -> None:
+    """Then the join begins anew from all rows, those of the batch included."""
+    copy_of(before, tmp_path / "shop")
+    pipeline = declare(tmp_path / "shop", BEFORE, THREE_DAYS)
+    with commits(4), pytest.raises(Crash):
+        run(pipeline, spark)
+    pipeline = declare(tmp_path / "shop", changed(BEFORE), THREE_DAYS)
+    with pytest.raises(ConfigurationChanged):
+        run(pipeline, spark)
+    assert run(pipeline, spark, rebuild=["left"]) == 2
+    assert results(pipeline, spark) == expected[1]
+
+
+def test_table_of_another_configuration_is_not_shown_as_if_it_were_of_this_one(
+    before: Pipeline, tmp_path: Path
+) -> None:
+    """Its columns and rows mean something else."""
+    copy_of(before, tmp_path / "shop")
+    pipeline = declare(tmp_path / "shop", changed(BEFORE), TWO_DAYS)
+    asked = Asked("left", Range(), None, None, None, everything=False, internal=False)
+    with pytest.raises(ConfigurationChanged, match=r"joins\.left\.foreign_key: changed since batch 2"):
+        open_shown(pipeline, asked)
+
+
+def test_joins_over_a_join_are_rebuilt_with_it(before: Pipeline) -> None:
+    """In their order; and a name that is no join is refused with those there are."""
+    assert joins_to_rebuild(before, ["left"]) == ("left", "over")
+    assert joins_to_rebuild(before, ["over", "inner"]) == ("inner", "over")
+    with pytest.raises(WrongUsage, match=r"no join 'lefd'; did you mean 'left'\?"):
+        joins_to_rebuild(before, ["lefd"])

@@ -1,0 +1,215 @@
+"""What is damaged is found, and what can be computed anew is."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from faults.crashing import Crash, commits
+from faults.shop import CONFIGURATION, content, copy_of, make_shop, run, texts
+from orchestration.abandoning import abandon
+from orchestration.config import Pipeline, load
+from orchestration.errors import WrongUsage
+from orchestration.maintenance import maintain
+from orchestration.repair import Moved, examine, repair
+from storage.errors import LakeInconsistent
+from storage.lake import Lake, changes_of, joined_of, rows_of, subscription_log_of, subscription_store_of
+from storage.plan import Journal
+from storage.source_errors import SourceNotFound
+
+pytestmark = pytest.mark.spark
+
+DAYS = ("2024-01-01", "2024-01-02", "2024-01-03")
+OVER = "  over: {left: left, right: customers, foreign_key: [right_city], how: left, prefix: over_}\n"
+
+
+def shop(folder: Path, days: tuple[str, ...]) -> Pipeline:
+    """The shop with a join over a join, and input of some days."""
+    make_shop(folder, days)
+    (folder / "lakejoin.yaml").write_text(CONFIGURATION + OVER)
+    return load(folder / "lakejoin.yaml")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pipeline:
+    """A lake of two days, folded once, with the third one waiting."""
+    folder = tmp_path_factory.mktemp("repair") / "whole"
+    run(shop(folder, DAYS[:1]), spark)
+    list(maintain(load(folder / "lakejoin.yaml"), lambda: spark, everything=True))
+    run(shop(folder, DAYS[:2]), spark)
+    return shop(folder, DAYS)
+
+
+@pytest.fixture(scope="module")
+def expected(
+    whole: Pipeline, tmp_path_factory: pytest.TempPathFactory, spark: SparkSession
+) -> dict[str, list[str]]:
+    """The joins after the third day of a lake that was never damaged."""
+    pipeline = copy_of(whole, tmp_path_factory.mktemp("repair") / "expected")
+    run(pipeline, spark)
+    return joins(pipeline, spark)
+
+
+def joins(pipeline: Pipeline, spark: SparkSession) -> dict[str, list[str]]:
+    """Rows of every join without the number of their batch."""
+    tables = {name: joined_of(name) for name in pipeline.joins}
+    lake = Lake(pipeline.lake)
+    return {
+        name: texts(spark.read.format("delta").load(lake.path(table)).drop("_lj_batch"))
+        for name, table in tables.items()
+    }
+
+
+def last_commit(table: Path) -> Path:
+    """The newest entry of a table's log."""
+    return max((table / "_delta_log").glob("*.json"))
+
+
+def newest_file(table: Path) -> Path:
+    """A live data file of a table."""
+    names = DeltaTable(str(table)).get_add_actions(flatten=True).column("path").to_pylist()
+    return table / max(names)
+
+
+def torn(table: Path) -> None:
+    """Leave half of the last commit."""
+    commit = last_commit(table)
+    commit.write_bytes(commit.read_bytes()[: commit.stat().st_size // 2])
+
+
+def emptied(table: Path) -> None:
+    """Leave a commit without a byte, as a power loss may."""
+    last_commit(table).write_bytes(b"")
+
+
+def shortened(table: Path) -> None:
+    """Leave half of a data file."""
+    file = newest_file(table)
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def lost(table: Path) -> None:
+    """Remove a data file."""
+    newest_file(table).unlink()
+
+
+def removed(table: Path) -> None:
+    """Remove the table."""
+    shutil.rmtree(table)
+
+
+def restored(table: Path) -> None:
+    """Forget the last commit, as a copy from yesterday does."""
+    last_commit(table).unlink()
+
+
+@pytest.mark.parametrize(
+    ("table", "damage", "name"),
+    [
+        (joined_of("left"), emptied, "left"),
+        pytest.param(joined_of("left"), torn, "left", marks=pytest.mark.slow),
+        pytest.param(joined_of("inner"), shortened, "inner", marks=pytest.mark.slow),
+        pytest.param(subscription_log_of("left"), removed, "left", marks=pytest.mark.slow),
+        pytest.param(subscription_store_of("left"), lost, "left", marks=pytest.mark.slow),
+        (rows_of("orders"), lost, "orders"),
+        pytest.param(rows_of("customers"), shortened, "customers", marks=pytest.mark.slow),
+    ],
+)
+def test_repaired_lake_equals_one_that_was_never_damaged(  # noqa: PLR0917
+    whole: Pipeline, expected: dict[str, list[str]], table: str, damage: Callable[[Path], None], name: str,
+    tmp_path: Path, spark: SparkSession,
+) -> None:  # fmt: skip
+    """The damage is found with what mends it, repairing does, and the next batch goes on from there."""
+    pipeline = copy_of(whole, tmp_path / "shop")
+    damage(Path(Lake(pipeline.lake).path(table)))
+    found = examine(pipeline)
+    assert {(one.table, one.name) for one in found} == {(table, name)}
+
+    done = list(repair(pipeline, lambda: spark, [name]))
+
+    assert examine(pipeline) == []
+    assert any(isinstance(one, Moved) and one.table == table for one in done) == (damage is not removed)
+    assert run(pipeline, spark) == 1
+    assert joins(pipeline, spark) == expected
+
+
+@pytest.mark.slow
+def test_join_that_was_put_back_is_made_anew_where_it_stands(
+    whole: Pipeline, expected: dict[str, list[str]], tmp_path: Path, spark: SparkSession
+) -> None:
+    """A run says which command helps; nothing has to be moved, and a reader's table stays the same."""
+    pipeline = copy_of(whole, tmp_path / "shop")
+    table = Path(Lake(pipeline.lake).path(joined_of("left")))
+    before = DeltaTable(str(table)).metadata().id
+    restored(table)
+    with pytest.raises(LakeInconsistent, match=r"lakejoin repair .*lakejoin.yaml left`"):
+        run(pipeline, spark)
+    assert [type(one) is Moved for one in repair(pipeline, lambda: spark, ["left"])] == [False]
+    assert DeltaTable(str(table)).metadata().id == before
+    run(pipeline, spark)
+    assert joins(pipeline, spark) == expected
+
+
+@pytest.mark.slow
+def test_batch_under_way_is_finished_without_the_damaged_join(
+    whole: Pipeline, expected: dict[str, list[str]], tmp_path: Path, spark: SparkSession
+) -> None:
+    """And with a base that is gone, for its log holds the same."""
+    pipeline = copy_of(whole, tmp_path / "shop")
+    with commits(6), pytest.raises(Crash):
+        run(pipeline, spark)
+    lake = Lake(pipeline.lake)
+    emptied(Path(lake.path(joined_of("left"))))
+    lost(Path(lake.path(rows_of("orders"))))
+    list(repair(pipeline, lambda: spark, ["left", "orders"]))
+    assert Journal(lake).unfinished is None
+    assert run(pipeline, spark) == 0
+    assert joins(pipeline, spark) == expected
+
+
+@pytest.mark.parametrize("damage", [torn, emptied, shortened, removed])
+def test_changes_cannot_be_computed_from_anything(
+    whole: Pipeline, damage: Callable[[Path], None], tmp_path: Path, spark: SparkSession
+) -> None:
+    """They are found damaged, and nobody claims to mend them."""
+    pipeline = copy_of(whole, tmp_path / "shop")
+    damage(Path(Lake(pipeline.lake).path(changes_of("orders"))))
+    assert {(one.table, one.name) for one in examine(pipeline)} == {(changes_of("orders"), None)}
+
+
+def test_name_that_is_not_declared_is_refused(whole: Pipeline, spark: SparkSession) -> None:
+    """With the nearest one."""
+    with pytest.raises(WrongUsage, match="no table or join 'ordres'; did you mean 'orders'"):
+        list(repair(whole, lambda: spark, ["ordres"]))
+
+
+@pytest.mark.parametrize("crash", [6, *[pytest.param(n, marks=pytest.mark.slow) for n in (0, 2, 11, 13)]])
+def test_abandoned_batch_is_as_if_its_input_had_never_been_seen(
+    whole: Pipeline, crash: int, tmp_path: Path, spark: SparkSession
+) -> None:
+    """Wherever it ended; its files that are still there are read by the next run."""
+    pipeline = copy_of(whole, tmp_path / "shop")
+    with commits(crash), pytest.raises(Crash):
+        run(pipeline, spark)
+    gone = tmp_path / "shop" / "customers" / "2024-01-03.jsonl"
+    gone.unlink()
+    with pytest.raises(SourceNotFound, match="--replan"):
+        run(pipeline, spark)
+    before = content(copy_of(whole, tmp_path / "before"), spark)
+
+    given_up = next(iter(done := list(abandon(pipeline, lambda: spark))))
+
+    assert given_up.kind == "abandoned"
+    after = content(pipeline, spark)
+    for table in (changes_of("orders"), changes_of("customers"), "quarantine"):
+        assert after[table] == before[table]
+    assert joins(pipeline, spark) == joins(load(tmp_path / "before" / "lakejoin.yaml"), spark), len(done)
+    assert run(pipeline, spark) == 1
+    (alone := copy_of(whole, tmp_path / "alone")).path.parent.joinpath("customers/2024-01-03.jsonl").unlink()
+    run(alone, spark)
+    assert joins(pipeline, spark) == joins(alone, spark)
+    with pytest.raises(WrongUsage, match="no batch is under way"):
+        list(abandon(pipeline, lambda: spark))

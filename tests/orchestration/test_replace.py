@@ -1,0 +1,210 @@
+"""A file that was exported again: afterwards the lake is as if it had only ever seen the new file."""
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from faults.shop import run, texts
+from orchestration.config import Pipeline, load
+from orchestration.cut import published_cut
+from orchestration.errors import WrongUsage
+from orchestration.maintenance import maintain
+from storage.joined import joined_schema
+from storage.lake import Lake
+from storage.plan import Journal
+from storage.source_errors import SourceChanged
+from storage.state import State
+from transforms.schemas import DELETED, is_internal, named
+
+pytestmark = pytest.mark.spark
+
+TEXT = """\
+name: shop
+lake: ./lake
+tables:
+  orders:
+    source: {{format: jsonl, path: "orders/{{date}}.jsonl"}}
+    columns: {{id: bigint, customer: string, amount: int, rev: int}}
+    key: [id]
+{sequence}  customers:
+    source: {{format: jsonl, path: "customers/{{date}}.jsonl"}}
+    columns: {{customer: string, city: string}}
+    key: [customer]
+joins:
+  inner: {{left: orders, right: customers, foreign_key: [customer], how: inner, changelog: true}}
+  left: {{left: orders, right: customers, foreign_key: [customer], how: left}}
+"""
+Records = Mapping[str, Sequence[dict[str, object]]]
+"""Records by table."""
+Days = Mapping[str, Records]
+"""The same by day."""
+
+
+def order(
+    op: str, key: int, customer: str | None = None, amount: int | None = None, rev: int = 0
+) -> dict[str, object]:
+    """A record of the orders."""
+    return {"op": op, "id": key, "customer": customer, "amount": amount, "rev": rev}
+
+
+def customer(op: str, name: str, city: str | None = None) -> dict[str, object]:
+    """A record of the customers."""
+    return {"op": op, "customer": name, "city": city}
+
+
+def declare(folder: Path, days: Days, *, sequence: bool = False) -> Pipeline:
+    """Write a pipeline and its input."""
+    folder.mkdir(exist_ok=True)
+    (folder / "lakejoin.yaml").write_text(TEXT.format(sequence="    sequence: [rev]\n" if sequence else ""))
+    for day, tables in days.items():
+        for table, records in tables.items():
+            (folder / table).mkdir(exist_ok=True)
+            lines = "".join(json.dumps(record) + "\n" for record in records)
+            (folder / table / f"{day}.jsonl").write_text(lines)
+    return load(folder / "lakejoin.yaml")
+
+
+def results(pipeline: Pipeline, spark: SparkSession) -> dict[str, list[str]]:
+    """Live rows of tables, with all that the next records are held against, and of joins."""
+    state = State(spark, Lake(pipeline.lake), published_cut(Journal(Lake(pipeline.lake))))
+    found = {}
+    for name, table in pipeline.tables.items():
+        live = state.all_rows(table.spec).where(~named(DELETED))
+        found[name] = texts(live.drop("_lj_batch", "_lj_time"))
+    for name in pipeline.foreign_key_joins:
+        rows = state.joined(name, joined_schema(pipeline.join_spec(name)))
+        found[name] = texts(rows.select(*[named(c) for c in rows.columns if not is_internal(c)]))
+    return found
+
+
+FIRST = {
+    "orders": [
+        order("c", 1, "ada", 10),
+        order("c", 2, "bob", 20),
+        order("c", 3, "ada", 30),
+        order("c", 4, "eve", 40),
+    ],
+    "customers": [customer("c", "ada", "Paris"), customer("c", "bob", "Rome")],
+}
+OLD = {
+    "orders": [
+        order("u", 1, "bob", 11), order("d", 2), order("c", 5, "ada", 50), order("u", 3, "bob", 31),
+        order("c", 7, "bob", 70), order("c", 8, "ada", 80),
+    ],
+    "customers": [customer("c", "eve", "Bonn"), customer("u", "ada", "Lyon")],
+}  # fmt: skip
+NEW = {
+    # 1 is as before this day, 2 lives, 5 never was, 3 moves elsewhere, 6 is new, 7 is the same, 8 comes and goes
+    "orders": [
+        order("u", 3, "eve", 31), order("c", 6, "bob", 60), order("c", 7, "bob", 70), order("c", 8, "ada", 80),
+        order("d", 8),
+    ],
+    # eve never was, bob moves
+    "customers": [customer("u", "ada", "Lyon"), customer("u", "bob", "Oslo")],
+}  # fmt: skip
+THIRD = {
+    "orders": [order("u", 4, "bob", 44), order("u", 3, "ada", 33), order("u", 5, "bob", 51)],
+    "customers": [customer("d", "ada")],
+}
+FOURTH = {
+    "orders": [order("u", 2, "eve", 22), order("c", 5, "eve", 55), order("d", 6), order("u", 1, "eve", 12)],
+    "customers": [customer("c", "eve", "Kiel"), customer("u", "bob", "Bari")],
+}
+DAY = date(2024, 1, 2)
+
+
+def both(
+    folder: Path, days: Days, old: Records, spark: SparkSession, *, sequence: bool = False
+) -> tuple[Pipeline, Pipeline]:
+    """A lake where the second day was exported again and replaced, and one that only saw what it is now."""
+    pipeline = declare(folder / "replaced", {**days, str(DAY): old}, sequence=sequence)
+    run(pipeline, spark)
+    pipeline = declare(folder / "replaced", days, sequence=sequence)
+    assert run(pipeline, spark, replace=DAY) == 1
+    expected = declare(folder / "expected", days, sequence=sequence)
+    run(expected, spark)
+    return pipeline, expected
+
+
+def test_lake_is_as_if_it_had_only_seen_the_new_file(tmp_path: Path, spark: SparkSession) -> None:
+    """Rows and joins, also after the next day; and the counts say what changed."""
+    days = {"2024-01-01": FIRST, str(DAY): NEW, "2024-01-03": THIRD}
+    replaced, expected = both(tmp_path, days, OLD, spark)
+    assert results(replaced, spark) == results(expected, spark)
+    last = Journal(Lake(replaced.lake)).last
+    counts = {name: count for name, count in last.tables["orders"].items() if count}
+    assert counts == {
+        "records": 5, "applied": 3, "duplicate": 2, "changed": 5, "inserted": 2, "removed": 1, "restored": 2,
+    }  # fmt: skip
+    assert last.kind == "replace"
+    for pipeline in (replaced, expected):
+        declare(pipeline.path.parent, {"2024-01-04": FOURTH})
+        run(pipeline, spark)
+    assert results(replaced, spark) == results(expected, spark)
+
+
+@pytest.mark.slow
+def test_a_file_can_be_replaced_again_and_folded_between(tmp_path: Path, spark: SparkSession) -> None:
+    """The second time nothing of the first file and of the first replacement counts."""
+    days = {"2024-01-01": FIRST, str(DAY): OLD, "2024-01-03": THIRD}
+    pipeline = declare(tmp_path / "replaced", days)
+    run(pipeline, spark)
+    for content in (NEW, OLD):
+        declare(tmp_path / "replaced", {str(DAY): content})
+        run(pipeline, spark, replace=DAY)
+        list(maintain(pipeline, lambda: spark, everything=True))
+    expected = declare(tmp_path / "expected", days)
+    run(expected, spark)
+    assert results(pipeline, spark) == results(expected, spark)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_any_file_can_be_replaced(seed: int, tmp_path: Path, spark: SparkSession) -> None:
+    """Random days, with sequences of their own or in the order of their position."""
+    random.seed(seed)
+
+    def records(count: int) -> dict[str, list[dict[str, object]]]:
+        names = ["ada", "bob", "eve", None]
+        orders = [
+            order(
+                random.choice("cud"),
+                random.randrange(8),
+                random.choice(names),
+                random.randrange(3),
+                random.randrange(6),
+            )
+            for _ in range(count)
+        ]
+        customers = [
+            customer(random.choice("ud"), random.choice(names[:3]), random.choice("XY")) for _ in range(3)
+        ]
+        return {"orders": orders, "customers": customers}
+
+    days = {f"2024-01-0{day}": records(10) for day in (1, 2, 3)}
+    replaced, expected = both(tmp_path, days, records(10), spark, sequence=bool(seed % 2))
+    assert results(replaced, spark) == results(expected, spark)
+    fourth = records(10)
+    for pipeline in (replaced, expected):
+        declare(pipeline.path.parent, {"2024-01-04": fourth}, sequence=bool(seed % 2))
+        run(pipeline, spark)
+    assert results(replaced, spark) == results(expected, spark)
+
+
+def test_what_cannot_be_replaced_is_refused_before_anything_is_written(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """Without the option the changed file stops the run and is told of it; a day without changes is refused."""
+    pipeline = declare(tmp_path / "shop", {"2024-01-01": FIRST, str(DAY): OLD})
+    run(pipeline, spark)
+    with pytest.raises(WrongUsage, match="--replace 2024-01-02: no file of that day"):
+        run(pipeline, spark, replace=DAY)
+    declare(tmp_path / "shop", {str(DAY): NEW})
+    with pytest.raises(SourceChanged, match="`lakejoin run --replace 2024-01-02`"):
+        run(pipeline, spark)
+    assert len(Journal(Lake(pipeline.lake)).plans) == 2
