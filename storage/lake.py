@@ -82,8 +82,8 @@ def reading_table(path: str) -> Iterator[None]:
         yield
     except (DeltaError, ArrowException, FileNotFoundError) as error:
         raise LakeInconsistent(
-            f"{path}: is damaged, or a part of it is gone ({reason_of(error)}). Restore it from a copy, or "
-            "start the lake anew."
+            f"{path}: is damaged, or a part of it is gone ({reason_of(error)}). `lakejoin repair` says what "
+            "can be computed anew; anything else has to come from a copy."
         ) from error
     except OSError as error:
         raise LakeUnusable(

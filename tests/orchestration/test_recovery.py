@@ -179,7 +179,7 @@ def test_join_that_comes_back_must_begin_anew(tmp_path: Path) -> None:
     write_deltalake(f"{lake.root}/joins/orders_with_customers/joined", pa.table({"id": [1]}))
 
     with pytest.raises(
-        ConfigurationChanged, match=r"15: joins.orders_with_customers: .* remove that directory"
+        ConfigurationChanged, match=r"15: joins.orders_with_customers: .* `lakejoin run .* --rebuild "
     ):
         new_joins(pipeline, lake, journal)
     assert join_remains(lake, "orders_with_customers")

@@ -103,7 +103,9 @@ def removed(table: Path) -> None:
 
 def restored(table: Path) -> None:
     """Forget the last commit, as a copy from yesterday does."""
-    last_commit(table).unlink()
+    last = last_commit(table)
+    for file in last.parent.glob(f"*{last.stem}*"):  # with its checksum
+        file.unlink()
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_lake_is_as_if_it_had_only_seen_the_new_file(tmp_path: Path, spark: Spar
     replaced, expected = both(tmp_path, days, OLD, spark)
     assert results(replaced, spark) == results(expected, spark)
     last = Journal(Lake(replaced.lake)).last
-    counts = {name: count for name, count in last.tables["orders"].items() if count}
+    counts = {name: count for name, count in last.tables["orders"].items() if count and name != "versions"}
     assert counts == {
         "records": 5, "applied": 3, "duplicate": 2, "changed": 5, "inserted": 2, "removed": 1, "restored": 2,
     }  # fmt: skip
