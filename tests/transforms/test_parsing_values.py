@@ -129,6 +129,8 @@ def read(spark: SparkSession, cases: list[tuple[str, DataType, Any]], options: P
     return list(row.select(*values).first() or ())
 
 
+@pytest.mark.bad_input(4)
+@pytest.mark.bad_input(11)
 def test_text_is_read_by_its_type(spark: SparkSession) -> None:
     """Every text becomes the value that it spells, or null; none raises or is rounded."""
     values = read(spark, TEXTS, ParseOptions("jsonl"))
@@ -136,6 +138,7 @@ def test_text_is_read_by_its_type(spark: SparkSession) -> None:
     assert [(*case[:2], value) for case, value in zip(TEXTS, values, strict=True)] == TEXTS
 
 
+@pytest.mark.bad_input(11)
 @pytest.mark.parametrize(
     ("unit", "number", "expected"),
     [
@@ -155,6 +158,7 @@ def test_whole_numbers_count_the_unit_of_the_source(
     assert read(spark, [(number, TimestampType(), None)], options) == [expected]
 
 
+@pytest.mark.bad_input(11)
 def test_zone_of_the_source_holds_for_text_without_one(spark: SparkSession) -> None:
     """Only text that names no zone is in the source's; of a repeated hour the first is meant."""
     cases: list[tuple[str, DataType, Any]] = [
@@ -226,6 +230,8 @@ CONVERSIONS: list[tuple[Any, DataType, DataType, Any]] = [
 ]
 
 
+@pytest.mark.bad_input(4)
+@pytest.mark.bad_input(16)
 def test_parquet_values_are_converted_without_loss(spark: SparkSession) -> None:
     """A wider or equal type takes the value; what a narrower one cannot hold exactly is null."""
     schema = StructType([StructField(f"c{i}", source) for i, (_, source, _, _) in enumerate(CONVERSIONS)])
@@ -241,6 +247,7 @@ def test_parquet_values_are_converted_without_loss(spark: SparkSession) -> None:
     assert repr(cases) == repr(CONVERSIONS)
 
 
+@pytest.mark.bad_input(11)
 def test_local_time_of_a_parquet_file_is_in_the_zone_of_the_source(spark: SparkSession) -> None:
     """A timestamp that is not adjusted to UTC needs the source's zone, as text does."""
     options = ParseOptions("parquet", timezone="+02:00")
@@ -251,6 +258,7 @@ def test_local_time_of_a_parquet_file_is_in_the_zone_of_the_source(spark: SparkS
     assert found == Row(NOON.replace(hour=10))
 
 
+@pytest.mark.bad_input(11)
 def test_nanoseconds_are_cut_to_microseconds(spark: SparkSession) -> None:
     """Spark keeps microseconds: the instant is the one just before."""
     assert spark.range(1).select(from_nanos(F.lit(-1))).first() == Row(BEFORE_1970)
