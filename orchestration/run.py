@@ -14,6 +14,7 @@ from orchestration.config import Pipeline
 from orchestration.folding import tidy_up
 from orchestration.pending import BatchBy, Dates, Group, check_unchanged, cut, pending_groups
 from orchestration.recovery import check_progress, check_shapes, new_joins, shapes_of, still_declared
+from orchestration.schema_changes import check_schemas
 from orchestration.spark_checks import check_expressions
 from orchestration.spark_failures import explained
 from storage.lake import Lake, rows_of
@@ -77,6 +78,7 @@ def _plans(  # noqa: PLR0913, PLR0917 - the same options
         settle=settle,
     )  # fmt: skip
     for group in groups:
+        check_schemas(pipeline, spark, group.files)
         for piece in cut(group, batch_rows):
             plan = draft.batch(piece)
             check_bad_ratio(pipeline, spark, plan)

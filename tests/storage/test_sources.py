@@ -331,6 +331,15 @@ def test_csv_without_a_header_in_utf8_is_broken(spark: SparkSession, tmp_path: P
         measure(spark, tmp_path / "a.csv", "csv")
 
 
+@pytest.mark.bad_input(12)
+def test_csv_record_of_very_many_fields_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark ends at it, and so does a run, before it plans anything."""
+    (tmp_path / "a.csv").write_text("id,op\n1,c\n" + "," * 30_000 + "\n2,c\n")
+
+    with pytest.raises(SourceBroken, match=r"a.csv: has a record with more than 20,480 fields"):
+        measure(spark, tmp_path / "a.csv", "csv")
+
+
 @pytest.mark.bad_input(14)
 @pytest.mark.bad_input(16)
 def test_parquet_columns_are_matched_by_name_and_type(spark: SparkSession, tmp_path: Path) -> None:

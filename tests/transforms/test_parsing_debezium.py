@@ -302,7 +302,6 @@ BAD_LINES: list[tuple[str | bytes, str, str]] = [
     ('\ufeff{"op":"c","after":{"id":1}}', "parse_error", "is no JSON object"),
     ('{"op":"c","after":"text"}', "parse_error", "should be an object"),
     ('{"op":"c","after":[{"id":1}]}', "parse_error", "should be an object"),
-    ('{"op":"c","after":{"id":' + "[" * 2000 + "]" * 2000 + "}}", "parse_error", "levels"),
     (b'{"op":"c","after":{"id":1,"name":"\xff"}}', "invalid_utf8", "bytes in base64: eyJvc"),
     ('{"op":"c","after":null}', "parse_error", "without a row `after`"),
     ('{"op":"u"}', "parse_error", "without a row `after`"),
