@@ -82,6 +82,10 @@ TEXTS: list[tuple[str, DataType, Any]] = [
     ("-1", DateType(), date(1969, 12, 31)),
     ("2932896", DateType(), date(9999, 12, 31)),
     ("2932897", DateType(), None),
+    ("-719162", DateType(), date(1, 1, 1)),
+    ("-719163", DateType(), None),
+    ("9999-12-31", DateType(), date(9999, 12, 31)),
+    ("10000-01-01", DateType(), None),
     ("2013-01-01", DateType(), date(2013, 1, 1)),
     ("2013-01-01Z", DateType(), date(2013, 1, 1)),
     ("2013-02-30", DateType(), None),
@@ -106,6 +110,15 @@ TEXTS: list[tuple[str, DataType, Any]] = [
     ("2013-01-01T25:00:00Z", TimestampType(), None),
     ("0001-01-01T00:00:00+01:00", TimestampType(), None),
     ("12013-01-01T00:00:00Z", TimestampType(), None),
+    ("-62135596800000001", TimestampType(), None),
+    ("-9223372036854775808", TimestampType(), None),
+    ("9999-12-31T23:59:59.999999Z", TimestampType(), LAST),
+    ("9999-12-31T23:59:59.999999-01:00", TimestampType(), None),
+    ("-0001-01-01T00:00:00Z", TimestampType(), None),
+    ("2016-12-31T23:59:60Z", TimestampType(), None),
+    ("2013-01-01T24:00:00Z", TimestampType(), None),
+    ("2013-01-01T12:00:00Europe/Berlin", TimestampType(), None),
+    ("2013-01-01T12:00:00+19:00", TimestampType(), None),
     ("yesterday", TimestampType(), None),
     ("2013-01-01T12:00", TimestampNTZType(), NOON),
     ("1357041600000000", TimestampNTZType(), NOON),
@@ -156,6 +169,21 @@ def test_whole_numbers_count_the_unit_of_the_source(
     options = ParseOptions("jsonl", time=unit)
 
     assert read(spark, [(number, TimestampType(), None)], options) == [expected]
+
+
+@pytest.mark.bad_input(11)
+@pytest.mark.parametrize(
+    ("unit", "number"),
+    [("micros", "-62135596800000000"), ("millis", "-62135596800000"), ("micros", "0001-01-01T00:00:00Z")],
+)
+def test_first_instant_of_the_year_1_is_one(spark: SparkSession, unit: TimeUnit, number: str) -> None:
+    """It is compared as a number, for Python's own times may end within it."""
+    value = parse_text(F.lit(number), TimestampType(), ParseOptions("jsonl", time=unit))
+
+    assert (
+        spark.range(1).select(F.unix_micros(value).alias("micros")).collect()[0]["micros"]
+        == -62135596800000000
+    )
 
 
 @pytest.mark.bad_input(11)
