@@ -59,7 +59,11 @@ def test_secret_is_in_no_file_and_no_message(tmp_path: Path) -> None:
 
     code, said = run(home, "-m", "orchestration.cli", "run", str(path), "--to", "2024-01-01")
     assert code == 0, said
-    fails = path.read_text().replace("./lake", "./other").replace("[customer]", '["string(int(customer))"]')
+    fails = (
+        path.read_text()
+        .replace("./lake", "./other")
+        .replace("foreign_key: [customer]", 'foreign_key: ["string(int(customer))"]')
+    )
     (shop / "fails.yaml").write_text(fails)
     failed, message = run(home, "-m", "orchestration.cli", "run", str(shop / "fails.yaml"))
     assert (failed, "fails on a row" in message) == (1, True), message
