@@ -64,7 +64,11 @@ def strict(line: bytes) -> Any:
 
 @pytest.mark.parametrize(
     ("form", "table", "lines"),
-    [("debezium", TABLE, recorded), ("debezium", BY_LSN, recorded), ("jsonl", TABLE, flat)],
+    [
+        ("debezium", TABLE, recorded),
+        pytest.param("debezium", BY_LSN, recorded, marks=pytest.mark.slow),
+        ("jsonl", TABLE, flat),
+    ],
     ids=["debezium", "debezium by lsn", "jsonl"],
 )
 def test_every_mutated_line_is_taken_or_kept(
