@@ -81,7 +81,8 @@ def _unread(
             continue
         before = known.get(file.name)
         with blamed(table):
-            measured = measure_file(file, table.source.format, _measured(before) if before else None, counter)
+            part = _measured(before) if before else None
+            measured = measure_file(file, table.source.format, part, counter, table.source.file_limits)
         start = before.to_line if before else 0
         # A file without new records goes with a batch of others: so it is known next time, and need not wait.
         if measured.lines > start or not _is_known(file, before):
@@ -164,7 +165,7 @@ def _check_same(table: Input, files: Iterable[PlannedFile], *, thoroughly: bool)
                 check_feed(file, thoroughly=thoroughly)
                 continue
             found = stat_file(file.path, file.name, file.date)
-            measure_file(found, table.source.format, _measured(file), None)
+            measure_file(found, table.source.format, _measured(file), None, table.source.file_limits)
 
 
 def _files(files: Sequence[PlannedFile]) -> str:

@@ -17,6 +17,7 @@ from orchestration.folding import tidy_up
 from orchestration.pending import BatchBy, Dates, Group, check_unchanged, cut, pending_groups
 from orchestration.rebuilding import joins_to_rebuild
 from orchestration.recovery import check_progress, check_shapes, new_joins, still_wanted
+from orchestration.schema_changes import check_schemas
 from orchestration.spark_checks import check_expressions
 from orchestration.spark_failures import explained
 from storage.lake import Lake
@@ -92,12 +93,14 @@ def _plans(
         yield _commit(journal, draft.bootstrap(new))
     if asked.replace is not None:
         plan = draft.replace(exported_again(pipeline, journal, asked.replace, now=now, counter=counter))
+        check_schemas(pipeline, spark, plan.files)
         check_bad_ratio(pipeline, spark, plan)
         yield _commit(journal, plan)
     groups = pending_groups(
         pipeline, journal, now=now, counter=counter, dates=asked.dates, batch_by=asked.batch_by, settle=asked.settle,
     )  # fmt: skip
     for group in groups:
+        check_schemas(pipeline, spark, group.files)
         for piece in cut(group, asked.batch_rows):
             plan = draft.batch(piece)
             check_bad_ratio(pipeline, spark, plan)

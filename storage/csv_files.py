@@ -7,9 +7,12 @@ a replacement character.
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from typing import TextIO
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, StructField, StructType
@@ -20,10 +23,14 @@ from storage.line_numbers import FileRange, number_lines
 from storage.source_errors import SourceBroken
 from transforms.parsing import ParseOptions, reason_is
 from transforms.parsing_flat import OP_COLUMN, parse_rows
-from transforms.schemas import DETAIL, REASON, TableSpec
+from transforms.schema_drift import ENTRIES, is_upsert
+from transforms.schemas import CONTEXT, DETAIL, POSITION, REASON, TableSpec
 
 _CORRUPT = "_lj_corrupt"
 _NULL = r"\N"
+_LONGEST_HEADER = 1_000_000
+_MOST_FIELDS = 20_480  # the default of Spark's `maxColumns`
+_UNPARSABLE = "TextParsingException"
 _OPTIONS = {
     "header": "true",
     "multiLine": "true",
@@ -65,7 +72,37 @@ def parse_csv(
 
 def count_records(spark: SparkSession, path: str) -> int:
     """Count the records of a CSV file as reading it will number them. Raises `SourceBroken`."""
-    return _scan(spark, [path], _header(path)).count()
+    try:
+        return _scan(spark, [path], _header(path)).count()
+    except Py4JJavaError as error:
+        if _UNPARSABLE not in str(error):
+            raise
+        raise SourceBroken(
+            f"{path}: has a record with more than {_MOST_FIELDS:,} fields, or a field that is too long to be read; "
+            "expected records as in RFC 4180. Correct the file"
+        ) from error
+
+
+def csv_rows(spark: SparkSession, ranges: Sequence[FileRange]) -> DataFrame:
+    """Read the whole records of CSV files that are no deletes: position, entries. Raises `SourceBroken`."""
+    headers: dict[_Header, list[FileRange]] = {}
+    for part in ranges:
+        headers.setdefault(_header(part.path), []).append(part)
+    return reduce(
+        DataFrame.unionByName, [_entries(spark, header, parts) for header, parts in headers.items()]
+    )
+
+
+def _entries(spark: SparkSession, header: _Header, ranges: Sequence[FileRange]) -> DataFrame:
+    rows = number_lines(_scan(spark, [part.path for part in ranges], header), ranges, one_task=True)
+    texts = {name: _decoded(column) for name, column in zip(header.names, header.columns, strict=True)}
+    members = [
+        F.struct(F.lit(name).alias("name"), F.when(text != _NULL, text).alias("text"))
+        for name, text in texts.items()
+    ]
+    whole = F.col(_CORRUPT).isNull() & is_upsert(texts.get(OP_COLUMN, F.lit(None).cast("string")))
+    kept = rows.where(~F.col(CONTEXT) & whole)
+    return kept.select(POSITION, F.array(*members).alias(ENTRIES))
 
 
 def _header(path: str) -> _Header:
@@ -73,7 +110,7 @@ def _header(path: str) -> _Header:
     try:
         # the rows behind the header, of which some are decoded with it, may hold anything
         with io.TextIOWrapper(open_text(path), "utf-8-sig", "surrogateescape", newline="") as text:
-            reader = csv.reader(_remember(text, lines))
+            reader = csv.reader(_remember(text, lines, path))
             names = next((record for record in reader if record), [])
         "".join(names).encode()
     except (csv.Error, UnicodeEncodeError, OSError) as error:
@@ -81,8 +118,13 @@ def _header(path: str) -> _Header:
     return _Header(tuple(names), "\r\n" if lines and lines[-1].endswith("\r\n") else "\n")
 
 
-def _remember(lines: Iterable[str], passed: list[str]) -> Iterator[str]:
-    for line in lines:
+def _remember(text: TextIO, passed: list[str], path: str) -> Iterator[str]:
+    """The lines of a text; one that does not end where a header would have is not read into memory."""
+    while line := text.readline(_LONGEST_HEADER):
+        if len(line) == _LONGEST_HEADER:
+            raise SourceBroken(
+                f"{path}: expected a header on its first line; found a line of over {_LONGEST_HEADER:,} characters"
+            )
         passed.append(line)
         yield line
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import xxhash
 from pyarrow.lib import ArrowException
 
+from storage.file_limits import NO_LIMITS, FileLimits, check_line
 from storage.file_systems import open_file_system, reading
 from storage.source_errors import SourceBroken, SourceChanged
 
@@ -42,7 +43,7 @@ class _Text:
     """Counts what a text is made of while it passes by."""
 
     def __init__(self) -> None:
-        self.newlines = self.quotes = 0
+        self.size = self.newlines = self.quotes = self.open_line = 0
         self.last = self.appended = b""
         self.at_boundary = self.continued = False
 
@@ -52,6 +53,9 @@ class _Text:
         if self.at_boundary:
             self.appended, self.at_boundary = text[:1], False
             self.continued = self.quotes % 2 == 1
+        self.size += len(text)
+        end = text.rfind(b"\n")
+        self.open_line = len(text) - end - 1 if end >= 0 else self.open_line + len(text)
         self.newlines += text.count(b"\n")
         self.quotes += text.count(b'"')
         self.last = text[-1:]
@@ -89,13 +93,16 @@ class _Gunzip:
             )
 
 
-def scan_text(path: str, size: int, *, boundary: int | None = None, quoted: bool = False) -> FileContent:
-    """Read the first `size` bytes of a text file, plain or gzip.
+def scan_text(
+    path: str, size: int, *, boundary: int | None = None, quoted: bool = False, limits: FileLimits = NO_LIMITS
+) -> FileContent:
+    """Read the first `size` bytes of a text file, plain or gzip; no more than some chunks are held in memory.
 
     `boundary`: also fingerprint as many bytes from the start. `quoted`: an open double quote at the end makes
-    the file incomplete. Raises `SourceBroken` for a compression that is torn or unknown, and `SourceChanged`
-    where there are fewer bytes.
+    the file incomplete. Raises `SourceBroken` for a compression that is torn or unknown, `SourceChanged`
+    where there are fewer bytes, and `SourceTooLarge` as soon as the limits are passed.
     """
+    limits.check_size(path, size)
     _refuse_other_compression(path)
     digest, text = xxhash.xxh3_128(), _Text()
     gunzip = _Gunzip(path) if path.endswith(".gz") else None
@@ -108,6 +115,9 @@ def scan_text(path: str, size: int, *, boundary: int | None = None, quoted: bool
         position += len(chunk)
         for part in [chunk] if gunzip is None else gunzip.feed(chunk):
             text.feed(part)
+            limits.check_size(path, text.size)
+            limits.check_ratio(path, position, text.size)
+            check_line(path, text.newlines + 1, text.open_line)
         if position == boundary:
             beginning, text.at_boundary = digest.hexdigest(), True
     if gunzip is not None:
@@ -118,20 +128,30 @@ def scan_text(path: str, size: int, *, boundary: int | None = None, quoted: bool
     return FileContent(digest.hexdigest(), beginning, lines, complete, text.appended, continued)
 
 
-def scan_parquet(path: str, size: int) -> FileContent:
-    """Fingerprint a Parquet file and count its rows by the footer. Raises `SourceBroken` without one."""
+def scan_parquet(path: str, size: int, limits: FileLimits = NO_LIMITS) -> FileContent:
+    """Fingerprint a Parquet file and count its rows by the footer.
+
+    Raises `SourceBroken` without one, and `SourceTooLarge` where it tells of more than the limits allow.
+    """
+    limits.check_size(path, size)
     digest = xxhash.xxh3_128()
     for chunk in _chunks(path, size, None):
         digest.update(chunk)
     system, inner = open_file_system(path)
     try:
-        rows: int = pq.read_metadata(inner, filesystem=system).num_rows
+        footer = pq.read_metadata(inner, filesystem=system)
     except (ArrowException, OSError) as error:
         raise SourceBroken(
             f"{path}: is no whole Parquet file ({str(error).splitlines()[0]}); write it again under "
             "another name, then rename it"
         ) from error
-    return FileContent(digest.hexdigest(), None, rows, complete=True, appended=b"")
+    # equal values in a row are counted, not repeated: what they unpack to is at least a byte each
+    unpacked = max(
+        footer.num_rows, sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
+    )
+    limits.check_size(path, unpacked)
+    limits.check_ratio(path, size, unpacked)
+    return FileContent(digest.hexdigest(), None, footer.num_rows, complete=True, appended=b"")
 
 
 def open_text(path: str) -> BinaryIO:

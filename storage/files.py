@@ -13,6 +13,7 @@ from pathlib import Path
 from pyarrow import fs
 
 from storage.file_content import FileContent, scan_parquet, scan_text
+from storage.file_limits import NO_LIMITS, FileLimits
 from storage.file_patterns import FilePattern, part_matches
 from storage.file_systems import file_info, is_local, open_file_system, reading
 from storage.source_errors import SourceChanged, SourceNotFound, SourceRefused
@@ -75,26 +76,31 @@ def stat_file(path: str, name: str, day: date | None) -> FoundFile:
 
 
 def measure_file(
-    found: FoundFile, form: str, known: MeasuredFile | None = None, count_records: FileCounter | None = None
+    found: FoundFile,
+    form: str,
+    known: MeasuredFile | None = None,
+    count_records: FileCounter | None = None,
+    limits: FileLimits = NO_LIMITS,
 ) -> MeasuredFile:
     """Fingerprint a file and count its lines; hold it against what was planned of it before, if it was.
 
     `form`: the source's format. A file with the size and time of `known` is not read. `count_records` is for
     a CSV file that is new or has grown; without it a grown one is only checked and keeps its known lines.
     Raises `SourceChanged` where anything but lines behind the known ones changed, `SourceBroken` for a torn
-    file.
+    file, `SourceTooLarge` for one beyond its limits.
     """
     if known is not None and (found.size, found.modified) == (known.size, known.modified):
         return _measured(found, known.fingerprint, known.lines, complete=known.complete)
     if known is not None and found.size < known.size:
         raise _changed(found, f"has {found.size} bytes now, had {known.size}")
     if form == "parquet":
-        content = scan_parquet(found.path, found.size)
+        content = scan_parquet(found.path, found.size, limits)
         if known is not None and content.fingerprint != known.fingerprint:
             raise _changed(found, "has other content now")
     else:
         boundary = known.size if known is not None else None
-        content = scan_text(found.path, found.size, boundary=boundary, quoted=form == "csv")
+        quoted = form == "csv"
+        content = scan_text(found.path, found.size, boundary=boundary, quoted=quoted, limits=limits)
         if known is not None:
             _check_appended(found, known, content)
     lines = content.lines

@@ -50,6 +50,16 @@ def parse_parquet(
     return [_parse(spark, table, options, columns, parts) for columns, parts in schemas.values()]
 
 
+def parquet_schema(path: str, declared: Sequence[str]) -> dict[str, DataType | None]:
+    """Types of the declared columns that a file has, and names of its others. Raises `SourceBroken`."""
+    system, inner = open_file_system(path)
+    found = {
+        name: dtype if zoned is None else TimestampType() if zoned else TimestampNTZType()
+        for name, (dtype, zoned) in _columns(path, declared).items()
+    }
+    return dict.fromkeys(pq.read_schema(inner, filesystem=system).names) | found
+
+
 def _columns(path: str, names: Sequence[str]) -> _Columns:
     """Types of those of the named columns that a file has."""
     system, inner = open_file_system(path)

@@ -45,7 +45,7 @@ def _json(text: str, form: str) -> list[str]:
     for line in itertools.islice(text.splitlines(), RECORDS):
         try:
             record = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue  # a torn or broken line tells nothing about columns
         row = _row(record) if form == "debezium" else record
         if isinstance(row, dict):

@@ -23,6 +23,10 @@ class SourceChanged(SourceError):
     """Something before the end of what was read is different now; only lines behind it may be added."""
 
 
+class SourceTooLarge(SourceError):
+    """The file, a line of it or what it unpacks to is beyond the limits of its source."""
+
+
 class SourceTrimmed(SourceError):
     """A part of a change feed was removed before it was read: what changed since cannot be told any more."""
 

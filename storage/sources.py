@@ -19,7 +19,7 @@ from transforms.parsing_debezium import parse_debezium
 from transforms.parsing_flat import parse_jsonl
 from transforms.schemas import CONTEXT, POSITION, RAW, TableSpec
 
-__all__ = ["FileRange", "csv_counter", "read_records"]
+__all__ = ["FileRange", "csv_counter", "read_lines", "read_records"]
 
 _UNITS = "bkmgtp"
 
@@ -37,15 +37,16 @@ def read_records(
         return empty(spark, records_schema(table))
     if options.format == "delta":
         return reduce(DataFrame.unionByName, parse_feed(spark, table, options, ranges))
-    sizes = {part.path: file_info(part.path).size for part in ranges}
     match options.format:
         case "debezium":
-            return parse_debezium(_lines(spark, ranges, sizes), table, options)
+            return parse_debezium(read_lines(spark, ranges), table, options)
         case "jsonl":
-            return parse_jsonl(_lines(spark, ranges, sizes), table, options)
+            return parse_jsonl(read_lines(spark, ranges), table, options)
         case "csv":
+            _sizes(ranges)
             return reduce(DataFrame.unionByName, parse_csv(spark, table, options, ranges))
         case "parquet":
+            _sizes(ranges)
             return reduce(DataFrame.unionByName, parse_parquet(spark, table, options, ranges))
 
 
@@ -54,13 +55,20 @@ def csv_counter(spark: SparkSession) -> FileCounter:
     return lambda found: count_records(spark, found.path)
 
 
-def _lines(spark: SparkSession, ranges: Sequence[FileRange], sizes: dict[str, int]) -> DataFrame:
+def read_lines(spark: SparkSession, ranges: Sequence[FileRange]) -> DataFrame:
+    """Read the lines of text files as they are: position, context, raw. Raises `SourceError`."""
+    sizes = _sizes(ranges)
     limit = min(_bytes(spark, "maxPartitionBytes"), _bytes(spark, "openCostInBytes"))
     one_task = all(path.endswith(".gz") or size <= limit for path, size in sizes.items())
     # Hadoop would end a line at a carriage return as well, and take directories like `day=1` for columns
     reader = spark.read.options(lineSep="\n", recursiveFileLookup="true")
     scan = reader.text([spark_path(part.path) for part in ranges])
     return number_lines(scan, ranges, one_task=one_task).select(POSITION, CONTEXT, F.col("value").alias(RAW))
+
+
+def _sizes(ranges: Sequence[FileRange]) -> dict[str, int]:
+    """Sizes of files by path; of one that is gone Spark says nothing that a person could use."""
+    return {part.path: file_info(part.path).size for part in ranges}
 
 
 def _bytes(spark: SparkSession, setting: str) -> int:

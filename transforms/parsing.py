@@ -39,9 +39,20 @@ from transforms.schemas import (
 Format = Literal["debezium", "jsonl", "csv", "parquet", "delta"]
 TimeUnit = Literal["micros", "millis", "nanos"]
 Reason = Literal[
-    "invalid_utf8", "parse_error", "unknown_op", "null_key", "type_mismatch", "bad_timestamp", "null_sequence"
+    "too_large",
+    "invalid_utf8",
+    "parse_error",
+    "unknown_op",
+    "null_key",
+    "type_mismatch",
+    "bad_timestamp",
+    "null_sequence",
 ]
 """Why a record is quarantined; of several reasons the first in this order."""
+
+
+DEEPEST = 999
+"""Levels of a line that Spark's parser can read: it ends at 1,000, of which one is ours (`parsing_json`)."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +64,10 @@ class ParseOptions:
     """Unit of whole numbers in `timestamp` columns."""
     timezone: str | None = None
     """Zone of timestamps in text that name none; without it they are bad."""
+    max_line: int = 100_000_000
+    """Bytes that a line may have, or the texts of a row together."""
+    max_depth: int = DEEPEST
+    """Levels of objects and arrays that a line may have."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, DecimalType, Long
 from transforms import parsing_envelope as envelope
 from transforms.parsing import Cell, ParseOptions, Parts, reason_is
 from transforms.parsing_json import line_reason, parse_line, parse_rounded, record_of
+from transforms.parsing_limits import readable, short_text
 from transforms.parsing_records import finish_records
 from transforms.parsing_values import exact_type, parse_text
 from transforms.schemas import DETAIL, OP, RAW, REASON, UNAVAILABLE, TableSpec
@@ -57,7 +58,8 @@ def parse_debezium(lines: DataFrame, table: TableSpec, options: ParseOptions) ->
     """Turn lines (position, context, raw) into records, as `transforms.parsing.records_schema` says."""
     order = envelope.envelope_sequence(table)
     record = record_of(F.col(_PARSED))
-    frame = lines.withColumn(_PARSED, parse_line(F.col(RAW), envelope.event_type(table)))
+    line = readable(F.col(RAW), options)
+    frame = lines.withColumn(_PARSED, parse_line(line, envelope.event_type(table)))
     frame = frame.withColumns(
         {
             _WRITTEN_OP: envelope.member(record, "op"),
@@ -66,7 +68,7 @@ def parse_debezium(lines: DataFrame, table: TableSpec, options: ParseOptions) ->
         }
     )
     event = _Event(table, F.col(_AFTER), F.col(_BEFORE), record)
-    frame = _with_op(frame, record).withColumns(
+    frame = _with_op(frame, record, options).withColumns(
         {
             **{_source(table, name): _text_source(event, name) for name in table.columns.names},
             **{_order(name): envelope.order(record, name) for name in order},
@@ -78,7 +80,7 @@ def parse_debezium(lines: DataFrame, table: TableSpec, options: ParseOptions) ->
     parts = Parts(
         frame=_with_old_key(frame, table),
         columns=[_cell(table, name, options, exact) for name in table.columns.names],
-        raw=F.col(RAW),
+        raw=short_text(F.col(RAW)),
         old_key=[_old_cell(table, name, options, exact) for name in table.key],
         sequence=[Cell(n, LongType(), F.col(_order(n)), F.col(_order(n)).try_cast("bigint")) for n in order],
         clock=parse_text(F.col(_CLOCK), TimestampType(), replace(options, time="millis", timezone=None)),
@@ -98,13 +100,13 @@ def _order(name: str) -> str:
     return f"_lj_by_{name}"
 
 
-def _with_op(frame: DataFrame, record: Column) -> DataFrame:
+def _with_op(frame: DataFrame, record: Column, options: ParseOptions) -> DataFrame:
     written, line = F.col(_WRITTEN_OP), F.col(RAW)
     known = F.create_map(*[F.lit(text) for pair in _OPS.items() for text in pair])
     rowless = F.col(_BEFORE).isNull() & F.col(_AFTER).isNull()
     tombstone = F.when(rowless & envelope.has_null_value(record, line), F.lit("tombstone"))
     frame = frame.withColumn(OP, F.when(written.isNull(), tombstone).otherwise(known[written]))
-    bad_line, why = line_reason(line, F.col(_PARSED))
+    bad_line, why = line_reason(line, F.col(_PARSED), options)
     unknown, no_row = F.col(OP).isNull(), (F.col(OP) == "upsert") & F.col(_AFTER).isNull()
     shown = F.coalesce(F.concat(F.lit('op "'), F.substring(written, 1, 100), F.lit('"')), F.lit("no op"))
     reason = F.when(bad_line.isNotNull(), bad_line).when(unknown, reason_is("unknown_op"))

@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from operator import and_
+from operator import add, and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DecimalType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, DataType, DecimalType, StringType, StructField, StructType
 
 from transforms.parsing import Cell, ParseOptions, Parts, reason_is
 from transforms.parsing_json import line_reason, parse_line, parse_rounded, record_of, texts
+from transforms.parsing_limits import readable, refuse_large, short_text
 from transforms.parsing_records import finish_records
 from transforms.parsing_values import convert, exact_type, parse_text
 from transforms.schemas import DETAIL, OP, POSITION_TYPE, RAW, REASON, UNAVAILABLE, TableSpec
@@ -26,8 +27,8 @@ def parse_jsonl(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Da
     """Turn lines (position, context, raw) into records, as `transforms.parsing.records_schema` says."""
     record, line = record_of(F.col(_PARSED)), F.col(RAW)
     names = dict.fromkeys([*table.columns.names, OP_COLUMN])
-    frame = lines.withColumn(_PARSED, parse_line(line, texts(names)))
-    frame = _with_op(frame, record[OP_COLUMN], *line_reason(line, F.col(_PARSED)))
+    frame = lines.withColumn(_PARSED, parse_line(readable(line, options), texts(names)))
+    frame = _with_op(frame, record[OP_COLUMN], *line_reason(line, F.col(_PARSED), options))
     frame = _with_sources(frame, {name: record[name] for name in table.columns.names}, table)
     types = {f.name: exact_type(f.dataType) for f in table.columns if isinstance(f.dataType, DecimalType)}
     exact: dict[str, Column] = {}
@@ -41,7 +42,7 @@ def parse_jsonl(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Da
         for f in table.columns
         for text in [F.col(_source(table, f.name))]
     ]
-    return finish_records(Parts(frame, cells, line), table)
+    return finish_records(Parts(frame, cells, short_text(line)), table)
 
 
 def parse_rows(
@@ -62,12 +63,9 @@ def parse_rows(
     reason, detail = (F.col(n) if n in rows.columns else F.lit(None).cast("string") for n in (REASON, DETAIL))
     if op is None:
         op = columns[OP_COLUMN][0].cast("string") if OP_COLUMN in columns else F.lit(None).cast("string")
-    frame = _with_op(
-        rows,
-        op,
-        F.when(invalid, reason_is("invalid_utf8")).otherwise(reason),
-        F.when(invalid, F.lit("invalid bytes are shown as U+FFFD")).otherwise(detail),
-    )
+    reason = F.when(invalid, reason_is("invalid_utf8")).otherwise(reason)
+    detail = F.when(invalid, F.lit("invalid bytes are shown as U+FFFD")).otherwise(detail)
+    frame = _with_op(rows, op, *refuse_large(_unpacked(columns), reason, detail, options))
     missing: tuple[Column, DataType] = (F.lit(None).cast("string"), StringType())
     found = {name: columns.get(name, missing) for name in table.columns.names}
     frame = _with_sources(frame, {name: column for name, (column, _) in found.items()}, table)
@@ -76,7 +74,17 @@ def parse_rows(
         for f in table.columns
         for source in [F.col(_source(table, f.name))]
     ]
-    return finish_records(Parts(frame, cells, raw), table)
+    return finish_records(Parts(frame, cells, short_text(raw)), table)
+
+
+def _unpacked(columns: Mapping[str, tuple[Column, DataType]]) -> Column:
+    """Bytes of the values of a row that may be of any length."""
+    lengths = [
+        F.coalesce(F.octet_length(column).cast("bigint"), F.lit(0))
+        for column, dtype in columns.values()
+        if isinstance(dtype, StringType | BinaryType)
+    ]
+    return reduce(add, lengths, F.lit(0).cast("bigint"))
 
 
 def _all_valid(text_columns: Sequence[Column]) -> Column:

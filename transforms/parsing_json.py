@@ -14,7 +14,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
-from transforms.parsing import reason_is
+from transforms.parsing import DEEPEST, ParseOptions, reason_is
+from transforms.parsing_limits import LONE_SURROGATE, deeper, has_lone_surrogate, is_deep, is_long, longer
 
 _RECORD, _END, _CORRUPT = "_lj_record", "_lj_end", "_lj_corrupt"
 _OPTIONS = {
@@ -25,8 +26,8 @@ _OPTIONS = {
     "allowNonNumericNumbers": "false",
 }
 PARSE_ERROR = (
-    "is no JSON object, is cut off or followed by something else, has a member that should be an object, "
-    "a string of over 20,000,000 characters or over 1,000 levels"
+    "is no JSON object, is cut off or followed by something else, has a member that should be an object "
+    "or a string of over 20,000,000 characters"
 )
 
 
@@ -54,12 +55,24 @@ def is_broken(parsed: Column) -> Column:
     return parsed[_CORRUPT].isNotNull() | parsed[_END].isNull() | parsed[_RECORD].isNull()
 
 
-def line_reason(line: Column, parsed: Column) -> tuple[Column, Column]:
+def line_reason(line: Column, parsed: Column, options: ParseOptions) -> tuple[Column, Column]:
     """Reason and detail for a line that is no record at all, else null."""
-    invalid, broken = ~F.is_valid_utf8(line), is_broken(parsed)
+    invalid, broken, lone = ~F.is_valid_utf8(line), is_broken(parsed), has_lone_surrogate(line)
+    long = is_long(line, options)
+    # beyond the last level that the parser reads, only what it could not read needs a look
+    deep = is_deep(line, options) if options.max_depth < DEEPEST else broken & is_deep(line, options)
     in_base64 = F.concat(F.lit("bytes in base64: "), F.base64(F.substring(line.cast("binary"), 1, 65536)))
-    reason = F.when(invalid, reason_is("invalid_utf8")).when(broken, reason_is("parse_error"))
-    return reason, F.when(invalid, in_base64).when(broken, F.lit(PARSE_ERROR))
+    reasons = [
+        (long, reason_is("too_large"), longer(F.octet_length(line), options)),
+        (invalid, reason_is("invalid_utf8"), in_base64),
+        (deep, reason_is("too_large"), deeper(options)),
+        (broken, reason_is("parse_error"), F.lit(PARSE_ERROR)),
+        (lone, reason_is("invalid_utf8"), F.lit(LONE_SURROGATE)),
+    ]
+    return (
+        F.coalesce(*[F.when(holds, reason) for holds, reason, _ in reasons]),
+        F.coalesce(*[F.when(holds, detail) for holds, _, detail in reasons]),
+    )
 
 
 def texts(names: Iterable[str]) -> StructType:

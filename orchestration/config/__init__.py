@@ -1,9 +1,10 @@
 """The configuration file: `load` reads, checks and types it; every mistake in it is reported at once."""
 
 from orchestration.config.loading import load, load_text
-from orchestration.config.model import Input, Join, Source, Spark, Table
+from orchestration.config.model import Input, Join, Spark, Table
 from orchestration.config.pipeline import Pipeline, UncheckedExpression
 from orchestration.config.problems import ConfigurationError, Problem
+from orchestration.config.source_model import Source
 from orchestration.config.stream_model import Stream, StreamJoin
 
 __all__ = [

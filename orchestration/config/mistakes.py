@@ -6,10 +6,11 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from orchestration.config.model import Join, Maintenance, Source, Spark, Table, Versioned
+from orchestration.config.model import Join, Maintenance, Spark, Table, Versioned
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import KeyPath, did_you_mean, found, listed, nearest
 from orchestration.config.reading import Reading
+from orchestration.config.source_model import Limits, Source
 from orchestration.config.stream_model import Stream, StreamJoin, kind_of_join
 
 _MODELS: Mapping[KeyPath, type[BaseModel]] = {
@@ -19,6 +20,8 @@ _MODELS: Mapping[KeyPath, type[BaseModel]] = {
     ("streams",): Stream,
     ("tables", "source"): Source,
     ("streams", "source"): Source,
+    ("tables", "source", "limits"): Limits,
+    ("streams", "source", "limits"): Limits,
     ("tables", "versioned"): Versioned,
 }
 """The model of a mapping by its path without the name that stands second."""
@@ -30,8 +33,7 @@ _EXPECTED = {
     "dict_type": "a mapping",
     "model_type": "a mapping",
     "float_type": "a number from 0 to 1",
-    "greater_than_equal": "a number from 0 to 1",
-    "less_than_equal": "a number from 0 to 1",
+    "int_type": "a whole number",
     "finite_number": "a number from 0 to 1",
 }
 
@@ -73,9 +75,19 @@ def _message(detail: ErrorDetails, path: KeyPath, reading: Reading) -> str | Non
         case "too_short":
             # With a mistake in an item too few are left; that mistake has its own message.
             return None if value else "expected at least one entry, found none"
-    expected = _EXPECTED.get(kind)
+    expected = _EXPECTED.get(kind) or _bound(detail)
     said = f"expected {expected}" if expected else str(detail.get("ctx", {}).get("error", detail["msg"]))
     return said + (shown if found(value) not in said else "") + _remedy(kind, value)
+
+
+def _bound(detail: ErrorDetails) -> str | None:
+    """What a number that is too small or too large should be; None where that is not what is wrong."""
+    least, most = (detail.get("ctx", {}).get(name) for name in ("ge", "le"))
+    if isinstance(least, float) or isinstance(most, float):
+        return "a number from 0 to 1"
+    if least is not None:
+        return f"at least {least:,}"
+    return None if most is None else f"at most {most:,}"
 
 
 def _remedy(kind: str, value: Any) -> str:

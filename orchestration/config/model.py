@@ -9,33 +9,24 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import Field, PrivateAttr
 from pyspark.sql.types import DataType, LongType, StructField, StructType, TimestampType
 
 from orchestration.config.column_types import parse_type
+from orchestration.config.source_model import Frozen, Source
 from orchestration.config.values import (
     ColumnName,
     ColumnType,
-    Day,
     Duration,
     Master,
     Name,
     Setting,
     SettingText,
-    SourcePath,
-    Zone,
 )
-from transforms.parsing import Format, ParseOptions
 from transforms.schemas import POSITION_TYPE, TIME, How, ResolvedBy, ResultKey, TableSpec
 
 ENVELOPE = ("lsn", "tx_id", "ts_ms", "offset")
 """What a Debezium record carries beside its row that can order changes."""
-
-
-class Frozen(BaseModel):
-    """Values are taken as they stand: nothing is converted, nothing unknown is passed over."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
 
 
 class Spark(Frozen):
@@ -56,33 +47,6 @@ class Maintenance(Frozen):
     retention: Duration = Field(default=timedelta(days=7), json_schema_extra={"default": "7 days"})
     """How far back readers may go (`--as-of-batch`, Delta's time travel), and how long a query may take. Files
     that only older versions need are removed; what the last finished batch and one under way need stays."""
-
-
-class Source(Frozen):
-    """Where the change data of a table lies."""
-
-    format: Format
-    """`debezium`: JSON lines as Debezium writes them; `jsonl`, `csv`, `parquet`: flat rows with a column `op`
-    (c, r, u, d); `delta`: the Change Data Feed of a Delta table."""
-    path: SourcePath
-    """Files, relative to the configuration file or a URI. `{date}` (YYYY-MM-DD) makes daily partitions;
-    `*`, `?`, `[…]` and `**` (any number of directories) are wildcards. Environment variables are not
-    filled in. Of format `delta`: the directory of the table."""
-    time: Literal["micros", "millis", "nanos"] = "micros"
-    """Unit of whole numbers in `timestamp` columns. A whole number in a `date` column counts days."""
-    timezone: Zone | None = None
-    """Zone of timestamps written as text without one, such as `Europe/Berlin` or `+02:00`; without it, such a
-    record is quarantined."""
-    settle: Duration | None = None
-    """Files changed less than this ago are left for later; by default 0 for `run`, 30 seconds for the
-    sensor. Not with `delta`, whose commits are whole."""
-    start: Day | None = None
-    """First daily partition; by default the date of the first file found. Only with `{date}`."""
-
-    @property
-    def parse_options(self) -> ParseOptions:
-        """What the parsers want to know beside the columns."""
-        return ParseOptions(format=self.format, time=self.time, timezone=self.timezone)
 
 
 class Input(Frozen, ABC):

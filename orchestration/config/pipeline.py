@@ -18,8 +18,9 @@ from orchestration.config.column_types import parse_type, type_text
 from orchestration.config.document import line_of
 from orchestration.config.expression_types import Columns
 from orchestration.config.expressions import expression_type
-from orchestration.config.model import Frozen, Input, Join, Maintenance, Spark, Table
+from orchestration.config.model import Input, Join, Maintenance, Spark, Table
 from orchestration.config.problems import KeyPath, Problem
+from orchestration.config.source_model import Frozen
 from orchestration.config.stream_model import AnyJoin, Stream, StreamJoin
 from orchestration.config.values import LakePath, Name
 from transforms.schemas import JoinSpec, StreamJoinSpec, quoted

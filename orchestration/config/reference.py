@@ -14,20 +14,24 @@ from pydantic import BaseModel
 from orchestration.config.column_types import NAMES
 from orchestration.config.expressions import FUNCTIONS
 from orchestration.config.loading import load_text
-from orchestration.config.model import Join, Maintenance, Source, Spark, Table, Versioned
+from orchestration.config.model import Join, Maintenance, Spark, Table, Versioned
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import ConfigurationError
 from orchestration.config.reference_text import EXAMPLE, MISTAKES, PAGE
+from orchestration.config.sizes import SIZE_PATTERN
+from orchestration.config.source_model import Limits, Source
 from orchestration.config.stream_model import Stream, StreamJoin
 from orchestration.config.values import DURATION_PATTERN
 
 SCHEMA_FILE = Path(__file__).parents[1] / "lakejoin.schema.json"
 PAGE_FILE = Path(__file__).parents[2] / "docs" / "configuration.md"
 
+_PATTERNS = {DURATION_PATTERN: "duration", SIZE_PATTERN: "size"}
 _WORDS = {
     "string": "text",
     "boolean": "`true`, `false`",
     "number": "number",
+    "integer": "whole number",
     "array": "list",
     "object": "mapping",
 }
@@ -53,6 +57,7 @@ def page_text() -> str:
         "table": Table,
         "versioned": Versioned,
         "source": Source,
+        "limits": Limits,
         "stream": Stream,
         "join": Join,
         "stream_join": StreamJoin,
@@ -120,8 +125,8 @@ def _value(part: dict[str, Any]) -> str:
     choices = part.get("enum") or ([part["const"]] if "const" in part else [])
     if choices:
         return ", ".join(f"`{choice}`" for choice in choices)
-    if part.get("pattern") == DURATION_PATTERN:
-        return "duration"
+    if part.get("pattern") in _PATTERNS:
+        return _PATTERNS[part["pattern"]]
     if part.get("format") == "date":
         return "date"
     return _WORDS[part.get("type", "object")]

@@ -120,6 +120,12 @@ rewrites history and is out of order for foreign-key joins, which always go by t
 
 $source
 
+### limits
+
+$limits
+
+What a line breaks is told by `lakejoin show FILE quarantine`. Limits may change at any time.
+
 What a Delta table as a source means for order, batches and age: [Delta tables as sources](delta-sources.md).
 
 ## A stream
@@ -163,6 +169,7 @@ capitals only.
   array, map or struct.
 - **Durations** are a number and a unit (milliseconds, seconds, minutes, hours, days): `30 days`,
   `1.5 hours`.
+- **Sizes** are a number and a unit (bytes, kB, MB, GB, TB, each a thousand of the one before): `100 MB`.
 - **Paths** that are relative start from the directory of the file. Environment variables are not
   filled in.
 - **YAML**: scalars are read by the rules of YAML 1.2, so `on` and `no` are text. Duplicate keys,

@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, PrivateAttr, Tag
 
-from orchestration.config.model import Frozen, Input, Join
+from orchestration.config.model import Input, Join
+from orchestration.config.source_model import Frozen
 from orchestration.config.values import Duration, Name
 from transforms.schemas import How, TableSpec
 

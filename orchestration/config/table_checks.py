@@ -24,6 +24,7 @@ def check_tables(reading: Reading) -> None:
             _check_sequence(reading, where)
             _check_event_time(reading, where)
             _check_start(reading, where)
+            _check_strict(reading, where)
             _check_feed(reading, where)
     for name in reading.names("tables"):
         _check_versioned(reading, name)
@@ -136,6 +137,12 @@ def _check_start(reading: Reading, where: Where) -> None:
     is_feed = reading.value(*source, "format") == "delta"
     if start is not None and path is not None and "{date}" not in path and not is_feed:
         reading.refuse((*source, "start"), f"needs {{date}} in path, found {path!r}; add it or remove start")
+
+
+def _check_strict(reading: Reading, where: Where) -> None:
+    source = (*where, "source")
+    if reading.value(*source, "strict") and reading.value(*source, "on_schema_change") != "fail":
+        reading.refuse((*source, "strict"), "needs `on_schema_change: fail`; add that, or remove strict")
 
 
 def _check_feed(reading: Reading, where: Where) -> None:

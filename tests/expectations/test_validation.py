@@ -70,6 +70,20 @@ def test_data_docs_show_the_violation(stale: Frames, tmp_path: Path) -> None:
     assert "flight_id" in page
 
 
+@pytest.mark.bad_input(31)
+def test_data_docs_show_markup_in_a_key_as_text(sound: Any, row: Any, frames: Any, tmp_path: Path) -> None:
+    """Whoever writes the data does not write the pages."""
+    state, docs = sound("inner"), DataDocs(tmp_path / "_data_docs")
+    state["joined"][0] = row("joined", 1, 91, "<script>alert(1)</script>$x{{1}}", 21, 1)
+
+    validate_join("flights_with_planes", "inner", frames(state), docs=docs)
+
+    pages = [path.read_text("utf-8") for path in docs.folder.rglob("*.html")]
+    shown = [page for page in pages if "alert(1)" in page]
+    assert len(shown) == 2
+    assert [page for page in shown if "<script>alert" in page] == []
+
+
 def test_data_docs_keep_the_last_runs(stale: Frames, sound: Any, frames: Any, tmp_path: Path) -> None:
     """Of each asset only the newest runs stay, on disk as in the index; other assets lose nothing."""
     docs = DataDocs(tmp_path / "_data_docs", keep=2)

@@ -137,6 +137,7 @@ def test_batch_ends_as_if_undisturbed_when_maintenance_comes_before_its_rerun(
     assert of_readers({**content(pipeline, spark), **state(pipeline, spark)}) == of_readers(undisturbed)
 
 
+@pytest.mark.bad_input(36)
 @pytest.mark.slow
 def test_vacuum_keeps_what_the_last_cut_and_a_batch_under_way_need(
     two_days: Pipeline, tmp_path: Path, spark: SparkSession

@@ -52,6 +52,8 @@ def third_day_before_second(pipeline: Pipeline, spark: SparkSession) -> int:
     return sum(run(pipeline, spark, dates=dates) for dates in days)
 
 
+@pytest.mark.bad_input(23)
+@pytest.mark.bad_input(45)
 @pytest.mark.parametrize(
     ("way", "batches"),
     [
@@ -71,6 +73,7 @@ def test_joined_tables_do_not_depend_on_how_input_is_cut(
     assert run(pipeline, spark, dates=(FIRST, SECOND)) == 0  # days that are asked for again
 
 
+@pytest.mark.bad_input(23)
 @pytest.mark.parametrize(
     "modules",
     [

@@ -216,6 +216,7 @@ def test_status_of_a_lake_that_is_not_there(config: Path) -> None:
     assert not (config.parent / "lake").exists()
 
 
+@pytest.mark.bad_input(13)
 @pytest.mark.usefixtures("no_session")
 def test_status_lists_undeclared_columns_of_the_newest_file(config: Path) -> None:
     """A column that a source got is named; `op` is no column."""
@@ -238,6 +239,7 @@ def test_status_without_a_source_directory_still_answers(config: Path) -> None:
     assert "what is pending cannot be told" in result.stdout
 
 
+@pytest.mark.bad_input(34)
 def test_dev_becomes_dagster_on_the_loopback_address(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process becomes Dagster's, which is told the file and a home below the lake; telemetry is off."""
     started: list[tuple[list[str], dict[str, str]]] = []

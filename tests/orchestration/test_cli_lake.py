@@ -174,6 +174,7 @@ def test_check_shows_the_rows_that_offend(ran: Path, spark: SparkSession) -> Non
     assert '"primary_key":{"order_id":1,"line":2}' in result.stdout
 
 
+@pytest.mark.bad_input(44)
 def test_source_that_changed_fails_the_run(ran: Path) -> None:
     """A file that was read may only grow; the message says which, the exit code is that of a failed batch."""
     (ran.parent / "lines" / "2024-01-01.jsonl").write_text(FIRST.replace("9.50", "9.55"))

@@ -70,6 +70,7 @@ def test_alias_repeats_its_value() -> None:
     assert document.lines["b", "x"] == 2
 
 
+@pytest.mark.bad_input(33)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -145,6 +146,7 @@ def test_yaml_is_refused(text: str, expected: str) -> None:
     assert [str(problem) for problem in read_document(text, "x.yaml").problems] == [expected]
 
 
+@pytest.mark.bad_input(33)
 def test_alias_bomb_is_refused_soon() -> None:
     """Aliases of aliases that would make 10^9 values end at the bound."""
     lists = "".join(f"l{n}: &l{n} [" + ", ".join([f"*l{n - 1}"] * 9) + "]\n" for n in range(1, 10))
@@ -165,6 +167,7 @@ def test_value_with_an_unknown_tag_has_no_second_message(tmp_path: Path) -> None
     assert [problem.line for problem in caught.value.problems] == [1, 3]
 
 
+@pytest.mark.bad_input(33)
 @pytest.mark.parametrize(
     ("content", "expected"),
     [

@@ -38,7 +38,13 @@ def test_sound_file_has_no_mistakes() -> None:
     assert messages(SOUND) == []
 
 
-@pytest.mark.parametrize("case", MISTAKES, ids=[case["to"].strip() or "(nothing)" for case in MISTAKES])
+def marked(case: dict[str, Any]) -> Any:
+    """The case as a parameter, with the row of the table of bad input that it is about."""
+    marks = [pytest.mark.bad_input(case["bad_input"])] if "bad_input" in case else []
+    return pytest.param(case, marks=marks, id=case["to"].strip() or "(nothing)")
+
+
+@pytest.mark.parametrize("case", [marked(case) for case in MISTAKES])
 def test_mistake_gets_its_message(case: dict[str, Any]) -> None:
     """Each change gets the messages that stand beside it, and no others."""
     assert messages(changed(case["change"], case["to"])) == case["messages"]
@@ -112,6 +118,7 @@ joins:
     ]
 
 
+@pytest.mark.bad_input(32)
 def test_secret_is_never_repeated() -> None:
     """No message shows a setting of Spark or a password in a URI, whatever is wrong with it."""
     text = changed("spark.sql.shuffle.partitions: 8", "fs.s3a.secret.key: hunter2, spark.x: [hunter2]")

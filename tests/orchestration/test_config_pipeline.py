@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
 from orchestration.config import ConfigurationError, Pipeline, load, load_text
+from storage.file_limits import FileLimits
 from transforms.schemas import POSITION_TYPE, JoinSpec, TableSpec
 
 TEXT = """\
@@ -22,6 +23,9 @@ tables:
       timezone: Europe/Berlin
       settle: 1.5 minutes
       start: 2013-01-02
+      limits: {file: 1.5 GB, line: 20 kB, depth: 50, ratio: 20}
+      on_schema_change: fail
+      strict: true
     columns: {id: bigint, "tail-num": string, at: timestamp, ts_ms: int}
     key: [id]
     sequence: [at, lsn, ts_ms]
@@ -58,7 +62,13 @@ def test_every_value_is_taken_over() -> None:
         "timezone": "Europe/Berlin",
         "settle": timedelta(seconds=90),
         "start": date(2013, 1, 2),
+        "limits": {"file": 1_500_000_000, "line": 20_000, "depth": 50, "ratio": 20},
+        "on_schema_change": "fail",
+        "strict": True,
     }
+    options = table.source.parse_options
+    assert (options.max_line, options.max_depth) == (20_000, 50)
+    assert table.source.file_limits == FileLimits(file=1_500_000_000, ratio=20)
     assert table.columns == {"id": "bigint", "tail-num": "string", "at": "timestamp", "ts_ms": "int"}
     assert (table.key, table.sequence, table.event_time) == (("id",), ("at", "lsn", "ts_ms"), "at")
     assert table.tombstone_retention == timedelta(hours=2)
@@ -74,6 +84,9 @@ def test_what_is_left_out_has_its_default() -> None:
         "timezone": None,
         "settle": None,
         "start": None,
+        "limits": {"file": 10**12, "line": 100_000_000, "depth": 999, "ratio": 1000},
+        "on_schema_change": "ignore",
+        "strict": False,
     }
     assert (planes.sequence, planes.event_time, planes.tombstone_retention) == ((), None, timedelta(days=30))
     assert (planes.on_truncate, planes.max_bad_ratio) == ("stop", 1.0)

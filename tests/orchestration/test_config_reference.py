@@ -8,10 +8,11 @@ import pytest
 import yaml
 
 from orchestration.config import load_text
-from orchestration.config.model import Join, Maintenance, Source, Spark, Table, Versioned
+from orchestration.config.model import Join, Maintenance, Spark, Table, Versioned
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.reference import PAGE_FILE, SCHEMA_FILE, json_schema, main, page_text, schema_text
 from orchestration.config.reference_text import EXAMPLE
+from orchestration.config.source_model import Limits, Source
 from orchestration.config.stream_model import Stream, StreamJoin
 
 CASES = Path(__file__).parent / "config"
@@ -57,7 +58,18 @@ def test_every_key_is_described() -> None:
     """No field of the model lacks the sentence that the reference shows."""
     bare = [
         f"{model.__name__}.{name}"
-        for model in (Pipeline, Spark, Maintenance, Source, Table, Versioned, Stream, Join, StreamJoin)
+        for model in (
+            Pipeline,
+            Spark,
+            Maintenance,
+            Source,
+            Limits,
+            Table,
+            Versioned,
+            Stream,
+            Join,
+            StreamJoin,
+        )
         for name, field in model.model_fields.items()
         if not field.description
     ]

@@ -122,6 +122,7 @@ def test_files_of_a_day_and_versions_share_a_batch(shop: Pipeline, tmp_path: Pat
     assert [batch.records for batch in batches] == [4, 1]
 
 
+@pytest.mark.bad_input(22)
 def test_versions_that_changed_no_row_do_not_wait(shop: Pipeline, tmp_path: Path) -> None:
     """An OPTIMIZE makes no work; its version goes with the next one that does."""
     journal = Journal(Lake(shop.lake))
@@ -162,6 +163,7 @@ def test_status_says_why_a_feed_cannot_be_followed(shop: Pipeline, tmp_path: Pat
         pending(shop, Journal(Lake(shop.lake)))
 
 
+@pytest.mark.bad_input(38)
 def test_unfinished_batch_needs_the_versions_it_was_planned_with(shop: Pipeline, tmp_path: Path) -> None:
     """Versions that come meanwhile are left to the next one; what is gone stops it."""
     journal = Journal(Lake(shop.lake))
@@ -181,6 +183,7 @@ def test_unfinished_batch_needs_the_versions_it_was_planned_with(shop: Pipeline,
         check_unchanged(shop, plan)
 
 
+@pytest.mark.bad_input(38)
 def test_another_table_in_its_place_is_refused(shop: Pipeline, tmp_path: Path) -> None:
     """Also where it came after the batch was planned."""
     (batch,) = pending(shop, Journal(Lake(shop.lake)))

@@ -117,6 +117,7 @@ def test_csv_file_that_has_its_planned_part_is_the_same(tmp_path: Path, after: s
     check_unchanged(shop, plan)
 
 
+@pytest.mark.bad_input(44)
 @pytest.mark.parametrize(
     ("after", "records", "error", "message"),
     [
@@ -149,6 +150,7 @@ def test_file_that_changed_while_it_was_read_is_refused(
         check_read(shop.tables["orders"], files, records)
 
 
+@pytest.mark.bad_input(22)
 def test_file_without_new_records_is_planned_beside_others(tmp_path: Path) -> None:
     """A header alone, or a copy with a new time, is no batch; but once planned it does not wait any more."""
     shop, folder = pipeline(tmp_path, CSV), tmp_path / "orders"

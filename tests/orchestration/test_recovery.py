@@ -51,6 +51,7 @@ def check(folder: Path, old: str, new: str) -> None:
     check_shapes(load_text(TEXT.replace(old, new), path), journal)
 
 
+@pytest.mark.bad_input(16)
 @pytest.mark.parametrize(
     ("old", "new", "where"),
     [

@@ -54,6 +54,7 @@ def test_expression_of_nobody_keeps_its_traceback(spark: SparkSession) -> None:
         rows.collect()
 
 
+@pytest.mark.bad_input(39)
 def test_what_the_disk_refuses_is_explained(spark: SparkSession, tmp_path: Path) -> None:
     """No room, no right, no directory: the system's own words, and what to look at."""
     (tmp_path / "file").touch()

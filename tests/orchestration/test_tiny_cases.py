@@ -170,6 +170,7 @@ def check_row(row: Other, tiny: Example, read: Read) -> None:
         assert (found[column] if found else GONE) == expected
 
 
+@pytest.mark.bad_input(13)
 def test_added_column_is_null_for_rows_written_before(read: Read) -> None:
     """Of "day 2, 10:00": `engine` is there from the ALTER on, null in rows that were not touched since."""
     engines = [{row["plane_engine"] for row in read("flights_with_planes", batch)} for batch in (1, 2, 3)]

@@ -70,6 +70,7 @@ def test_bookkeeping_on_s3_keeps_the_rows_of_two_writers(
     assert sorted(rows) == ["first", "none", "second"]
 
 
+@pytest.mark.bad_input(32)
 def test_lake_on_s3_that_is_refused_is_explained_without_the_secret(server: S3Server, tmp_path: Path) -> None:
     """A bucket that is not there: the message says where and why, and keys stay where they are."""
     path = make_shop(tmp_path, DAYS[:1]).path

@@ -100,6 +100,7 @@ def test_table_without_a_feed_is_refused(tmp_path: Path) -> None:
         Feed(path).whole()
 
 
+@pytest.mark.bad_input(37)
 def test_feed_that_was_turned_off_is_refused(tmp_path: Path) -> None:
     """What happened meanwhile is not known, also where it was turned on again."""
     path = tmp_path / "t"
@@ -114,6 +115,7 @@ def test_feed_that_was_turned_off_is_refused(tmp_path: Path) -> None:
         Feed(str(path)).after(0, first.identity)
 
 
+@pytest.mark.bad_input(37)
 def test_missing_version_of_the_log_is_told(tmp_path: Path) -> None:
     """Delta removes old ones some time after a checkpoint."""
     path = create(tmp_path / "t")
@@ -131,6 +133,7 @@ def test_missing_version_of_the_log_is_told(tmp_path: Path) -> None:
         Feed(path).after(first.number, first.identity)
 
 
+@pytest.mark.bad_input(37)
 @pytest.mark.parametrize("feed_file", [True, False], ids=["file of the feed", "data file"])
 def test_vacuumed_file_is_told(tmp_path: Path, *, feed_file: bool) -> None:
     """A version is read from its own files of the feed, or else from those that came and went."""

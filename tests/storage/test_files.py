@@ -60,6 +60,7 @@ def test_dated_files_are_sorted_by_day_and_not_by_name(
     ]
 
 
+@pytest.mark.bad_input(43)
 @pytest.mark.parametrize(
     ("pattern", "expected"),
     [
@@ -102,6 +103,7 @@ def test_uri_finds_the_files_of_its_path(tmp_path: Path, write: Callable[..., Fo
     ]
 
 
+@pytest.mark.bad_input(43)
 def test_young_files_wait_until_they_settled(tmp_path: Path, write: Callable[..., FoundFile]) -> None:
     """A file that changed less than `settle` ago may still be written."""
     write("old.csv", modified=int(NOW.timestamp()) - 30)
@@ -112,6 +114,7 @@ def test_young_files_wait_until_they_settled(tmp_path: Path, write: Callable[...
     assert [file.name for file in found] == ["old.csv"]
 
 
+@pytest.mark.bad_input(30)
 @pytest.mark.parametrize(
     ("pattern", "error", "message"),
     [
@@ -176,6 +179,7 @@ def test_gzip_members_are_read_one_after_the_other(write: Callable[..., FoundFil
     assert measure_file(write("x.jsonl.gz", content), "jsonl").lines == 3
 
 
+@pytest.mark.bad_input(41)
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -251,6 +255,7 @@ def test_appended_file_is_continued(
     assert measure_file(write(name, new, modified=2), "jsonl", known).lines == lines
 
 
+@pytest.mark.bad_input(44)
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
@@ -315,6 +320,7 @@ def test_parquet_rows_are_counted_by_the_footer(write: Callable[..., FoundFile],
         measure_file(write("x.parquet", (tmp_path / "b.parquet").read_bytes()), "parquet", known)
 
 
+@pytest.mark.bad_input(44)
 def test_removed_file_is_an_error(tmp_path: Path) -> None:
     """A file that a batch was planned for cannot simply be gone."""
     with pytest.raises(SourceNotFound, match="put the file back"):

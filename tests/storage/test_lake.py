@@ -30,6 +30,7 @@ def test_whole_table_is_read(lake: Path, table: Path) -> None:
     assert row_count(Lake(str(lake)), QUARANTINE, 0) == 1
 
 
+@pytest.mark.bad_input(42)
 @pytest.mark.parametrize("size", [0, 50], ids=["empty", "torn"])
 def test_damaged_log_is_named(lake: Path, table: Path, size: int) -> None:
     """A commit that power loss left empty or torn stops whoever reads the lake, with the way out."""
@@ -40,6 +41,7 @@ def test_damaged_log_is_named(lake: Path, table: Path, size: int) -> None:
         quarantined(Lake(str(lake)), 1)
 
 
+@pytest.mark.bad_input(41)
 @pytest.mark.parametrize("content", [None, b"x"], ids=["gone", "no Parquet"])
 def test_damaged_data_is_named(lake: Path, table: Path, content: bytes | None) -> None:
     """So does a data file that is not there any more, or is none."""

@@ -71,6 +71,7 @@ def test_jars_that_cannot_be_fetched_leave_nothing_behind(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.bad_input(32)
 def test_endpoint_and_region_come_from_the_environment_and_keys_do_not() -> None:
     """What is a setting can be seen; keys stay in the environment, where Spark finds them."""
     environment = {

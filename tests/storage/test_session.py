@@ -35,6 +35,7 @@ def test_settings_that_are_lists_are_appended(key: str, value: str, end: str) ->
     assert settings("local[2]", JARS, CACHE, {key: value})[key].endswith(end)
 
 
+@pytest.mark.bad_input(34)
 @pytest.mark.parametrize(
     ("master", "partitions"),
     [

@@ -199,6 +199,7 @@ def test_range_takes_the_line_before_it_as_context(spark: SparkSession, tmp_path
     assert read(spark, table("id bigint"), "jsonl", []) == []
 
 
+@pytest.mark.bad_input(44)
 def test_missing_and_shortened_files_are_errors(spark: SparkSession, tmp_path: Path) -> None:
     """A planned line that is not there any more must not be missed in silence."""
     for name in ("a.jsonl", "b.jsonl"):
@@ -254,6 +255,8 @@ def test_csv_lines_may_end_in_a_line_feed_alone(spark: SparkSession, tmp_path: P
     assert [(row["id"], row["name"]) for row in rows] == [(1, "a\r\nb\nc"), (2, "d\r"), (3, None)]
 
 
+@pytest.mark.bad_input(1)
+@pytest.mark.bad_input(4)
 def test_bad_csv_records_keep_their_text(spark: SparkSession, tmp_path: Path) -> None:
     """A record that is no row is quarantined as text, another as JSON of its fields."""
     content = b'id,op,name,name\n1,c,a\n2,c,a,b,c\n3,c,"\xff",b\nx,c,a,\n4,,a,b\n5,c,a,"b\nc\n'
@@ -283,6 +286,7 @@ def test_bad_csv_records_keep_their_text(spark: SparkSession, tmp_path: Path) ->
     assert [(row[REASON], row[RAW]) for row in bad] == [("invalid_utf8", '3,c,"�",b')]
 
 
+@pytest.mark.bad_input(1)
 def test_invalid_bytes_of_a_csv_field_are_no_text(spark: SparkSession, tmp_path: Path) -> None:
     """A replacement character that is really there is data; one that stands for other bytes is not."""
     (tmp_path / "a.csv").write_bytes("id,op,name\n1,c,�\n".encode() + b"2,c,\xff\n")
@@ -295,6 +299,7 @@ def test_invalid_bytes_of_a_csv_field_are_no_text(spark: SparkSession, tmp_path:
     assert (bad[REASON], bad[RAW]) == ("invalid_utf8", '{"id":"2","op":"c","name":"�"}')
 
 
+@pytest.mark.bad_input(14)
 def test_csv_files_may_differ_in_their_headers(spark: SparkSession, tmp_path: Path) -> None:
     """Columns go by name; each file has its own order, and may lack `op`, which is said."""
     (tmp_path / "a.csv").write_text("op,id,name\nc,1,a\nc,2,b\n")
@@ -326,6 +331,17 @@ def test_csv_without_a_header_in_utf8_is_broken(spark: SparkSession, tmp_path: P
         measure(spark, tmp_path / "a.csv", "csv")
 
 
+@pytest.mark.bad_input(12)
+def test_csv_record_of_very_many_fields_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark ends at it, and so does a run, before it plans anything."""
+    (tmp_path / "a.csv").write_text("id,op\n1,c\n" + "," * 30_000 + "\n2,c\n")
+
+    with pytest.raises(SourceBroken, match=r"a.csv: has a record with more than 20,480 fields"):
+        measure(spark, tmp_path / "a.csv", "csv")
+
+
+@pytest.mark.bad_input(14)
+@pytest.mark.bad_input(16)
 def test_parquet_columns_are_matched_by_name_and_type(spark: SparkSession, tmp_path: Path) -> None:
     """Files with other types, other columns or nanoseconds give the same records, if nothing is lost."""
     at = datetime(2013, 1, 1, 12, tzinfo=UTC)
@@ -381,6 +397,7 @@ def test_part_of_a_parquet_file_is_read_by_row(spark: SparkSession, tmp_path: Pa
     assert [row[POSITION] for row in rows[1:]] == [Row(None, "a.parquet", 500), Row(None, "a.parquet", 501)]
 
 
+@pytest.mark.bad_input(17)
 def test_parquet_that_spark_cannot_read_is_broken(spark: SparkSession, tmp_path: Path) -> None:
     """The message names the column; a column that is not declared may be of any type."""
     pq.write_table(

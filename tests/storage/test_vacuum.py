@@ -27,6 +27,7 @@ def read_at(spark: SparkSession, path: str, version: int) -> list[int]:
     return sorted(row["id"] for row in rows.collect())
 
 
+@pytest.mark.bad_input(36)
 @pytest.mark.spark
 def test_vacuum_removes_what_is_said_to_be_waste_and_keeps_pinned_versions(
     spark: SparkSession, lake: Path
@@ -75,6 +76,7 @@ def test_nothing_is_waste_within_the_retention(spark: SparkSession, lake: Path) 
     assert read_at(spark, path, 0) == list(range(10))
 
 
+@pytest.mark.bad_input(36)
 @pytest.mark.spark
 def test_another_retention_than_deltas_is_stated_in_the_table(spark: SparkSession, lake: Path) -> None:
     """Once: the next vacuum finds it there, and one with Delta's own states nothing."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -42,6 +43,7 @@ def batches(*parts: st.SearchStrategy[Any]) -> st.SearchStrategy[list[list[tuple
     return st.lists(st.lists(st.tuples(*parts), min_size=1, max_size=5), max_size=5)
 
 
+@pytest.mark.bad_input(19)
 @EXAMPLES
 @given(batches(octets, contents), octets, octets)
 def test_keys_of_every_byte_are_read_as_from_a_sorted_dictionary(

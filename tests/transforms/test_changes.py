@@ -239,6 +239,10 @@ LEFT_OUT: Cases = {
 }  # fmt: skip
 
 
+@pytest.mark.bad_input(6)
+@pytest.mark.bad_input(7)
+@pytest.mark.bad_input(8)
+@pytest.mark.bad_input(24)
 def test_record_is_judged_by_what_its_key_was_before_it(spark: SparkSession) -> None:
     """Each record of each case has its verdict, whatever the records of other keys do."""
     groups = {"order": ORDER, "tombstone lines": TOMBSTONES, "floor": FLOOR, "values left out": LEFT_OUT}
@@ -291,6 +295,7 @@ CURRENT_LINES: Mapping[str, tuple[Line | None, Sequence[Line], int | None, bool]
 }
 
 
+@pytest.mark.bad_input(25)
 def test_one_change_of_a_batch_is_its_key_s_state(spark: SparkSession) -> None:
     """Or none, where the key stays as it was."""
     found = walked(spark, _BY_LSN, {case: (row, lines) for case, (row, lines, *_) in CURRENT_LINES.items()})

@@ -25,6 +25,8 @@ _KEY = StructType().add("code", "string")
 _PAIR = StructType().add("region", "string").add("no", "integer")
 
 
+@pytest.mark.bad_input(19)
+@pytest.mark.bad_input(20)
 def test_columns_make_the_bytes_and_the_json_of_one_key(spark: SparkSession) -> None:
     """Of texts of all kinds, each as foreign and as primary key; and they take them apart again."""
     keys = [(one, other) for one in TEXTS for other in TEXTS]

@@ -18,6 +18,7 @@ def test_examples_of_the_documentation_hold() -> None:
     assert doctest.testmod(combined_key_bytes).failed == 0
 
 
+@pytest.mark.bad_input(20)
 @given(foreign_key=_BYTES, primary_key=_BYTES)
 @example(foreign_key=b"", primary_key=b"")
 def test_bytes_hold_both_keys(foreign_key: bytes, primary_key: bytes) -> None:
@@ -28,6 +29,7 @@ def test_bytes_hold_both_keys(foreign_key: bytes, primary_key: bytes) -> None:
     assert CombinedKey.from_bytes(combined) == (foreign_key, primary_key)
 
 
+@pytest.mark.bad_input(20)
 @given(one=_BYTES, other=_BYTES, primary_key=_BYTES)
 @example(one=b"1", other=b"10", primary_key=b"0")
 @example(one=b"", other=b"\x00", primary_key=b"")

@@ -58,6 +58,7 @@ def records(spark: SparkSession, *rows: tuple[str, date | None, datetime | None,
     return spark.createDataFrame(made, schema)
 
 
+@pytest.mark.bad_input(10)
 def test_records_without_time_or_too_far_ahead_are_quarantined(spark: SparkSession) -> None:
     """Ahead of the end of the file's date, else of the batch's clock; exactly at the bound is accepted."""
     day = START.date()
@@ -76,6 +77,7 @@ def test_records_without_time_or_too_far_ahead_are_quarantined(spark: SparkSessi
     assert (found[4][DETAIL], found[4][RAW]) == ("seen is null", '{"station":"EWR"}')
 
 
+@pytest.mark.bad_input(9)
 def test_time_comes_before_what_orders_a_key_otherwise(spark: SparkSession) -> None:
     """What has no time has no place of its own."""
     given = records(

@@ -59,6 +59,8 @@ def resolutions(
     return [row["resolution"] for row in found]
 
 
+@pytest.mark.bad_input(21)
+@pytest.mark.bad_input(50)
 def test_old_answer_is_not_valid_again_when_the_old_value_is_back(spark: SparkSession) -> None:
     """A, B, A: by its hash the answer to the first A would count; "the offset of the original update" is older."""
     sent: list[tuple[str, Place]] = [("k", (UNDER_WAY, line)) for line in (1, 2, 3)]

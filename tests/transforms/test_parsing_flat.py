@@ -79,6 +79,10 @@ def test_op_says_what_a_row_does(spark: SparkSession) -> None:
     assert [*deleted][:5] == [1, None, None, None, None]
 
 
+@pytest.mark.bad_input(1)
+@pytest.mark.bad_input(2)
+@pytest.mark.bad_input(4)
+@pytest.mark.bad_input(5)
 def test_bad_row_is_quarantined(spark: SparkSession) -> None:
     """Without an op no row is taken for an upsert; the message says what was expected."""
     cases = [

@@ -42,6 +42,7 @@ def test_row_is_read_by_its_columns_types(spark: SparkSession) -> None:
     assert (bad[OP], bad[REASON], bad[RAW]) == (None, "null_key", '{"op":"c","name":"c"}')
 
 
+@pytest.mark.bad_input(1)
 def test_invalid_text_is_quarantined_before_anything_else(spark: SparkSession) -> None:
     """Whatever else was found about the row; null is no invalid text."""
     invalid = "cast(X'61FF' as string)"
@@ -62,6 +63,7 @@ def test_invalid_text_is_quarantined_before_anything_else(spark: SparkSession) -
     ]
 
 
+@pytest.mark.bad_input(5)
 def test_rows_without_op_are_quarantined(spark: SparkSession) -> None:
     """A file that lacks the column holds no row that could be taken for an upsert."""
     (row,) = parse(spark, "(1, 'u', 7, 'a')", ("id", "name"))

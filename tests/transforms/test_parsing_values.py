@@ -82,6 +82,10 @@ TEXTS: list[tuple[str, DataType, Any]] = [
     ("-1", DateType(), date(1969, 12, 31)),
     ("2932896", DateType(), date(9999, 12, 31)),
     ("2932897", DateType(), None),
+    ("-719162", DateType(), date(1, 1, 1)),
+    ("-719163", DateType(), None),
+    ("9999-12-31", DateType(), date(9999, 12, 31)),
+    ("10000-01-01", DateType(), None),
     ("2013-01-01", DateType(), date(2013, 1, 1)),
     ("2013-01-01Z", DateType(), date(2013, 1, 1)),
     ("2013-02-30", DateType(), None),
@@ -106,6 +110,15 @@ TEXTS: list[tuple[str, DataType, Any]] = [
     ("2013-01-01T25:00:00Z", TimestampType(), None),
     ("0001-01-01T00:00:00+01:00", TimestampType(), None),
     ("12013-01-01T00:00:00Z", TimestampType(), None),
+    ("-62135596800000001", TimestampType(), None),
+    ("-9223372036854775808", TimestampType(), None),
+    ("9999-12-31T23:59:59.999999Z", TimestampType(), LAST),
+    ("9999-12-31T23:59:59.999999-01:00", TimestampType(), None),
+    ("-0001-01-01T00:00:00Z", TimestampType(), None),
+    ("2016-12-31T23:59:60Z", TimestampType(), None),
+    ("2013-01-01T24:00:00Z", TimestampType(), None),
+    ("2013-01-01T12:00:00Europe/Berlin", TimestampType(), None),
+    ("2013-01-01T12:00:00+19:00", TimestampType(), None),
     ("yesterday", TimestampType(), None),
     ("2013-01-01T12:00", TimestampNTZType(), NOON),
     ("1357041600000000", TimestampNTZType(), NOON),
@@ -129,6 +142,8 @@ def read(spark: SparkSession, cases: list[tuple[str, DataType, Any]], options: P
     return list(row.select(*values).first() or ())
 
 
+@pytest.mark.bad_input(4)
+@pytest.mark.bad_input(11)
 def test_text_is_read_by_its_type(spark: SparkSession) -> None:
     """Every text becomes the value that it spells, or null; none raises or is rounded."""
     values = read(spark, TEXTS, ParseOptions("jsonl"))
@@ -136,6 +151,7 @@ def test_text_is_read_by_its_type(spark: SparkSession) -> None:
     assert [(*case[:2], value) for case, value in zip(TEXTS, values, strict=True)] == TEXTS
 
 
+@pytest.mark.bad_input(11)
 @pytest.mark.parametrize(
     ("unit", "number", "expected"),
     [
@@ -155,6 +171,22 @@ def test_whole_numbers_count_the_unit_of_the_source(
     assert read(spark, [(number, TimestampType(), None)], options) == [expected]
 
 
+@pytest.mark.bad_input(11)
+@pytest.mark.parametrize(
+    ("unit", "number"),
+    [("micros", "-62135596800000000"), ("millis", "-62135596800000"), ("micros", "0001-01-01T00:00:00Z")],
+)
+def test_first_instant_of_the_year_1_is_one(spark: SparkSession, unit: TimeUnit, number: str) -> None:
+    """It is compared as a number, for Python's own times may end within it."""
+    value = parse_text(F.lit(number), TimestampType(), ParseOptions("jsonl", time=unit))
+
+    assert (
+        spark.range(1).select(F.unix_micros(value).alias("micros")).collect()[0]["micros"]
+        == -62135596800000000
+    )
+
+
+@pytest.mark.bad_input(11)
 def test_zone_of_the_source_holds_for_text_without_one(spark: SparkSession) -> None:
     """Only text that names no zone is in the source's; of a repeated hour the first is meant."""
     cases: list[tuple[str, DataType, Any]] = [
@@ -226,6 +258,8 @@ CONVERSIONS: list[tuple[Any, DataType, DataType, Any]] = [
 ]
 
 
+@pytest.mark.bad_input(4)
+@pytest.mark.bad_input(16)
 def test_parquet_values_are_converted_without_loss(spark: SparkSession) -> None:
     """A wider or equal type takes the value; what a narrower one cannot hold exactly is null."""
     schema = StructType([StructField(f"c{i}", source) for i, (_, source, _, _) in enumerate(CONVERSIONS)])
@@ -241,6 +275,7 @@ def test_parquet_values_are_converted_without_loss(spark: SparkSession) -> None:
     assert repr(cases) == repr(CONVERSIONS)
 
 
+@pytest.mark.bad_input(11)
 def test_local_time_of_a_parquet_file_is_in_the_zone_of_the_source(spark: SparkSession) -> None:
     """A timestamp that is not adjusted to UTC needs the source's zone, as text does."""
     options = ParseOptions("parquet", timezone="+02:00")
@@ -251,6 +286,7 @@ def test_local_time_of_a_parquet_file_is_in_the_zone_of_the_source(spark: SparkS
     assert found == Row(NOON.replace(hour=10))
 
 
+@pytest.mark.bad_input(11)
 def test_nanoseconds_are_cut_to_microseconds(spark: SparkSession) -> None:
     """Spark keeps microseconds: the instant is the one just before."""
     assert spark.range(1).select(from_nanos(F.lit(-1))).first() == Row(BEFORE_1970)

@@ -107,6 +107,7 @@ ANSWERS: list[tuple[str, Hash | None, list[tuple[Any, ...]]]] = [
 ]
 
 
+@pytest.mark.bad_input(50)
 def test_answer_counts_if_its_hash_is_that_of_the_left_row(spark: SparkSession) -> None:
     """One of them for each key: the others are stale or superseded, and each says which."""
     given = [
@@ -154,6 +155,7 @@ EMISSIONS: list[tuple[str, Hash | None, Any, str | None, Hash | None, str, str]]
 ]
 
 
+@pytest.mark.bad_input(24)
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_applied_answer_emits_the_joined_row_or_a_tombstone(spark: SparkSession, how: How) -> None:
     """Inner: a tombstone without right value; left: the left row alone. Without left row a tombstone in both."""

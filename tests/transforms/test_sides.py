@@ -57,6 +57,7 @@ FOREIGN_KEYS: list[tuple[tuple[str, ...], tuple[str, ...], Any, Any, Any]] = [
 ]
 
 
+@pytest.mark.bad_input(3)
 def test_foreign_key_is_what_the_expressions_say_or_null_if_a_part_of_it_is(spark: SparkSession) -> None:
     """Columns or expressions, single or composite, with the names and types of the right key; '' is a value."""
     frame = rows(spark, *[(carrier, number, False) for *_, carrier, number, _ in FOREIGN_KEYS])

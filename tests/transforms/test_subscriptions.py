@@ -89,6 +89,7 @@ def messages(rows: Sequence[Row]) -> list[Message]:
 STATES: tuple[Value, ...] = (None, (None, "a"), (None, "b"), ("f", "a"), ("f", "b"), ("g", "a"), ("", "a"))
 
 
+@pytest.mark.bad_input(3)
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_only_change_of_a_key_sends_what_kafka_sends(spark: SparkSession, how: How) -> None:
     """From no row, no foreign key or a foreign key to each of them, the same one or another."""
@@ -183,6 +184,7 @@ SEVERAL: list[tuple[str, list[Value], list[Message], list[Message]]] = [
 ]
 
 
+@pytest.mark.bad_input(25)
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_last_of_several_changes_of_a_key_is_always_answered(spark: SparkSession, how: How) -> None:
     """Answers to the earlier ones are stale by their hash, also the one that would have retracted a result."""

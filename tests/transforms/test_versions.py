@@ -65,6 +65,7 @@ def test_version_lasts_until_the_next_and_the_last_at_a_time_stands(spark: Spark
     ]  # fmt: skip
 
 
+@pytest.mark.bad_input(9)
 def test_intervals_of_intervals_and_late_versions_are_the_intervals_of_all(spark: SparkSession) -> None:
     """A late version splits the interval that it falls into."""
     folded = intervals(versions(spark, *HISTORY[:2]), SPEC)

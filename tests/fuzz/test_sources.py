@@ -1,0 +1,127 @@
+"""Mutated source files: no crash, every line accounted for once, every refused one kept by its text or its hash."""
+
+import hashlib
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
+
+from fuzz.mutations import flat, mutated, recorded, seeds
+from orchestration.config.column_types import parse_type
+from storage.files import find_files, measure_file
+from storage.sources import FileRange, csv_counter, read_records
+from transforms.parsing import Format, ParseOptions
+from transforms.schemas import DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON, TableSpec
+
+pytestmark = [pytest.mark.spark, pytest.mark.bad_input(1)]
+
+LINES = 3000
+_TYPES = {
+    "flight_id": "bigint", "carrier": "string", "dep_delay": "int", "fare_total": "decimal(12,2)", "remark": "string",
+    "sched_dep": "timestamp", "event_time": "timestamp", "tags": "array<string>",
+}  # fmt: skip
+COLUMNS = StructType([StructField(name, parse_type(text)) for name, text in _TYPES.items()])
+TABLE = TableSpec("flights", COLUMNS, ("flight_id",), POSITION_TYPE, "event_time")
+BY_LSN = TableSpec(
+    "flights", COLUMNS, ("flight_id",), StructType([StructField("lsn", LongType())]), "event_time"
+)
+
+
+def read(spark: SparkSession, path: Path, table: TableSpec, form: Format) -> tuple[int, list[Row]]:
+    """How many records a file has, and the records that are not derived."""
+    (found,) = find_files(str(path), settle=timedelta(0), now=datetime.now(UTC))
+    file = measure_file(found, form, None, csv_counter(spark))
+    part = FileRange(file.path, file.name, None, 0, file.lines, file.lines)
+    records = read_records(spark, table, ParseOptions(form, max_line=50_000), [part])
+    own = [row for row in records.collect() if not row[DERIVED]]
+    return file.lines, sorted(own, key=lambda row: row[POSITION]["line"])
+
+
+def check_counts(count: int, rows: Sequence[Row]) -> None:
+    """Each record once, and either it does something or it says why not."""
+    assert [row[POSITION]["line"] for row in rows] == list(range(1, count + 1))
+    assert [row for row in rows if (row[REASON] is None) == (row[OP] is None)] == []
+    verdicts = Counter(row[REASON] or row[OP] for row in rows)
+    assert verdicts["upsert"] > count / 20, verdicts  # else the changes were too many to tell anything
+    assert len(verdicts) > 5, verdicts
+
+
+def strict(line: bytes) -> Any:
+    """The line as Python's own parser reads it. Raises `ValueError` for what is no JSON."""
+
+    def refuse(constant: str) -> None:
+        raise ValueError(constant)
+
+    return json.loads(line.decode(), parse_constant=refuse, parse_int=str, parse_float=str)
+
+
+@pytest.mark.parametrize(
+    ("form", "table", "lines"),
+    [
+        ("debezium", TABLE, recorded),
+        pytest.param("debezium", BY_LSN, recorded, marks=pytest.mark.slow),
+        ("jsonl", TABLE, flat),
+    ],
+    ids=["debezium", "debezium by lsn", "jsonl"],
+)
+def test_every_mutated_line_is_taken_or_kept(
+    spark: SparkSession, tmp_path: Path, form: Format, table: TableSpec, lines: Callable[[], list[bytes]]
+) -> None:
+    """What is taken is JSON to another parser, too, with the same key; what is not has its whole text, or its hash."""
+    for seed in seeds():
+        texts = mutated(lines(), LINES, random.Random(seed))
+        path = tmp_path / f"{seed}.jsonl"
+        path.write_bytes(b"".join(text + b"\n" for text in texts))
+
+        count, rows = read(spark, path, table, form)
+
+        assert count == LINES
+        check_counts(count, rows)
+        for text, row in zip(texts, rows, strict=True):
+            where = f"seed {seed}, line {row[POSITION]['line']}: {text[:2000]!r}"
+            if row[REASON] == "too_large":
+                assert json.loads(row[RAW]) == {
+                    "bytes": len(text),
+                    "sha256": hashlib.sha256(text).hexdigest(),
+                }
+            elif row[REASON] is not None:
+                assert row[RAW] == text.decode(errors="replace"), where
+            else:
+                try:
+                    event = strict(text)
+                except ValueError as error:
+                    raise AssertionError(f"{where} was taken, but is no JSON: {error}") from error
+                except RecursionError:
+                    continue  # deeper than Python reads
+                if form == "jsonl":
+                    assert int(event["flight_id"]) == row["flight_id"], where
+        path.unlink()
+
+
+def test_every_record_of_a_mutated_csv_file_is_counted_and_read(spark: SparkSession, tmp_path: Path) -> None:
+    """Quotes that open anywhere, other separators and stray line ends: counting and reading agree."""
+    names = ["op", *COLUMNS.names]
+    rows = [json.loads(line) for line in flat()]
+    texts = [",".join("" if row.get(n) is None else str(row[n]) for n in names).encode() for row in rows]
+    for seed in seeds():
+        chance = random.Random(seed)
+        lines = [
+            chance.choice(texts) if chance.random() < 0.7 else line for line in mutated(texts, LINES, chance)
+        ]
+        path = tmp_path / f"{seed}.csv"
+        path.write_bytes(",".join(names).encode() + b"\n" + b"\n".join(lines) + b"\n")
+
+        count, found = read(spark, path, TABLE, "csv")
+
+        assert count > LINES / 100, f"seed {seed}"
+        assert [row[POSITION]["line"] for row in found] == list(range(1, count + 1)), f"seed {seed}"
+        assert [row for row in found if (row[REASON] is None) == (row[OP] is None)] == [], f"seed {seed}"
+        assert [row for row in found if row[REASON] is not None and not row[RAW]] == [], f"seed {seed}"
+        path.unlink()
