@@ -48,6 +48,6 @@ def _changed(
             if file.date != day or file.name not in known:
                 continue
             with blamed(table):
-                measured = measure_file(file, table.source.format, None, counter)
+                measured = measure_file(file, table.source.format, None, counter, table.source.file_limits)
             if measured.fingerprint != known[file.name].fingerprint:
                 yield planned(name, measured, from_line=0)
