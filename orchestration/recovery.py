@@ -6,40 +6,86 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from orchestration.batch_context import state_tables
 from orchestration.config import Pipeline
 from orchestration.config.problems import Problem
+from orchestration.log_recovery import check_begun, check_own_commits
 from storage.errors import ConfigurationChanged, LakeInconsistent
-from storage.lake import Lake, joined_of, response_log_of, subscription_log_of
+from storage.lake import PLAN, Lake, Snapshot, joined_of, response_log_of, rows_of, subscription_log_of
+from storage.maintenance import Folds
 from storage.plan import Journal, Plan
+from storage.remedies import remedy
 
 _CHANGEABLE = {"tombstone_retention", "on_truncate", "changelog", "late"}
 """Settings that are part of what a pipeline means, and of nothing that is in its lake already."""
 
 
 def check_progress(pipeline: Pipeline, lake: Lake, journal: Journal) -> None:
-    """Hold each table's own transaction identifier against what was published.
+    """Hold each table's own log against what was published.
 
-    A stage has committed the batch that the last publication says, or the one under way; anything else means that
-    the table was restored, lost or written by somebody else. What is no longer declared may be gone, and so may what
-    a join left behind before it began anew. Raises `LakeInconsistent`.
+    A stage has committed the batch that the last publication says, or the one under way, by its transaction
+    identifier; and whatever changed rows since then is a commit of this lake. Anything else means that the table was
+    restored, lost or written by somebody else. What is no longer declared may be gone, and so may what a join left
+    behind before it began anew. Raises `LakeInconsistent`.
     """
-    published = journal.last
+    commits = journal.last.commits if journal.last else {}
     under_way = {journal.unfinished.batch} if journal.unfinished else set()
     declared = {*pipeline.inputs, *(set(pipeline.joins) & set(kept_joins(pipeline, journal)))}
     begun = {name: plan.batch for plan in journal.plans for name in plan.bootstrap}
-    for stage, batch in (published.commits if published else {}).items():
-        name = stage.partition("/")[2]
-        if name not in declared or batch < begun.get(name, 0):
+    tables = [table for table in state_tables(pipeline) if _name(table) in {*declared, ""}]
+    snapshots = {table: snapshot for table in tables if (snapshot := lake.snapshot(table)) is not None}
+    if not journal.plans and snapshots:
+        raise LakeInconsistent(
+            f"{lake.root}: holds {', '.join(snapshots)} and no plan of any batch; expected `{PLAN}`, or none of them. "
+            f"`{PLAN}` was removed, or what is there is of another lake. Put `{PLAN}` back from a copy, or point "
+            "`lake` at an empty directory."
+        )
+    for stage in dict.fromkeys([*commits, *stages_of(pipeline)]):
+        name, batch = stage.partition("/")[2], commits.get(stage)
+        if name not in declared or (batch is not None and batch < begun.get(name, 0)):
             continue
-        table = journal.table_of(stage)
-        snapshot = lake.snapshot(table)
+        snapshot = snapshots.get(journal.table_of(stage))
         found = snapshot.transaction(journal.application(stage)) if snapshot else None
         if found not in {batch, *under_way}:
+            table = journal.table_of(stage)
             raise LakeInconsistent(
                 f"{lake.path(table)}: its log says that stage {stage} is done up to batch {found}; expected {batch}, "
-                "as published. The table was restored, replaced or removed behind the back of the plan. "
-                "Restore the table to the version in `_published`, or start the lake anew."
+                "as published. The table was restored, replaced or removed behind the back of the plan, or the plan "
+                f"was. {remedy(table)}"
             )
+    beginning = journal.unfinished.bootstrap if journal.unfinished else ()
+    versions = {
+        table: snapshot.version for table, snapshot in snapshots.items() if _name(table) not in beginning
+    }
+    check_own_commits(lake, journal, versions)
+    _check_folds(pipeline, lake, journal, snapshots)
+
+
+def _name(table: str) -> str:
+    """The declared name that a table of the lake is kept for; none for the quarantine."""
+    return "".join(table.split("/")[1:2])
+
+
+def _check_folds(pipeline: Pipeline, lake: Lake, journal: Journal, snapshots: Mapping[str, Snapshot]) -> None:
+    folded = {
+        rows_of(name): snapshots[rows_of(name)].transaction(journal.application(f"fold/{rows_of(name)}"))
+        for name in pipeline.tables
+        if rows_of(name) in snapshots
+    }
+    done = {base: through for base, through in folded.items() if through is not None}
+    if done:
+        check_begun(lake, journal, done, {(fold.base, fold.through) for fold in Folds(lake).begun})
+
+
+def stages_of(pipeline: Pipeline) -> list[str]:
+    """Every stage of a batch that may commit something, as in `Published.commits`."""
+    kinds = {
+        ("changes", "quarantine"): pipeline.tables,
+        ("records", "quarantine"): pipeline.streams,
+        ("subscription_log", "response_log", "changelog", "joined"): pipeline.foreign_key_joins,
+        ("late", "joined"): pipeline.stream_joins,
+    }
+    return [f"{kind}/{name}" for of, names in kinds.items() for name in names for kind in of]
 
 
 def shapes_of(pipeline: Pipeline) -> dict[str, str]:

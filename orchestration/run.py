@@ -12,6 +12,7 @@ from orchestration.batch import run_batch
 from orchestration.batch_context import Progress, bases_of, state_tables
 from orchestration.config import Pipeline
 from orchestration.folding import tidy_up
+from orchestration.log_recovery import settle_logs
 from orchestration.pending import BatchBy, Dates, Group, check_unchanged, cut, pending_groups
 from orchestration.recovery import check_progress, check_shapes, new_joins, shapes_of, still_declared
 from orchestration.spark_checks import check_expressions
@@ -45,6 +46,7 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
     """
     lake = Lake(pipeline.lake)
     with writing(lake):
+        settle_logs(pipeline, lake)
         journal = Journal(lake)
         check_shapes(pipeline, journal)
         check_progress(pipeline, lake, journal)
@@ -55,7 +57,10 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
                 published = run_batch(pipeline, spark, lake, journal, plan, accept=accept, progress=progress)
             yield published
             if pipeline.maintenance.when == "after_batch":
-                tidy_up(pipeline, spark, lake, journal, _Drafts(pipeline, lake, journal).batch(Group((), ())))
+                with explained(pipeline, None):
+                    tidy_up(
+                        pipeline, spark, lake, journal, _Drafts(pipeline, lake, journal).batch(Group((), ()))
+                    )
             if done == batches:
                 return
 

@@ -5,6 +5,7 @@ through the session.
 """
 
 import json
+import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from delta.tables import DeltaMergeBuilder
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -20,10 +23,16 @@ from pyspark.sql.types import StructType
 
 from storage.delta import DeltaTransaction
 from storage.errors import LakeBusy
+from storage.reasons import reason_of
 
 _PREFIX = "spark.databricks.delta."
 _SESSION = threading.Lock()
 _NONE: Mapping[str, str] = MappingProxyType({})
+_CONFLICT = "DELTA_CONCURRENT"
+"""What the names of Delta's errors about conflicting commits begin with."""
+_ATTEMPTS = 3
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -46,12 +55,16 @@ def append(
     rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = _NONE
 ) -> None:
     """Append rows to a Delta table, once; `properties` are set when this makes the table."""
-    delta = DeltaTransaction(rows.sparkSession, path)
-    if not delta.exists:
-        _save(rows, "append", path, transaction, properties)
-    elif not delta.is_committed(transaction.app, transaction.batch):
-        written = delta.write(rows)
-        delta.commit_write(written, transaction.app, transaction.batch, transaction.user_metadata)
+
+    def attempt() -> None:
+        delta = DeltaTransaction(rows.sparkSession, path)
+        if not delta.exists:
+            _save(rows, "append", path, transaction, properties)
+        elif not delta.is_committed(transaction.app, transaction.batch):
+            written = delta.write(rows)
+            delta.commit_write(written, transaction.app, transaction.batch, transaction.user_metadata)
+
+    _once(path, transaction, attempt)
 
 
 def replace(  # noqa: PLR0913
@@ -63,13 +76,49 @@ def replace(  # noqa: PLR0913
     `new`: `count` rows. `keys`: columns of `key`; those of new rows and of rows that only end. `small`: they fit on
     every task.
     """
-    delta = DeltaTransaction(new.sparkSession, path)
-    if delta.is_committed(transaction.app, transaction.batch):
-        return
-    replaced = delta.replace(key, F.broadcast(keys) if small else keys)
-    written = delta.write(new)
-    with _SESSION, _settings(new.sparkSession, {"commitInfo.userMetadata": transaction.user_metadata}):
-        delta.commit_merge(replaced, written, transaction.app, transaction.batch, count)
+
+    def attempt() -> None:
+        delta = DeltaTransaction(new.sparkSession, path)
+        if delta.is_committed(transaction.app, transaction.batch):
+            return
+        replaced = delta.replace(key, F.broadcast(keys) if small else keys)
+        written = delta.write(new)
+        with _SESSION, _settings(new.sparkSession, {"commitInfo.userMetadata": transaction.user_metadata}):
+            delta.commit_merge(replaced, written, transaction.app, transaction.batch, count)
+
+    _once(path, transaction, attempt)
+
+
+def _once(path: str, transaction: Transaction, attempt: Callable[[], None]) -> None:
+    """Make a commit; where it fails, the table's log says whether it was made nevertheless.
+
+    Its answer may have been lost, or another run may have made the same one, from the same plan. A conflict with
+    somebody else's commit, an OPTIMIZE by hand for one, is met by another attempt. Raises `LakeBusy` after the last.
+    """
+    for number in range(1, _ATTEMPTS + 1):
+        try:
+            attempt()
+        except (Py4JJavaError, PySparkException) as error:
+            if _is_made(path, transaction):
+                logger.warning("%s: a commit failed, but was made: %s", path, reason_of(error))
+                return
+            if _CONFLICT not in str(error):
+                raise
+            if number == _ATTEMPTS:
+                raise LakeBusy(
+                    f"{path}: other commits came in between {_ATTEMPTS} times; nothing of this one was kept. End "
+                    "whatever else writes the table, then run again."
+                ) from error
+        else:
+            return
+
+
+def _is_made(path: str, transaction: Transaction) -> bool:
+    try:
+        last = DeltaTable(path).transaction_version(transaction.app)
+    except (DeltaError, OSError):
+        return False  # what failed before is the error to report
+    return last is not None and last >= transaction.batch
 
 
 def rewrite(
@@ -87,7 +136,7 @@ def rewrite(
         with _SESSION, _settings(spark, {"commitInfo.userMetadata": transaction.user_metadata}):
             delta.commit_rewrite(rewritten, transaction.app, transaction.batch)
     except (Py4JJavaError, PySparkException) as error:
-        if "DELTA_CONCURRENT" not in str(error):
+        if _CONFLICT not in str(error):
             raise
         raise LakeBusy(
             f"{path}: another commit replaced files that were being written anew; it stands, and nothing else was "
@@ -97,18 +146,22 @@ def rewrite(
 
 def overwrite(rows: DataFrame, path: str, transaction: Transaction) -> None:
     """Replace the rows of a Delta table, once."""
-    _save(rows, "overwrite", path, transaction, _NONE)
+    _once(path, transaction, lambda: _save(rows, "overwrite", path, transaction, _NONE))
 
 
-def merge(spark: SparkSession, builder: DeltaMergeBuilder, transaction: Transaction) -> None:
+def merge(spark: SparkSession, builder: DeltaMergeBuilder, path: str, transaction: Transaction) -> None:
     """Run a MERGE, once. One at a time: only the session's settings can carry its identifier."""
     settings = {
         "write.txnAppId": transaction.app,
         "write.txnVersion": str(transaction.batch),
         "commitInfo.userMetadata": transaction.user_metadata,
     }
-    with _SESSION, _settings(spark, settings):
-        builder.execute()
+
+    def attempt() -> None:
+        with _SESSION, _settings(spark, settings):
+            builder.execute()
+
+    _once(path, transaction, attempt)
 
 
 def _save(
