@@ -46,9 +46,9 @@ class Report:
         self._tests: dict[tuple[str, int], list[str]] = {}
         self._results: dict[str, list[str]] = {}
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Note the rows of each test that runs. Raises `UsageError` for a row that there is not."""
-        for item in items:
+        for item in session.items:
             for kind in KINDS:
                 for marker in item.iter_markers(kind):
                     self.note(kind, *marker.args, _name(item.nodeid))
@@ -83,7 +83,7 @@ class Report:
         for row in rows:
             tests = sorted(self._tests.get((kind, row.number), []))
             links = "<br>".join(_link(test) for test in tests) or "no test"
-            results = "<br>".join(self._result(test) for test in tests) or "–"
+            results = "<br>".join(self._result(test) for test in tests) or ""
             yield f"| {row.number} | {row.what} | {row.then} | {links} | {results} |"
         yield ""
 

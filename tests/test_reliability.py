@@ -34,7 +34,7 @@ def test_page_lists_the_rows_with_their_tests_and_results(tmp_path: Path) -> Non
     assert row.endswith(
         "| [another](../tests/a.py)<br>[one thing](../tests/a.py) | passed<br>failed (2 cases) |"
     )
-    assert text.count("| no test | – |") == sum(len(rows) for rows in read_rows().values()) - 1
+    assert text.count("| no test |  |") == sum(len(rows) for rows in read_rows().values()) - 1
 
 
 def test_test_that_was_set_up_in_vain_has_failed(tmp_path: Path) -> None:
