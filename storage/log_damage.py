@@ -6,12 +6,14 @@ transaction identifier of that version are gone without a word (Delta protocol, 
 """
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_COMMIT = re.compile(r"\d{20}\.json")
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.")
 _SUFFIX = ".damaged"
 
 
@@ -54,12 +56,20 @@ def _file(lake: Path, table: str, version: int) -> Path:
 
 def _of_table(lake: Path, table: str) -> Iterator[DamagedCommit]:
     log = lake / table / "_delta_log"
-    commits = sorted(f for f in log.iterdir() if _COMMIT.fullmatch(f.name)) if log.is_dir() else []
-    for file in commits:
-        last = file == commits[-1]
+    names = os.listdir(log) if log.is_dir() else []
+    # what a checkpoint holds is read from there
+    held = max((int(match[1]) for name in names if (match := _CHECKPOINT.match(name))), default=-1)
+    versions = sorted(version for name in names if (version := _version(name)) > held)
+    for version in versions:
+        file, last = _file(lake, table, version), version == versions[-1]
         found = "is empty" if file.stat().st_size == 0 else _torn(file) if last else None
         if found is not None:
-            yield DamagedCommit(table, int(file.stem), last, found, file)
+            yield DamagedCommit(table, version, last, found, file)
+
+
+def _version(name: str) -> int:
+    match = _COMMIT.fullmatch(name)
+    return int(match[1]) if match else -1
 
 
 def _torn(file: Path) -> str | None:

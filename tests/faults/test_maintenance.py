@@ -137,7 +137,9 @@ def test_batch_ends_as_if_undisturbed_when_maintenance_comes_before_its_rerun(
         assert of_readers({**content(pipeline, spark), **state(pipeline, spark)}) == of_readers(before), table
         assert {fold.through for fold in Folds(Lake(pipeline.lake)).begun} == {2}, table
         assert run(pipeline, spark) == 1
-        assert of_readers({**content(pipeline, spark), **state(pipeline, spark)}) == of_readers(undisturbed), table
+        assert of_readers({**content(pipeline, spark), **state(pipeline, spark)}) == of_readers(
+            undisturbed
+        ), table
 
 
 @pytest.mark.slow
