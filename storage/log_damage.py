@@ -6,7 +6,6 @@ transaction identifier of that version are gone without a word (Delta protocol, 
 """
 
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -56,7 +55,7 @@ def _file(lake: Path, table: str, version: int) -> Path:
 
 def _of_table(lake: Path, table: str) -> Iterator[DamagedCommit]:
     log = lake / table / "_delta_log"
-    names = os.listdir(log) if log.is_dir() else []
+    names = [file.name for file in log.iterdir()] if log.is_dir() else []
     # what a checkpoint holds is read from there
     held = max((int(match[1]) for name in names if (match := _CHECKPOINT.match(name))), default=-1)
     versions = sorted(version for name in names if (version := _version(name)) > held)
