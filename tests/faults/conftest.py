@@ -1,0 +1,26 @@
+"""What tests of damaged lakes begin with: two finished batches of every kind of table, folded, and what comes next."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from faults.market import DAYS, make_market
+from faults.shop import Content, content, copy_of, run
+from orchestration.config import Pipeline
+from orchestration.maintenance import maintain
+
+
+@pytest.fixture(scope="session")
+def folded(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pipeline:
+    """Return a pipeline with two finished batches, folded bases, and input for a third."""
+    pipeline = make_market(tmp_path_factory.mktemp("folded") / "market", DAYS[:2])
+    run(pipeline, spark)
+    assert {done.step.work for done in maintain(pipeline, lambda: spark, everything=True)} >= {"fold"}
+    return make_market(pipeline.path.parent)
+
+
+@pytest.fixture(scope="session")
+def third_batch(folded: Pipeline, tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Content:
+    """Return what that lake holds after the third batch."""
+    pipeline = copy_of(folded, tmp_path_factory.mktemp("third") / "market")
+    assert run(pipeline, spark) == 1
+    return content(pipeline, spark)
