@@ -1,4 +1,4 @@
-"""What tests of damaged lakes begin with: two finished batches of every kind of table, folded, and what comes next."""
+"""Lakes with every kind of table that tests begin with, and what they hold when nothing disturbs the next batches."""
 
 import pytest
 from pyspark.sql import SparkSession
@@ -23,4 +23,20 @@ def third_batch(folded: Pipeline, tmp_path_factory: pytest.TempPathFactory, spar
     """Return what that lake holds after the third batch."""
     pipeline = copy_of(folded, tmp_path_factory.mktemp("third") / "market")
     assert run(pipeline, spark) == 1
+    return content(pipeline, spark)
+
+
+@pytest.fixture(scope="session")
+def market(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pipeline:
+    """Return a pipeline with one finished batch and input for two more."""
+    pipeline = make_market(tmp_path_factory.mktemp("market") / "market", DAYS[:1])
+    run(pipeline, spark)
+    return make_market(pipeline.path.parent)
+
+
+@pytest.fixture(scope="session")
+def undisturbed(market: Pipeline, tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Content:
+    """Return what the lake holds in the end."""
+    pipeline = copy_of(market, tmp_path_factory.mktemp("undisturbed") / "market")
+    assert run(pipeline, spark) == 2
     return content(pipeline, spark)

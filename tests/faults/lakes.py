@@ -17,7 +17,6 @@ LOGS = (
 """One table of each kind that a batch commits to."""
 BASES = ("tables/orders/rows", "tables/weather/versions", "joins/left/subscription_store")
 """One of each kind that maintenance writes."""
-REPAIRED = {"joins/left": "left", "joins/inner": "inner", "joins/at_time": "at_time", "orders/rows": "orders"}
 
 
 def log_of(pipeline: Pipeline, table: str) -> Path:

@@ -9,6 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestration.config import Pipeline
+from storage.lake import PLAN
+
 ROOT = Path(__file__).parents[2]
 SECONDS = 300
 """How long a run of a few rows may take, at most."""
@@ -67,3 +70,20 @@ def _command(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_bytes().partition(b"\0")[0].decode()
     except FileNotFoundError:
         return ""
+
+
+def commits_of(pipeline: Pipeline, table: str) -> int:
+    """How many commits a table has."""
+    return len(list((Path(pipeline.lake) / table / "_delta_log").glob("*.json")))
+
+
+def started(pipeline: Pipeline, process: Process) -> bool:
+    """Wait until a run has planned its first batch."""
+    before = 1
+    return wait_for(lambda: commits_of(pipeline, PLAN) > before, process)
+
+
+def finish(pipeline: Pipeline) -> None:
+    """Run to the end."""
+    code, said = lakejoin(pipeline.path.parent, "run").end()
+    assert code == 0, said
