@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -79,7 +79,7 @@ def _check_folds(pipeline: Pipeline, lake: Lake, journal: Journal, snapshots: Ma
 
 def stages_of(pipeline: Pipeline) -> list[str]:
     """Every stage of a batch that may commit something, as in `Published.commits`."""
-    kinds = {
+    kinds: dict[tuple[str, ...], Iterable[str]] = {
         ("changes", "quarantine"): pipeline.tables,
         ("records", "quarantine"): pipeline.streams,
         ("subscription_log", "response_log", "changelog", "joined"): pipeline.foreign_key_joins,

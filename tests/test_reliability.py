@@ -17,7 +17,7 @@ def outcome(test: str, outcome: str, when: str = "call") -> pytest.TestReport:
 def test_page_lists_the_rows_with_their_tests_and_results(tmp_path: Path) -> None:
     """What stands above the mark stays; cases of a test are counted, and the worst of their results is told."""
     page = tmp_path / "page.md"
-    page.write_text(f"# By hand\n{MARK}\nformer tables")
+    page.write_text(f"# By hand\n{MARK}\ntables of before")
     report = Report(page)
     report.note("failure", 4, "tests/a.py::test_one_thing")
     report.note("failure", 4, "tests/a.py::test_another")
@@ -28,7 +28,7 @@ def test_page_lists_the_rows_with_their_tests_and_results(tmp_path: Path) -> Non
 
     text = page.read_text()
     assert text.startswith(f"# By hand\n{MARK}\n")
-    assert "former" not in text
+    assert "of before" not in text
     assert f"1 of {len(read_rows()['failure'])} rows have tests." in text
     row = next(line for line in text.splitlines() if line.startswith("| 4 |"))
     assert row.endswith(

@@ -12,7 +12,6 @@ from faults.crashing import commits
 from faults.lakes import BASES, LOGS, refused
 from faults.shop import Content, content, copy_of, run
 from orchestration.config import Pipeline
-from orchestration.maintenance import maintain
 from storage.errors import LakeInconsistent
 from storage.lake import MAINTENANCE, PLAN, PUBLISHED, Lake
 from storage.plan import Journal
@@ -82,13 +81,6 @@ def test_base_changed_by_hand_stops_the_run(
     """Its log says up to which batch it is folded, so rows that went would be missed by nobody."""
     pipeline = copy_of(folded, tmp_path / "market")
     table = "tables/orders/rows"
-    if harm is restore:  # a base with an earlier version to go back to
-        run(pipeline, spark)
-        list(maintain(pipeline, lambda: spark, everything=True))
-        shutil.copy(
-            Path(pipeline.lake).parent / "orders" / "2024-01-03.jsonl",
-            Path(pipeline.lake).parent / "orders" / "2024-01-04.jsonl",
-        )
     harm(spark, f"{pipeline.lake}/{table}")
 
     refused(pipeline, spark, table)
