@@ -9,8 +9,8 @@ from storage.errors import LakeInconsistent, LakejoinError
 from storage.remedies import remedy
 from storage.source_errors import SourceBroken
 
-_UNREADABLE = ("FAILED_READ_FILE", "PATH_NOT_FOUND")
-"""Names of Spark's errors about files."""
+_UNREADABLE = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "DELTA_FILE_NOT_FOUND")
+"""What the names of Spark's and Delta's errors about files begin with."""
 _FILE = re.compile(r"(?:file:/*(?=/)|(?=[a-z0-9]+://))(\S+?\.parquet)")
 
 

@@ -28,7 +28,7 @@ from storage.reasons import reason_of
 _PREFIX = "spark.databricks.delta."
 _SESSION = threading.Lock()
 _NONE: Mapping[str, str] = MappingProxyType({})
-_CONFLICT = "DELTA_CONCURRENT"
+_CONFLICTS = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 """What the names of Delta's errors about conflicting commits begin with."""
 _ATTEMPTS = 3
 
@@ -102,7 +102,7 @@ def _once(path: str, transaction: Transaction, attempt: Callable[[], None]) -> N
             if _is_made(path, transaction):
                 logger.warning("%s: a commit failed, but was made: %s", path, reason_of(error))
                 return
-            if _CONFLICT not in str(error):
+            if not _is_conflict(error):
                 raise
             if number == _ATTEMPTS:
                 raise LakeBusy(
@@ -111,6 +111,11 @@ def _once(path: str, transaction: Transaction, attempt: Callable[[], None]) -> N
                 ) from error
         else:
             return
+
+
+def _is_conflict(error: Exception) -> bool:
+    text = str(error)
+    return any(name in text for name in _CONFLICTS)
 
 
 def _is_made(path: str, transaction: Transaction) -> bool:
@@ -136,7 +141,7 @@ def rewrite(
         with _SESSION, _settings(spark, {"commitInfo.userMetadata": transaction.user_metadata}):
             delta.commit_rewrite(rewritten, transaction.app, transaction.batch)
     except (Py4JJavaError, PySparkException) as error:
-        if _CONFLICT not in str(error):
+        if not _is_conflict(error):
             raise
         raise LakeBusy(
             f"{path}: another commit replaced files that were being written anew; it stands, and nothing else was "

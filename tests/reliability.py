@@ -1,7 +1,7 @@
 """Writes the tables of docs/reliability.md: each failure and each kind of bad input, its tests and their results.
 
 A test says which rows it is about by its markers, `failure(row)` and `bad_input(row)`; what a row is about stands in
-reliability.yaml. `pytest --reliability FILE` replaces what the page has below its mark.
+reliability.yaml. `pytest --reliability=FILE` replaces what the page has below its mark.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -46,9 +46,13 @@ class Report:
         self._tests: dict[tuple[str, int], list[str]] = {}
         self._results: dict[str, list[str]] = {}
 
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Note the rows of each test that runs. Raises `UsageError` for a row that there is not."""
-        for item in session.items:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Note the rows of every test, also of one that this run leaves out: the page says so.
+
+        Raises `UsageError` for a row that there is not.
+        """
+        for item in items:
             for kind in KINDS:
                 for marker in item.iter_markers(kind):
                     self.note(kind, *marker.args, _name(item.nodeid))

@@ -76,7 +76,7 @@ class Commits:
         """`DeltaTransaction._commit`: its data files are written."""
 
         def counted(delta: DeltaTransaction, *args: Any) -> Any:
-            if not getattr(self._mine, "turn", False):
+            if self._apart or not getattr(self._mine, "turn", False):
                 return commit(delta, *args)
             with self._ending():
                 if self._is_point("during"):
