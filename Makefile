@@ -13,7 +13,7 @@ WORKLOAD := bench/data/scale-$(SCALE)
 SIZE ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow check lint conformance bench performance
+.PHONY: help demo test test-slow reliability check lint conformance bench performance
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ test: .venv/installed ## the tests, and the branch coverage of the transforms
 
 test-slow: .venv/installed ## the tests that take many minutes: random histories, Dagster runs, its interface in a browser
 	$(BIN)/pytest -m "slow or ui"
+
+reliability: .venv/installed ## docs/reliability.md: every failure and bad input with its tests, slow ones included, and how they end
+	$(BIN)/pytest -m "failure or bad_input" --reliability=docs/reliability.md
 
 check: lint ## what takes less than a minute: lint, and the tests without Spark
 	$(BIN)/pytest -m "not spark and not slow and not ui"

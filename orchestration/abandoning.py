@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from orchestration.batch_context import Progress, stages_of, state_tables
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
+from orchestration.log_recovery import settle_logs
 from orchestration.rebuilding import joins_to_rebuild
 from orchestration.recovery import check_progress, check_shapes
 from orchestration.run import run_batches
@@ -30,6 +31,7 @@ def abandon(
     """
     lake = Lake(pipeline.lake)
     with writing(lake):
+        settle_logs(pipeline, lake)
         journal = Journal(lake)
         plan = journal.unfinished
         if plan is None:
@@ -50,7 +52,7 @@ def abandon(
         others = {journal.table_of(stage) for stage in done} - {*map(joined_of, anew), *begun_streams}
         for table in sorted(others):
             progress(f"remove/{table}")
-            remove_batch(spark, lake.path(table), plan.batch)
+            remove_batch(spark, lake.path(table), journal.transaction(f"abandoned/{table}", plan.batch))
         published = _given_up(pipeline, lake, journal, plan, done, anew)
         journal.write_published(published)
         yield published

@@ -16,6 +16,7 @@ from orchestration.config import Pipeline
 from orchestration.config.expressions import referenced_columns
 from orchestration.gate import JOIN_COUNTS, judge
 from orchestration.join_batch import JoinBatch, Left, changelog_rows, join_batch
+from orchestration.log_recovery import check_own_commits
 from orchestration.open_records import only_open
 from orchestration.pending import check_read
 from orchestration.replace_batch import Files, replace_batch
@@ -224,12 +225,14 @@ def _publish(
     moved = {f"tables/{name}": table.clock for name, table in tables.items()}
     moved |= {f"joins/{name}": join.clock for name, join in stream_joins.items()}
     clocks = dict(batch.plan.clocks) | {name: clock for name, clock in moved.items() if clock is not None}
+    versions = batch.lake.versions(state_tables(batch.pipeline))
+    check_own_commits(batch.lake, batch.journal, versions, batch.commits_by_table())
     published = Published(
         batch=batch.plan.batch,
         kind=batch.plan.kind,
         planned_at=batch.plan.planned_at,
         dates=batch.plan.dates,
-        versions=batch.lake.versions(state_tables(batch.pipeline)),
+        versions=versions,
         commits=commits,
         tables={name: read.counts for name, read in (tables | streams).items()},
         joins=counts | {name: join.counts for name, join in stream_joins.items()},

@@ -1,6 +1,7 @@
 """What the stages of one batch share: where they work, by which plan, what they have committed and how long it took."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -87,6 +88,10 @@ class Batch:
             commit = overwrite if makes else append
             commit(rows, self.lake.path(table), transaction, properties)
         self.committed.append(stage)
+
+    def commits_by_table(self) -> Mapping[str, int]:
+        """How many commits the stages of this batch made to each table, by its name below the lake."""
+        return Counter(self.journal.table_of(stage) for stage in self.committed)
 
     def numbered(self, rows: DataFrame) -> DataFrame:
         """Rows as they are committed: with the number of the batch, and its clock where they have no time."""

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from orchestration.config import Pipeline
+from orchestration.spark_failures import explained
 from orchestration.upkeep import WORKS, Step, Upkeep
 from storage.errors import LakeBusy, LakejoinError
 from storage.lake import SCRATCH, Lake
@@ -74,7 +75,8 @@ def _do(
         if not found or not (found[0].finding.due or everything):
             return None
         before = _extent(lake, step)
-        upkeep.do(found[0], session)
+        with explained(pipeline, None):
+            upkeep.do(found[0], session)
         return Done(found[0], before, _extent(lake, step))
 
 

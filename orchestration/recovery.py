@@ -6,56 +6,101 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from orchestration.batch_context import stages_of, state_tables
 from orchestration.config import Pipeline
 from orchestration.config.problems import Problem
+from orchestration.log_recovery import check_begun, check_own_commits
 from orchestration.rebuilding import join_remains
 from storage.errors import ConfigurationChanged, LakeInconsistent
-from storage.lake import Lake
+from storage.lake import PLAN, Lake, Snapshot, rows_of
+from storage.maintenance import Folds
 from storage.plan import Journal, Plan
+from storage.remedies import remedy
 
 _CHANGEABLE = {"tombstone_retention", "on_truncate", "changelog", "late"}
 """Settings that are part of what a pipeline means, and of nothing that is in its lake already."""
 
 
 def check_progress(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Collection[str] = ()) -> None:
-    """Hold each table's own transaction identifier against what was published.
+    """Hold each table's own log against what was published.
 
-    A stage has committed the batch that the last publication says, or the one under way; anything else means that
-    the table was restored, lost or written by somebody else. What is no longer declared may be gone, and so may what
-    a join left behind before it began anew, or is about to: `rebuilt`. Raises `LakeInconsistent`.
+    A stage has committed the batch that the last publication says, or the one under way, by its transaction
+    identifier; and whatever changed rows since then is a commit of this lake. Anything else means that the table was
+    restored, lost or written by somebody else. What is no longer declared may be gone, and so may what a join left
+    behind before it began anew, or is about to: `rebuilt`. Raises `LakeInconsistent`.
     """
-    for stage, found, expected in wrong_stages(pipeline, lake, journal, rebuilt):
+    snapshots = snapshots_of(pipeline, lake, journal, rebuilt)
+    if not journal.plans and snapshots:
         raise LakeInconsistent(
-            f"{lake.path(journal.table_of(stage))}: its log says that stage {stage} is done up to batch {found}; "
-            f"expected {expected}, as published. The table was restored, replaced or removed behind the back of the "
-            f"plan. {_remedy(pipeline, stage)}"
+            f"{lake.root}: holds {', '.join(snapshots)} and no plan of any batch; expected `{PLAN}`, or none of them. "
+            f"`{PLAN}` was removed, or what is there is of another lake. Put `{PLAN}` back from a copy, or point "
+            "`lake` at an empty directory."
         )
+    for stage, found, expected in wrong_stages(pipeline, journal, snapshots, rebuilt):
+        table = journal.table_of(stage)
+        raise LakeInconsistent(
+            f"{lake.path(table)}: its log says that stage {stage} is done up to batch {found}; expected {expected}, "
+            "as published. The table was restored, replaced or removed behind the back of the plan, or the plan was. "
+            f"{remedy(table)}"
+        )
+    beginning = journal.unfinished.bootstrap if journal.unfinished else ()
+    versions = {
+        table: snapshot.version for table, snapshot in snapshots.items() if _name(table) not in beginning
+    }
+    check_own_commits(lake, journal, versions)
+    _check_folds(pipeline, lake, journal, snapshots)
 
 
-def wrong_stages(
+def snapshots_of(
     pipeline: Pipeline,
     lake: Lake,
     journal: Journal,
     rebuilt: Collection[str] = (),
     beside: Collection[str] = (),
-) -> Iterator[tuple[str, int | None, int]]:
-    """Yield each stage whose table has not committed what it should, with the last batch found and expected.
+) -> dict[str, Snapshot]:
+    """Return the tables that the lake keeps and has, without those `beside`. Raises `LakeInconsistent`."""
+    declared = {*_declared(pipeline, journal, rebuilt), ""}
+    tables = [table for table in state_tables(pipeline) if _name(table) in declared and table not in beside]
+    return {table: snapshot for table in tables if (snapshot := lake.snapshot(table)) is not None}
 
-    Tables `beside` are left out.
-    """
-    published = journal.last
+
+def wrong_stages(
+    pipeline: Pipeline, journal: Journal, snapshots: Mapping[str, Snapshot], rebuilt: Collection[str] = ()
+) -> Iterator[tuple[str, int | None, int | None]]:
+    """Yield each stage whose table has not committed what it should, with the last batch found and expected."""
+    commits = journal.last.commits if journal.last else {}
     under_way = {journal.unfinished.batch} if journal.unfinished else set()
-    kept = set(kept_joins(pipeline, journal)) - set(rebuilt)
-    declared = {*pipeline.inputs, *(set(pipeline.joins) & kept)}
-    for stage, batch in (published.commits if published else {}).items():
-        name = stage.partition("/")[2]
-        table = journal.table_of(stage)
-        if name not in declared or batch < journal.begun.get(name, 0) or table in beside:
+    declared = _declared(pipeline, journal, rebuilt)
+    for stage in dict.fromkeys([*commits, *stages_of(pipeline)]):
+        name, batch = stage.partition("/")[2], commits.get(stage)
+        if name not in declared or (batch is not None and batch < journal.begun.get(name, 0)):
             continue
-        snapshot = lake.snapshot(table)
+        snapshot = snapshots.get(journal.table_of(stage))
         found = snapshot.transaction(journal.application(stage)) if snapshot else None
         if found not in {batch, *under_way}:
             yield stage, found, batch
+
+
+def _declared(pipeline: Pipeline, journal: Journal, rebuilt: Collection[str]) -> set[str]:
+    """Tables and streams, and the joins that the lake keeps up to date."""
+    kept = set(kept_joins(pipeline, journal)) - set(rebuilt)
+    return {*pipeline.inputs, *(set(pipeline.joins) & kept)}
+
+
+def _name(table: str) -> str:
+    """The declared name that a table of the lake is kept for; none for the quarantine."""
+    return "".join(table.split("/")[1:2])
+
+
+def _check_folds(pipeline: Pipeline, lake: Lake, journal: Journal, snapshots: Mapping[str, Snapshot]) -> None:
+    folded = {
+        rows_of(name): snapshots[rows_of(name)].transaction(journal.application(f"fold/{rows_of(name)}"))
+        for name in pipeline.tables
+        if rows_of(name) in snapshots
+    }
+    done = {base: through for base, through in folded.items() if through is not None}
+    if done:
+        check_begun(lake, journal, done, {(fold.base, fold.through) for fold in Folds(lake).begun})
 
 
 def shapes_of(pipeline: Pipeline) -> dict[str, str]:
@@ -182,15 +227,6 @@ def _ways_for(pipeline: Pipeline, kind: str, name: str, setting: str) -> str:
         f"{other}, or compute it anew: {_rebuild(pipeline, name)}"
         if name in pipeline.foreign_key_joins
         else other
-    )
-
-
-def _remedy(pipeline: Pipeline, stage: str) -> str:
-    name = stage.partition("/")[2]
-    if name in pipeline.foreign_key_joins:
-        return f"Compute the join anew: `lakejoin repair {pipeline.path} {name}`."
-    return (
-        "Restore the table to the version in `_published` from a copy, or load its sources into a new lake."
     )
 
 

@@ -17,9 +17,17 @@ from orchestration.drafts import Drafts
 from orchestration.errors import unknown
 from orchestration.finished import finished_state, with_present_bases
 from orchestration.folding import fold
+from orchestration.log_recovery import settle_logs
 from orchestration.pending import check_unchanged
 from orchestration.rebuilding import joins_to_rebuild, tables_of_join
-from orchestration.recovery import check_progress, check_shapes, new_joins, still_wanted, wrong_stages
+from orchestration.recovery import (
+    check_progress,
+    check_shapes,
+    new_joins,
+    snapshots_of,
+    still_wanted,
+    wrong_stages,
+)
 from orchestration.spark_checks import check_expressions
 from orchestration.spark_failures import explained
 from storage.damage import damages, set_aside
@@ -57,8 +65,10 @@ def examine(pipeline: Pipeline) -> list[Damage]:
     for table in filter(lake.has, state_tables(pipeline)):
         found += [Damage(table, what, mendable.get(table)) for what in damages(lake.path(table))]
     unreadable = {damage.table for damage in found}
-    stages = wrong_stages(pipeline, lake, journal, beside=unreadable)
+    stages = wrong_stages(pipeline, journal, snapshots_of(pipeline, lake, journal, beside=unreadable))
     for stage, done, expected in stages:
+        if journal.table_of(stage) in unreadable:
+            continue
         what = f"done up to batch {done}, expected {expected}: restored, replaced or removed"
         found.append(Damage(journal.table_of(stage), what, mendable.get(journal.table_of(stage))))
     return found
@@ -91,6 +101,7 @@ def repair(
         spark, now = session(), datetime.now(UTC)
         for table in going:
             yield Moved(table, set_aside(spark, lake, table, now))
+        settle_logs(pipeline, lake)
         check_progress(pipeline, lake, journal, rebuilt)
         check_expressions(pipeline, spark)
         for plan in _plans(pipeline, lake, journal, rebuilt):

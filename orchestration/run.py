@@ -14,6 +14,7 @@ from orchestration.drafts import Drafts
 from orchestration.exported_again import exported_again
 from orchestration.finished import with_present_bases
 from orchestration.folding import tidy_up
+from orchestration.log_recovery import settle_logs
 from orchestration.pending import BatchBy, Dates, Group, check_unchanged, cut, pending_groups
 from orchestration.rebuilding import joins_to_rebuild
 from orchestration.recovery import check_progress, check_shapes, new_joins, still_wanted
@@ -53,6 +54,7 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
     lake, rebuilt = Lake(pipeline.lake), joins_to_rebuild(pipeline, rebuild)
     asked = _Asked(dates, batch_by, batch_rows, settle, flush, rebuilt, replace)
     with writing(lake):
+        settle_logs(pipeline, lake)
         journal = Journal(lake)
         check_shapes(pipeline, journal, rebuilt)
         check_progress(pipeline, lake, journal, rebuilt)
@@ -62,7 +64,9 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
                 published = run_batch(pipeline, spark, lake, journal, plan, accept=accept, progress=progress)
             yield published
             if pipeline.maintenance.when == "after_batch":
-                tidy_up(pipeline, spark, lake, journal, Drafts(pipeline, lake, journal).batch(Group((), ())))
+                with explained(pipeline, None):
+                    now = Drafts(pipeline, lake, journal).batch(Group((), ()))
+                    tidy_up(pipeline, spark, lake, journal, now)
             if done == batches:
                 return
 

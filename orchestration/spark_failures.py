@@ -1,4 +1,4 @@
-"""What failed in Spark while a batch ran, for those who can do something about it: data, disk, memory.
+"""What failed in Spark while a batch ran, for those who can do something about it: data, files, disk, memory.
 
 Only what is known by its cause is explained; anything else may be a mistake of ours and keeps its traceback.
 """
@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from py4j.java_gateway import is_instance_of
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from orchestration.config import Pipeline
+from orchestration.lost_files import lost_file
 from orchestration.spark_checks import reason_of
 from storage.errors import LakejoinError
 from storage.plan import Plan
@@ -24,6 +26,10 @@ _REMEDIES = {
     "java.io.IOException": "See that the disk has room, and that the user that runs Lakejoin may read the sources and "
     "write the lake",
 }
+_ENDED = (
+    "the JVM that Spark runs in ended in the middle: it was killed, or the machine had no memory left for it. See what "
+    "ended it (`dmesg`), or give it less (`spark: {conf: {spark.driver.memory: 2g}}`)"
+)
 _MESSAGE = 500
 """Characters of a cause that are repeated."""
 
@@ -33,19 +39,38 @@ class BatchFailed(LakejoinError):
 
 
 @contextmanager
-def explained(pipeline: Pipeline, plan: Plan) -> Iterator[None]:
-    """Turn Spark's known errors about a batch into `BatchFailed`."""
+def explained(pipeline: Pipeline, plan: Plan | None) -> Iterator[None]:
+    """Turn Spark's known errors about a batch, or about maintenance, into `BatchFailed` and `LakeInconsistent`."""
     quiet_query_context()
     try:
         yield
-    except (Py4JJavaError, PySparkException) as error:
+    except (Py4JError, PySparkException, OSError) as error:
+        if has_ended():
+            raise _failed(pipeline, plan, _ENDED) from error
+        if not isinstance(error, Py4JJavaError | PySparkException):
+            raise
         causes = _causes(error)
+        if lost := lost_file(pipeline, [reason_of(str(cause.getMessage())) for cause in causes]):
+            raise lost from error
         reason = _expression(pipeline, causes) or _environment(causes)
         if reason is None:
             raise
-        raise BatchFailed(
-            f"batch {plan.batch} of {pipeline.lake} failed: {reason}, then run again: it begins with this batch."
-        ) from error
+        raise _failed(pipeline, plan, reason) from error
+
+
+def _failed(pipeline: Pipeline, plan: Plan | None, reason: str) -> BatchFailed:
+    if plan is None:
+        return BatchFailed(f"maintenance of {pipeline.lake} failed: {reason}, then run it again.")
+    return BatchFailed(
+        f"batch {plan.batch} of {pipeline.lake} failed: {reason}, then run again: it begins with this batch."
+    )
+
+
+def has_ended() -> bool:
+    """Whether the JVM that this process started for Spark is gone."""
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark has no other way to ask
+    process = getattr(gateway, "proc", None)
+    return process is not None and process.poll() is not None
 
 
 def quiet_query_context() -> None:

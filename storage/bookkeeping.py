@@ -10,31 +10,64 @@ from datetime import timedelta
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake import Transaction as AppTransaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from storage.commits import Transaction
-from storage.errors import LakeUnusable
+from storage.errors import LakeBusy, LakejoinError, LakeUnusable
+from storage.lake import reading_table
 from storage.reasons import reason_of
 
 
-def record(path: str, row: Mapping[str, object], schema: pa.Schema, transaction: Transaction) -> None:
-    """Append one row to a bookkeeping table; the first one makes it.
+def record(path: str, row: Mapping[str, object], schema: pa.Schema, transaction: Transaction) -> bool:
+    """Append one row to a bookkeeping table, once; the first one makes it.
 
-    Raises `LakeUnusable`, and `deltalake.exceptions.CommitFailedError` where another process committed this
-    transaction meanwhile.
+    Returns whether this call made the commit. False: the table has the transaction identifier already, because another
+    run came first, or because the commit was made and its answer was lost. Raises `LakeBusy` and `LakeUnusable`.
     """
+    table = _open(path)
+    if table is not None and _is_recorded(table, transaction):
+        return False
     rows = pa.Table.from_pylist([{field.name: _value(row[field.name]) for field in schema}], schema=schema)
     commit = CommitProperties(
         app_transactions=[AppTransaction(transaction.app, transaction.batch)],
         custom_metadata={"userMetadata": transaction.user_metadata},
     )
     try:
+        # on the version that was looked at: of two runs that looked at the same, one fails
+        place = path if table is None else table
         # a lake made before a column was added gets it with its next row
-        write_deltalake(path, rows, mode="append", schema_mode="merge", commit_properties=commit)
-    except OSError as error:
-        raise LakeUnusable(
-            f"{path}: cannot be written ({reason_of(error)}); the user that runs Lakejoin needs the right to "
-            "write it, and the disk room for it"
-        ) from error
+        write_deltalake(place, rows, mode="append", schema_mode="merge", commit_properties=commit)
+    except (DeltaError, OSError) as error:
+        made = _open(path)
+        if made is None or not _is_recorded(made, transaction):
+            raise _explained(path, error) from error
+        return False
+    return True
+
+
+def _open(path: str) -> DeltaTable | None:
+    with reading_table(path):
+        try:
+            return DeltaTable(path)
+        except TableNotFoundError:
+            return None
+
+
+def _is_recorded(table: DeltaTable, transaction: Transaction) -> bool:
+    last = table.transaction_version(transaction.app)
+    return last is not None and last >= transaction.batch
+
+
+def _explained(path: str, error: Exception) -> LakejoinError:
+    if isinstance(error, CommitFailedError):
+        return LakeBusy(
+            f"{path}: another process committed to it meanwhile ({reason_of(error)}); one run at a time works on a "
+            "lake. Wait for the other to end, then run again."
+        )
+    return LakeUnusable(
+        f"{path}: cannot be written ({reason_of(error)}); the user that runs Lakejoin needs the right to write it, and "
+        "the disk room for it"
+    )
 
 
 def condense(path: str, retention: timedelta) -> None:

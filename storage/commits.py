@@ -5,13 +5,17 @@ through the session.
 """
 
 import json
+import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from delta.tables import DeltaMergeBuilder, DeltaTable
+from delta import tables
+from delta.tables import DeltaMergeBuilder
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -20,11 +24,17 @@ from pyspark.sql.types import StructType
 
 from storage.delta import DeltaTransaction
 from storage.errors import LakeBusy
+from storage.reasons import reason_of
 from transforms.schemas import BATCH
 
 _PREFIX = "spark.databricks.delta."
 _SESSION = threading.Lock()
 _NONE: Mapping[str, str] = MappingProxyType({})
+_CONFLICTS = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
+"""What the names of Delta's errors about conflicting commits begin with."""
+_ATTEMPTS = 3
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -47,12 +57,16 @@ def append(
     rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = _NONE
 ) -> None:
     """Append rows to a Delta table, once; `properties` are set when this makes the table."""
-    delta = DeltaTransaction(rows.sparkSession, path)
-    if not delta.exists:
-        _save(rows, "append", path, transaction, properties)
-    elif not delta.is_committed(transaction.app, transaction.batch):
-        written = delta.write(rows)
-        delta.commit_write(written, transaction.app, transaction.batch, transaction.user_metadata)
+
+    def attempt() -> None:
+        delta = DeltaTransaction(rows.sparkSession, path)
+        if not delta.exists:
+            _save(rows, "append", path, transaction, properties)
+        elif not delta.is_committed(transaction.app, transaction.batch):
+            written = delta.write(rows)
+            delta.commit_write(written, transaction.app, transaction.batch, transaction.user_metadata)
+
+    _once(path, transaction, attempt)
 
 
 def replace(  # noqa: PLR0913
@@ -64,13 +78,54 @@ def replace(  # noqa: PLR0913
     `new`: `count` rows. `keys`: columns of `key`; those of new rows and of rows that only end. `small`: they fit on
     every task.
     """
-    delta = DeltaTransaction(new.sparkSession, path)
-    if delta.is_committed(transaction.app, transaction.batch):
-        return
-    replaced = delta.replace(key, F.broadcast(keys) if small else keys)
-    written = delta.write(new)
-    with _SESSION, _settings(new.sparkSession, {"commitInfo.userMetadata": transaction.user_metadata}):
-        delta.commit_merge(replaced, written, transaction.app, transaction.batch, count)
+
+    def attempt() -> None:
+        delta = DeltaTransaction(new.sparkSession, path)
+        if delta.is_committed(transaction.app, transaction.batch):
+            return
+        replaced = delta.replace(key, F.broadcast(keys) if small else keys)
+        written = delta.write(new)
+        with _SESSION, _settings(new.sparkSession, {"commitInfo.userMetadata": transaction.user_metadata}):
+            delta.commit_merge(replaced, written, transaction.app, transaction.batch, count)
+
+    _once(path, transaction, attempt)
+
+
+def _once(path: str, transaction: Transaction, attempt: Callable[[], None]) -> None:
+    """Make a commit; where it fails, the table's log says whether it was made nevertheless.
+
+    Its answer may have been lost, or another run may have made the same one, from the same plan. A conflict with
+    somebody else's commit, an OPTIMIZE by hand for one, is met by another attempt. Raises `LakeBusy` after the last.
+    """
+    for number in range(1, _ATTEMPTS + 1):
+        try:
+            attempt()
+        except (Py4JJavaError, PySparkException) as error:
+            if _is_made(path, transaction):
+                logger.warning("%s: a commit failed, but was made: %s", path, reason_of(error))
+                return
+            if not _is_conflict(error):
+                raise
+            if number == _ATTEMPTS:
+                raise LakeBusy(
+                    f"{path}: other commits came in between {_ATTEMPTS} times; nothing of this one was kept. End "
+                    "whatever else writes the table, then run again."
+                ) from error
+        else:
+            return
+
+
+def _is_conflict(error: Exception) -> bool:
+    text = str(error)
+    return any(name in text for name in _CONFLICTS)
+
+
+def _is_made(path: str, transaction: Transaction) -> bool:
+    try:
+        last = DeltaTable(path).transaction_version(transaction.app)
+    except (DeltaError, OSError):
+        return False  # what failed before is the error to report
+    return last is not None and last >= transaction.batch
 
 
 def rewrite(
@@ -88,7 +143,7 @@ def rewrite(
         with _SESSION, _settings(spark, {"commitInfo.userMetadata": transaction.user_metadata}):
             delta.commit_rewrite(rewritten, transaction.app, transaction.batch)
     except (Py4JJavaError, PySparkException) as error:
-        if "DELTA_CONCURRENT" not in str(error):
+        if not _is_conflict(error):
             raise
         raise LakeBusy(
             f"{path}: another commit replaced files that were being written anew; it stands, and nothing else was "
@@ -100,23 +155,35 @@ def overwrite(
     rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = _NONE
 ) -> None:
     """Replace the rows of a Delta table and its columns, once; `properties` are set when this makes the table."""
-    _save(rows, "overwrite", path, transaction, {**properties, "overwriteSchema": "true"})
+    stated = {**properties, "overwriteSchema": "true"}
+    _once(path, transaction, lambda: _save(rows, "overwrite", path, transaction, stated))
 
 
-def remove_batch(spark: SparkSession, path: str, batch: int) -> None:
-    """Remove the rows that a batch put into a log; nothing where there are none."""
-    DeltaTable.forPath(spark, path).delete(F.col(BATCH) == batch)
+def remove_batch(spark: SparkSession, path: str, transaction: Transaction) -> None:
+    """Remove the rows that the batch of the transaction put into a log; nothing where there are none."""
+    table = tables.DeltaTable.forPath(spark, path)
+    with _SESSION, _settings(spark, _identified(transaction)):
+        table.delete(F.col(BATCH) == transaction.batch)
 
 
-def merge(spark: SparkSession, builder: DeltaMergeBuilder, transaction: Transaction) -> None:
+def merge(spark: SparkSession, builder: DeltaMergeBuilder, path: str, transaction: Transaction) -> None:
     """Run a MERGE, once. One at a time: only the session's settings can carry its identifier."""
-    settings = {
+    settings = _identified(transaction)
+
+    def attempt() -> None:
+        with _SESSION, _settings(spark, settings):
+            builder.execute()
+
+    _once(path, transaction, attempt)
+
+
+def _identified(transaction: Transaction) -> dict[str, str]:
+    """Settings of a session by which Delta's commands carry a transaction identifier."""
+    return {
         "write.txnAppId": transaction.app,
         "write.txnVersion": str(transaction.batch),
         "commitInfo.userMetadata": transaction.user_metadata,
     }
-    with _SESSION, _settings(spark, settings):
-        builder.execute()
 
 
 def _save(

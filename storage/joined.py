@@ -69,4 +69,4 @@ def _merge(emissions: DataFrame, path: str, join: JoinSpec, transaction: Transac
         .whenMatchedUpdate(set=dict(every))
         .whenNotMatchedInsert(f"NOT {tombstone}", values=dict(every))
     )
-    merge(spark, builder, transaction)
+    merge(spark, builder, path, transaction)

@@ -17,7 +17,9 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow.lib import ArrowException
 
 from storage.errors import LakeInconsistent, LakeUnusable
+from storage.log_damage import is_empty
 from storage.reasons import reason_of
+from storage.remedies import remedy
 
 PLAN = "_plan"
 PUBLISHED = "_published"
@@ -82,8 +84,7 @@ def reading_table(path: str) -> Iterator[None]:
         yield
     except (DeltaError, ArrowException, FileNotFoundError) as error:
         raise LakeInconsistent(
-            f"{path}: is damaged, or a part of it is gone ({reason_of(error)}). `lakejoin repair` says what "
-            "can be computed anew; anything else has to come from a copy."
+            f"{path}: is damaged, or a part of it is gone ({reason_of(error)}). {remedy(path)}"
         ) from error
     except OSError as error:
         raise LakeUnusable(
@@ -161,7 +162,14 @@ class Lake:
                 delta = DeltaTable(self.path(table))
             except TableNotFoundError:
                 return None
-        return Snapshot(table, delta.version(), delta)
+        version = delta.version()
+        if self.local is not None and is_empty(self.local, table, version):
+            raise LakeInconsistent(
+                f"{self.path(table)}: the commit of version {version} is empty; expected what it did. The machine lost "
+                "power, or the file was cut. `lakejoin run FILE` sets it aside unless a finished batch needs it. Else: "
+                f"{remedy(table)}"
+            )
+        return Snapshot(table, version, delta)
 
     def versions(self, tables: Iterable[str]) -> dict[str, int]:
         """Current version of each of these tables that exists."""

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from storage.bookkeeping import record
 from storage.commits import overwrite
 from storage.compaction import COMPRESSION
+from storage.errors import LakeBusy
 from storage.frames import SMALL, Frames, aggregated, framing
 from storage.lake import MAINTENANCE, Lake, rows_of, subscription_store_of, versions_of
 from storage.plan import Journal, Plan
@@ -170,7 +171,15 @@ def _floor(purged: DataFrame, table: TableSpec, former: str | None) -> str | Non
 
 def _begin(lake: Lake, journal: Journal, folds: Folds, fold: Fold) -> Fold:
     begun = replace(fold, number=len(folds.begun) + 1)
-    record(lake.path(MAINTENANCE), asdict(begun), _SCHEMA, journal.transaction("maintenance", begun.number))
+    transaction = journal.transaction("maintenance", begun.number)
+    if (
+        not record(lake.path(MAINTENANCE), asdict(begun), _SCHEMA, transaction)
+        and begun not in Folds(lake).begun
+    ):
+        raise LakeBusy(
+            f"{lake.path(MAINTENANCE)}: another run began fold {begun.number} meanwhile; nothing was folded here. Run "
+            "maintenance again when the other has ended."
+        )
     return begun
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from storage.bookkeeping import record
 from storage.commits import Transaction
-from storage.errors import LakeInconsistent
+from storage.errors import LakeBusy, LakeInconsistent
 from storage.feed_log import FEED
 from storage.lake import (
     PLAN,
@@ -273,15 +273,24 @@ class Journal:
         return plan.batch <= len(self.published) and self.published[plan.batch - 1].kind == "abandoned"
 
     def write_plan(self, plan: Plan) -> None:
-        """Commit a plan; the first one makes the lake."""
-        record(self._lake.path(PLAN), asdict(plan), _PLAN, Transaction(PLAN, plan.batch, {}))
+        """Commit a plan; the first one makes the lake.
+
+        Raises `LakeBusy` where another run planned this batch first: what this run knows is out of date.
+        """
+        made = record(self._lake.path(PLAN), asdict(plan), _PLAN, Transaction(PLAN, plan.batch, {}))
+        if not made and plan not in Journal(self._lake).plans:
+            raise LakeBusy(
+                f"{self._lake.path(PLAN)}: another run planned batch {plan.batch} meanwhile, and went on from there; "
+                "nothing of this run's plan was kept. One run at a time works on a lake: wait for the other to end, "
+                "then run again."
+            )
         if self.pipeline is None:
-            made = self._lake.snapshot(PLAN)
-            self.pipeline = made.identity if made else None
+            snapshot = self._lake.snapshot(PLAN)
+            self.pipeline = snapshot.identity if snapshot else None
         self.plans.append(plan)
 
     def write_published(self, published: Published) -> None:
-        """Commit the end of a batch."""
+        """Commit the end of a batch, unless another run did: its rows come from the same plan, so they are the same."""
         transaction = self.transaction("published", published.batch)
         record(self._lake.path(PUBLISHED), asdict(published), _PUBLISHED, transaction)
         self.published.append(published)

@@ -7,11 +7,25 @@ import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
 
+from reliability import Report
 from storage.session import start_session
 
 # Spark makes the time of an example uneven; the blob repeats a failure elsewhere.
 settings.register_profile("lakejoin", deadline=None, print_blob=True)
 settings.load_profile("lakejoin")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that writes the page of failures and bad input."""
+    parser.addoption(
+        "--reliability", metavar="FILE", type=Path, help="write the tables of docs/reliability.md"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Collect what the tables are made of, if they are asked for."""
+    if page := config.getoption("reliability"):
+        config.pluginmanager.register(Report(page))
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,11 @@
 """Ends a batch, or maintenance, at one of its commits: they are found by counting them as they happen."""
 
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 from unittest import mock
 
@@ -14,7 +17,12 @@ from orchestration import upkeep
 from storage import bookkeeping
 from storage.delta import DeltaTransaction
 
-When = Literal["before", "after"]
+When = Literal["before", "during", "after"]
+"""Before anything of the commit is written, when its data files are and the log is not, when it is made."""
+WHEN: tuple[When, ...] = ("before", "during", "after")
+Point = int | str
+"""The number of a commit, from 0, or the table that it is the first one to."""
+Call = Callable[..., Any]
 
 
 class Crash(BaseException):
@@ -22,51 +30,132 @@ class Crash(BaseException):
 
 
 class Commits:
-    """Counts the commits of whatever runs, and refuses them from a chosen one on."""
+    """Counts the commits of whatever runs, and at a chosen one does something else.
 
-    def __init__(self, last: int | None = None, when: When = "after") -> None:
+    Commits take turns, from their first file to their log entry: with a process all its threads end at one point.
+    """
+
+    def __init__(self, point: Point | None, when: When, act: Callable[[], None]) -> None:
         self.made: list[str] = []
-        self._last, self._when = last, when
-        self._lock = threading.Lock()
+        """Tables of the commits, in their order; the last one is that of the point, made or not."""
+        self.reached = False
+        """Whether the point was reached."""
+        self._over = False
+        """Whether the process has ended at the point."""
+        self._apart = False
+        """Whether what runs now is not to be counted."""
+        self._point, self._when, self._act = point, when, act
+        self._turn = threading.RLock()
+        self._mine = threading.local()
 
-    def wrap(self, commit: Callable[..., Any], name: Callable[..., str]) -> Callable[..., Any]:
-        """Return the commit, counted. Commits take turns: with the process, all its threads end at one point."""
+    def whole(self, commit: Call, name: Callable[..., str], part: Call | None = None) -> Call:
+        """A call that makes one commit, counted. `part`: leaves what the call has written before its log entry."""
 
         def counted(*args: Any, **options: Any) -> Any:
-            with self._lock:
-                if self._last is not None and len(self.made) > self._last:
-                    raise Crash
-                self.made.append(name(*args, **options))
-                reached = len(self.made) - 1 == self._last
-                if reached and self._when == "before":
-                    raise Crash
-                result = commit(*args, **options)
-                if reached:
-                    raise Crash
-                return result
+            if not self._begin(name(*args, **options)):
+                return commit(*args, **options)
+            with self._ending():
+                if self._is_point("during"):
+                    if part is not None:
+                        part(*args, **options)
+                    self._do()
+                return commit(*args, **options)
 
         return counted
 
+    def written(self, write: Call) -> Call:
+        """`DeltaTransaction.write`: begins the commit that `committed` ends."""
+
+        def counted(delta: DeltaTransaction, rows: Any) -> Any:
+            self._begin(_table(delta.path))
+            return write(delta, rows)
+
+        return counted
+
+    def committed(self, commit: Call) -> Call:
+        """`DeltaTransaction._commit`: its data files are written."""
+
+        def counted(delta: DeltaTransaction, *args: Any) -> Any:
+            if self._apart or not getattr(self._mine, "turn", False):
+                return commit(delta, *args)
+            with self._ending():
+                if self._is_point("during"):
+                    self._do()
+                return commit(delta, *args)
+
+        return counted
+
+    def _begin(self, name: str) -> bool:
+        """Enter a commit; returns whether it counts."""
+        if self._apart:
+            return False
+        self._turn.acquire()
+        if self._over:
+            self._turn.release()
+            raise Crash
+        self._mine.point = not self.reached and self._point in {len(self.made), name}
+        self.reached |= self._mine.point
+        self.made.append(name)
+        self._mine.turn = True
+        if self._is_point("before"):
+            try:
+                self._do()
+            except BaseException:
+                self._leave()
+                raise
+        return True
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """The end of a commit: it is made when the block is over."""
+        try:
+            yield
+            if self._is_point("after"):
+                self._do()
+        finally:
+            self._leave()
+
+    def _is_point(self, when: When) -> bool:
+        return bool(self._mine.point) and self._when == when
+
+    def _leave(self) -> None:
+        self._mine.turn = self._mine.point = False
+        self._turn.release()
+
+    def _do(self) -> None:
+        """Do at the point what was asked for."""
+        self._apart = True
+        try:
+            self._act()
+        except Crash:
+            self._over = True
+            raise
+        finally:
+            self._apart = False
+
+
+def _crash() -> None:
+    raise Crash
+
 
 @contextmanager
-def commits(last: int | None = None, when: When = "after") -> Iterator[Commits]:
-    """Count every commit to Delta in this process; crash before or after the one with the number `last`, from 0."""
-    counting = Commits(last, when)
-    with (
-        mock.patch.object(
-            DataFrameWriter, "save", counting.wrap(DataFrameWriter.save, lambda _, path, **__: _table(path))
-        ),
-        mock.patch.object(
-            DeltaTransaction,
-            "_commit",
-            counting.wrap(DeltaTransaction._commit, lambda delta, *_: _table(delta.path)),
-        ),
-        mock.patch.object(
-            bookkeeping,
-            "write_deltalake",
-            counting.wrap(bookkeeping.write_deltalake, lambda path, *_, **__: _table(path)),
-        ),
-    ):
+def commits(
+    point: Point | None = None, when: When = "after", act: Callable[[], None] = _crash
+) -> Iterator[Commits]:
+    """Count every commit to Delta in this process; crash, or `act`, before, in or after the one at `point`.
+
+    What `act` commits is not counted; where it does not crash, what it came into goes on.
+    """
+    counting = Commits(point, when, act)
+    calls: tuple[tuple[Any, str, Call], ...] = (
+        (DataFrameWriter, "save", counting.whole(DataFrameWriter.save, _saved, _part_of_save)),
+        (DeltaTransaction, "write", counting.written(DeltaTransaction.write)),
+        (DeltaTransaction, "_commit", counting.committed(DeltaTransaction._commit)),
+        (bookkeeping, "write_deltalake", counting.whole(_RECORD, _recorded, _part_of_record)),
+    )
+    with ExitStack() as patches:
+        for module, name, call in calls:
+            patches.enter_context(mock.patch.object(module, name, call))
         yield counting
 
 
@@ -78,7 +167,7 @@ def steps(last: int | None = None, when: When = "after") -> Iterator[Commits]:
             (TableOptimizer, "compact"), (DeltaTable, "create_checkpoint"),
             (upkeep, "state_retention"), (upkeep, "vacuum"), (upkeep, "checkpoint"), (upkeep, "clear"),
         ):  # fmt: skip
-            counted = counting.wrap(getattr(module, name), _named(name))
+            counted = counting.whole(getattr(module, name), _named(name))
             patches.enter_context(mock.patch.object(module, name, counted))
         yield counting
 
@@ -88,6 +177,44 @@ def _named(name: str) -> Callable[..., str]:
     return lambda *arguments, **_: " ".join(
         [name, *[_table(a) for a in arguments[1:2] if isinstance(a, str)]]
     )
+
+
+def _saved(_: DataFrameWriter, path: str, **__: Any) -> str:
+    return _table(path)
+
+
+def _recorded(place: str | DeltaTable, *_: Any, **__: Any) -> str:
+    return _table(_path(place))
+
+
+_SAVE, _RECORD = DataFrameWriter.save, bookkeeping.write_deltalake
+
+
+def _part_of_save(writer: DataFrameWriter, path: str, **_: Any) -> None:
+    _leave_files(path, lambda scratch: _SAVE(writer, scratch))
+
+
+def _part_of_record(place: str | DeltaTable, rows: Any, **options: Any) -> None:
+    _leave_files(_path(place), lambda scratch: _RECORD(scratch, rows, **options))
+
+
+def _leave_files(path: str, write: Callable[[str], Any]) -> None:
+    """Leave in a table what a commit to it writes before its log entry: on a copy it is made to the end."""
+    table = Path(path)
+    with TemporaryDirectory() as folder:
+        copy = Path(folder) / "table"
+        if table.exists():
+            shutil.copytree(table, copy)
+        write(str(copy))
+        (table / "_delta_log").mkdir(parents=True, exist_ok=True)
+        for file in copy.rglob("*"):
+            place = table / file.relative_to(copy)
+            if file.is_file() and not place.exists() and "_delta_log" not in place.parts:
+                shutil.copy2(file, place)
+
+
+def _path(place: str | DeltaTable) -> str:
+    return place if isinstance(place, str) else place.table_uri.removeprefix("file://").rstrip("/")
 
 
 def _table(path: str) -> str:

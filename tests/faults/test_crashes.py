@@ -1,62 +1,171 @@
-"""A batch that is cut off at any of its commits ends, after a rerun, as if nothing had happened."""
+"""A batch that is cut off before, in or after any of its commits ends, after a rerun, as if nothing had happened.
 
+The commits are found by counting those of a run that nothing disturbs. Singly each is tried, and in pairs, where the
+rerun is cut off as well, a sample of `LAKEJOIN_FAULT_PAIRS`.
+"""
+
+import os
+import random
+from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 from pyspark.sql import SparkSession
 
-from faults.crashing import Crash, When, commits
-from faults.shop import Content, content, copy_of, make_shop, run
+from faults.crashing import WHEN, Crash, Point, When, commits
+from faults.market import DAYS, make_market
+from faults.shop import Content, content, copy_of, run
 from orchestration.config import Pipeline
-from storage.lake import Lake
+from storage.lake import PLAN, PUBLISHED, Lake
 from storage.plan import Journal
 
 pytestmark = pytest.mark.spark
 
-COMMITS = 13
-"""Of the batch: plan, changes and quarantine of two tables, logs of two joins, a changelog, two joined, the end."""
+PAIRS = int(os.environ.get("LAKEJOIN_FAULT_PAIRS", "20"))
+SEED = 20130101
 
 
-@pytest.fixture(scope="module")
-def first_day(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pipeline:
-    """Return a pipeline with one finished batch and input for the next."""
-    pipeline = make_shop(tmp_path_factory.mktemp("shop") / "first", ["2024-01-01"])
-    run(pipeline, spark)
-    return make_shop(pipeline.path.parent, ["2024-01-01", "2024-01-02"])
+@dataclass(frozen=True)
+class Case:
+    """A lake with one batch to work off, and what becomes of it when nothing disturbs."""
 
+    pipeline: Pipeline
+    points: list[str]
+    """The tables of the batch's commits, in their order."""
+    undisturbed: Content
 
-@pytest.fixture(scope="module")
-def undisturbed(
-    first_day: Pipeline, tmp_path_factory: pytest.TempPathFactory, spark: SparkSession
-) -> Content:
-    """Return what the lake holds after the second batch, and see that it makes all the commits it should."""
-    pipeline = copy_of(first_day, tmp_path_factory.mktemp("undisturbed") / "shop")
-    with commits() as counted:
+    def crash(self, folder: Path, spark: SparkSession, *points: tuple[Point, When]) -> Content:
+        """Work the batch off, cut off at one point after the other, then to its end; return what the lake holds.
+
+        A point that a rerun does not reach, for it has fewer commits left, is passed by.
+        """
+        pipeline = copy_of(self.pipeline, folder)
+        for number, (point, when) in enumerate(points):
+            with commits(point, when) as counted:
+                try:
+                    run(pipeline, spark)
+                except Crash:
+                    continue
+            assert number or counted.reached, f"{point} was not reached"
         run(pipeline, spark)
-    assert len(counted.made) == COMMITS, counted.made
-    return content(pipeline, spark)
+        found = content(pipeline, spark)
+        journal = Journal(Lake(pipeline.lake))
+        assert journal.unfinished is None
+        assert len(journal.published) == len(Journal(Lake(self.pipeline.lake)).published) + 1
+        assert run(pipeline, spark) == 0
+        rmtree(folder)
+        return found
 
 
-POINTS: list[tuple[When, int]] = [("before", 0), *[("after", number) for number in range(COMMITS)]]
-OFTEN = {("after", 5), ("after", 10)}
-"""Points that every run of the tests tries: amid the logs, and between two joined tables."""
+def _case(pipeline: Pipeline, folder: Path, spark: SparkSession) -> Case:
+    copy = copy_of(pipeline, folder)
+    with commits() as counted:
+        assert run(copy, spark) == 1
+    return Case(pipeline, counted.made, content(copy, spark))
+
+
+@pytest.fixture(scope="module")
+def first_batch(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Case:
+    """Return a lake to be: every commit makes a table."""
+    pipeline = make_market(tmp_path_factory.mktemp("first") / "market", DAYS[:1])
+    return _case(pipeline, tmp_path_factory.mktemp("undisturbed") / "first", spark)
+
+
+@pytest.fixture(scope="module")
+def second_batch(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Case:
+    """Return a lake with one batch, and input of every kind for the next."""
+    pipeline = make_market(tmp_path_factory.mktemp("second") / "market", DAYS[:1])
+    run(pipeline, spark)
+    make_market(pipeline.path.parent, DAYS[:2])
+    return _case(pipeline, tmp_path_factory.mktemp("undisturbed") / "second", spark)
+
+
+def test_second_batch_makes_every_kind_of_commit(second_batch: Case) -> None:
+    """Plan, a log of changes or records and quarantine of each source, those of joins, joined tables, the end."""
+    logs = {
+        f"joins/{join}/{log}" for join in ("inner", "left") for log in ("subscription_log", "response_log")
+    }
+    joined = {f"joins/{join}/joined" for join in ("inner", "left", "at_time", "known")}
+    changes = {f"tables/{table}/changes" for table in ("orders", "customers", "weather")}
+    assert {*second_batch.points} == {
+        PLAN, PUBLISHED, "quarantine", "streams/departures/records", "joins/inner/changelog", *logs, *joined, *changes,
+    }  # fmt: skip
+    assert (second_batch.points[0], second_batch.points[-1]) == (PLAN, PUBLISHED)
+    assert second_batch.points.count("quarantine") == 5  # of three tables and a stream, and what came late
 
 
 @pytest.mark.parametrize(
-    ("when", "number"), [pytest.param(*p, marks=() if p in OFTEN else pytest.mark.slow) for p in POINTS]
+    ("point", "when"),
+    [
+        pytest.param(PLAN, "before", marks=pytest.mark.failure(1)),
+        pytest.param(PLAN, "after", marks=pytest.mark.failure(3)),
+        pytest.param("joins/left/response_log", "during", marks=pytest.mark.failure(4)),
+        pytest.param("joins/left/joined", "after", marks=[pytest.mark.failure(5), pytest.mark.failure(7)]),
+        pytest.param(PUBLISHED, "after", marks=pytest.mark.failure(8)),
+    ],
 )
 def test_batch_cut_off_at_a_commit_ends_as_if_undisturbed(
-    first_day: Pipeline, undisturbed: Content, when: When, number: int, tmp_path: Path, spark: SparkSession
+    second_batch: Case, point: str, when: When, tmp_path: Path, spark: SparkSession
 ) -> None:
     """Every table has the same rows, and the batch the same counts, after the run that follows."""
-    pipeline = copy_of(first_day, tmp_path / "shop")
-    with commits(number, when) as counted, pytest.raises(Crash):
-        run(pipeline, spark)
-    assert len(counted.made) == number + 1
-    finished = when == "after" and number == COMMITS - 1
-    assert run(pipeline, spark) == (0 if finished else 1)
-    found = content(pipeline, spark)
-    assert found == undisturbed
-    journal = Journal(Lake(pipeline.lake))
-    assert journal.unfinished is None
-    assert run(pipeline, spark) == 0
+    assert second_batch.crash(tmp_path / "market", spark, (point, when)) == second_batch.undisturbed
+
+
+@pytest.mark.slow
+@pytest.mark.failure(1)
+@pytest.mark.failure(3)
+@pytest.mark.failure(4)
+@pytest.mark.failure(5)
+@pytest.mark.failure(7)
+@pytest.mark.parametrize("batch", ["first_batch", "second_batch"])
+def test_batch_cut_off_at_each_point_ends_as_if_undisturbed(
+    batch: str, request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """All of them, each before, during and after the commit; one by one on a lake of its own."""
+    case: Case = request.getfixturevalue(batch)
+    tried, wrong = 0, []
+    for number, table in enumerate(case.points):
+        for when in WHEN:
+            tried += 1
+            if case.crash(tmp_path / "market", spark, (number, when)) != case.undisturbed:
+                wrong.append((number, table, when))
+    _say(capsys, f"points found {len(case.points)}, singly {tried} of {len(case.points) * len(WHEN)}")
+    assert wrong == []
+
+
+@pytest.mark.slow
+@pytest.mark.failure(7)
+def test_batch_cut_off_twice_ends_as_if_undisturbed(
+    second_batch: Case, tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rerun is cut off at a point of what is left, then run again; a sample of all pairs."""
+    pairs = list(_pairs(len(second_batch.points)))
+    sample = random.Random(SEED).sample(pairs, min(PAIRS, len(pairs)))
+    wrong = [
+        pair
+        for pair in sample
+        if second_batch.crash(tmp_path / "market", spark, *pair) != second_batch.undisturbed
+    ]
+    _say(
+        capsys,
+        f"points found {len(second_batch.points)}, pairs {len(sample)} of {len(pairs):,} (seed {SEED})",
+    )
+    assert wrong == []
+
+
+def _pairs(points: int) -> list[tuple[tuple[int, When], tuple[int, When]]]:
+    """Every point of a run with every point of the run that follows: it makes the commits that are left."""
+    singly = [(number, when) for number in range(points) for when in WHEN]
+    return [
+        ((number, when), second)
+        for number, when in singly
+        for second in singly
+        if second[0] < points - number - (when == "after")
+    ]
+
+
+def _say(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    with capsys.disabled():
+        print(f"\n{text}")  # noqa: T201 - how much was tried is part of the result

@@ -93,7 +93,8 @@ def test_maintenance_folds_compacts_and_vacuums_and_changes_no_row(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("when", "number"), [("after", 0), ("before", 1)])
+@pytest.mark.failure(18)
+@pytest.mark.parametrize(("when", "number"), [("after", 0), ("before", 1), ("during", 1)])
 def test_maintenance_cut_off_at_each_of_its_changes_ends_as_if_undisturbed(
     when: When, number: int, two_days: Pipeline, undisturbed: Content, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -118,23 +119,27 @@ def test_maintenance_cut_off_at_each_of_its_changes_ends_as_if_undisturbed(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [0, 6, 10])
+@pytest.mark.failure(18)
 def test_batch_ends_as_if_undisturbed_when_maintenance_comes_before_its_rerun(
-    number: int, two_days: Pipeline, undisturbed: Content, tmp_path: Path, spark: SparkSession
+    two_days: Pipeline, undisturbed: Content, tmp_path: Path, spark: SparkSession
 ) -> None:
-    """Folds reach up to the last finished batch, and what the batch under way pins outlives a vacuum."""
-    copied = copy_of(two_days, tmp_path / "shop")
-    pipeline = shop(copied.path.parent, DAYS)
-    with commits(number), pytest.raises(Crash):
-        run(pipeline, spark)
-    before = {**content(pipeline, spark), **state(pipeline, spark)}
+    """Cut off behind each of its commits: folds end with the last batch, and what it pins outlives a vacuum."""
+    with commits() as counted:
+        run(shop(copy_of(two_days, tmp_path / "whole").path.parent, DAYS), spark)
+    for number, table in enumerate(counted.made[:-1]):
+        pipeline = shop(copy_of(two_days, tmp_path / f"shop-{number}").path.parent, DAYS)
+        with commits(number), pytest.raises(Crash):
+            run(pipeline, spark)
+        before = {**content(pipeline, spark), **state(pipeline, spark)}
 
-    all_of(pipeline, spark)
+        all_of(pipeline, spark)
 
-    assert of_readers({**content(pipeline, spark), **state(pipeline, spark)}) == of_readers(before)
-    assert {fold.through for fold in Folds(Lake(pipeline.lake)).begun} == {2}
-    assert run(pipeline, spark) == 1
-    assert of_readers({**content(pipeline, spark), **state(pipeline, spark)}) == of_readers(undisturbed)
+        assert of_readers({**content(pipeline, spark), **state(pipeline, spark)}) == of_readers(before), table
+        assert {fold.through for fold in Folds(Lake(pipeline.lake)).begun} == {2}, table
+        assert run(pipeline, spark) == 1
+        assert of_readers({**content(pipeline, spark), **state(pipeline, spark)}) == of_readers(
+            undisturbed
+        ), table
 
 
 @pytest.mark.bad_input(36)

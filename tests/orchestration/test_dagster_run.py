@@ -69,6 +69,16 @@ class Project:
             raise_on_error=False,
         )
 
+    def lose_row(self, spark: SparkSession) -> None:
+        """Delete a joined row as a mistake of ours would: a commit by hand, of no batch, would stop the next run."""
+        settings = {"AppId": Journal(self.lake).application("mistake"), "Version": "1"}
+        for name, value in settings.items():
+            spark.conf.set(f"spark.databricks.delta.write.txn{name}", value)
+        # its plane is in no file, so that no later day repairs the row
+        DeltaTable.forPath(spark, self.lake.path(joined_of("flights_with_planes"))).delete("flight_id = 110")
+        for name in settings:
+            spark.conf.unset(f"spark.databricks.delta.write.txn{name}")
+
 
 Reported = dict[tuple[str, str | None], Mapping[str, Any]]
 
@@ -124,10 +134,7 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
         before = project.versions()
         repetition = project.run(DAYS[0], DAYS[1])
         after = project.versions()
-        # its plane is in no file, so that no later day repairs the row
-        DeltaTable.forPath(spark, project.lake.path(joined_of("flights_with_planes"))).delete(
-            "flight_id = 110"
-        )
+        project.lose_row(spark)
         damaged = project.run(DAYS[0], DAYS[2])
         yield History(project, selection, backfill, repetition, damaged, (before, after))
 
@@ -166,6 +173,8 @@ def test_checks_run_once_over_the_rows_of_the_run(history: History) -> None:
     assert Path(str(metadata["data_docs"].value)).is_file()
 
 
+@pytest.mark.failure(8)
+@pytest.mark.failure(9)
 def test_backfill_is_repeated_without_effect(history: History) -> None:
     """The same range again materialises everything as applied already, and commits nothing."""
     assert history.repetition.success, failure(history.repetition)
@@ -198,6 +207,7 @@ def test_failing_check_makes_the_run_fail_and_shows_the_rows(history: History) -
 
 
 @pytest.mark.usefixtures("spark")
+@pytest.mark.failure(12)
 def test_run_beside_another_writer_fails_with_a_clear_word(tmp_path: Path) -> None:
     """While somebody else writes the lake, a run says so and leaves everything as it was."""
     with DagsterInstance.ephemeral() as instance:

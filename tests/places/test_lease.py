@@ -68,6 +68,8 @@ def test_lease_is_renewed_while_its_run_works() -> None:
         assert held > first
 
 
+@pytest.mark.failure(12)
+@pytest.mark.failure(13)
 def test_of_two_runs_that_take_a_free_lease_at_once_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both saw it free, and only one commits."""
     with writing(LAKE):

@@ -130,6 +130,7 @@ def test_a_commit_is_made_once(spark: SparkSession, lake: Path) -> None:
     assert spark.read.format("delta").load(path).count() == 2
 
 
+@pytest.mark.failure(12)
 def test_of_two_commits_at_the_same_time_one_fails(spark: SparkSession, lake: Path) -> None:
     """Both looked before either had committed."""
     path = str(lake / "log")

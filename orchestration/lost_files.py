@@ -1,0 +1,34 @@
+"""Data files that Spark could not read: which table of the lake, or which source, lacks them, and the way on."""
+
+import re
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+from orchestration.config import Pipeline
+from storage.errors import LakeInconsistent, LakejoinError
+from storage.remedies import remedy
+from storage.source_errors import SourceBroken
+
+_UNREADABLE = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "DELTA_FILE_NOT_FOUND")
+"""What the names of Spark's and Delta's errors about files begin with."""
+_FILE = re.compile(r"(?:file:/*(?=/)|(?=[a-z0-9]+://))(\S+?\.parquet)")
+
+
+def lost_file(pipeline: Pipeline, messages: Iterable[str]) -> LakejoinError | None:
+    """Return the error for a file that is gone or damaged, if the messages of Spark's causes speak of one."""
+    for message in messages:
+        if any(f"[{name}" in message for name in _UNREADABLE) and (found := _FILE.search(message)):
+            return _error(pipeline, unquote(found[1]), message)
+    return None
+
+
+def _error(pipeline: Pipeline, file: str, message: str) -> LakejoinError:
+    table, _, name = file.rpartition("/")
+    if not table.startswith(f"{pipeline.lake.rstrip('/')}/"):
+        return SourceBroken(
+            f"{file}: cannot be read ({message}). Put back what the file had, then run again."
+        )
+    return LakeInconsistent(
+        f"{table}: {name} is gone or damaged, which the table's log names; expected the file as it was written. A "
+        f"vacuum with another retention, a broken disk or somebody's hand removed it. {remedy(table)}"
+    )

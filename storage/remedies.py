@@ -1,0 +1,18 @@
+"""What brings a damaged table back, by where it lies in its lake: what can be computed anew, and what cannot."""
+
+REPAIRED = ("rows", "versions")
+"""Tables of a declared table that are folded from its changes."""
+
+
+def remedy(table: str) -> str:
+    """Return the way on, as a sentence. `table`: a path, or the name below the lake."""
+    match table.rstrip("/").split("/")[-3:]:
+        case ["joins", name, _]:
+            return _repair(name, "the log of changes")
+        case ["tables", name, kind] if kind in REPAIRED:
+            return _repair(name, "its log of changes")
+    return "Restore it from a copy, or load the sources anew into a new lake."
+
+
+def _repair(name: str, source: str) -> str:
+    return f"Run `lakejoin repair FILE {name}`, which makes it anew from {source}, or restore it from a copy."

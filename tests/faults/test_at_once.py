@@ -1,0 +1,136 @@
+"""Processes that work on one lake at the same time: two runs, a run and maintenance, a run and its readers.
+
+`LAKEJOIN_ROUNDS` says how often maintenance and a run are started together.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from faults.market import JOINS
+from faults.processes import finish, lakejoin, wait_for
+from faults.shop import Content, content, copy_of, run, texts
+from orchestration.config import Pipeline
+from storage.lake import Lake, joined_of
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux has /proc"),
+]
+
+ROUNDS = int(os.environ.get("LAKEJOIN_ROUNDS", "2"))
+
+
+@pytest.mark.failure(12)
+@pytest.mark.failure(13)
+@pytest.mark.parametrize(
+    "options", [(), ("--from", "2024-01-03", "--to", "2024-01-03")], ids=["run", "backfill"]
+)
+def test_of_two_runs_at_once_one_says_who_works(
+    options: tuple[str, ...], market: Pipeline, undisturbed: Content, tmp_path: Path, spark: SparkSession
+) -> None:
+    """The one that comes second ends with the other's process and what to do; both together do what one does."""
+    pipeline = copy_of(market, tmp_path / "market")
+    folder = pipeline.path.parent
+    first = lakejoin(folder, "run")
+    wait_for((folder / "lake" / "_lock").exists, first)
+    second = lakejoin(folder, "run", *options)
+    ends = {process.process.pid: process.end() for process in (first, second)}
+
+    assert sorted(code for code, _ in ends.values()) == [0, 1], ends
+    (winner,) = [pid for pid, (code, _) in ends.items() if code == 0]
+    (said,) = [said for code, said in ends.values() if code == 1]
+    assert f"is being written by process {winner}; one run at a time works on a lake" in said
+    assert "Traceback" not in said
+    finish(pipeline)
+    found = content(pipeline, spark)
+    if winner == first.process.pid:
+        assert found == undisturbed
+    assert {table: rows_of(found, table) for table in map(joined_of, JOINS)} == {
+        table: rows_of(undisturbed, table) for table in map(joined_of, JOINS)
+    }
+
+
+def rows_of(found: Content, table: str) -> set[str]:
+    """Rows of a joined table without the batch that wrote them, which other orders of days change."""
+    return {row.partition('"_lj_batch"')[0] for row in found[table]}
+
+
+@pytest.mark.failure(18)
+def test_maintenance_beside_runs_changes_no_row(
+    market: Pipeline, undisturbed: Content, tmp_path: Path, spark: SparkSession
+) -> None:
+    """Both at the same time, some rounds: neither fails, and every row is where it would be without maintenance."""
+    wrong = []
+    for number in range(ROUNDS):
+        pipeline = copy_of(market, tmp_path / f"market-{number}")
+        folder = pipeline.path.parent
+        both = [lakejoin(folder, "maintain", "--all"), lakejoin(folder, "run")]
+        ends = [process.end() for process in both]
+        assert [code for code, _ in ends] == [0, 0], ends
+        finish(pipeline)
+        found = content(pipeline, spark)
+        kept = {name: rows for name, rows in undisturbed.items() if found.get(name) != rows}
+        if kept:
+            wrong.append((number, sorted(kept)))
+    assert wrong == []
+
+
+@pytest.mark.failure(7)
+def test_reader_sees_whole_batches_only(market: Pipeline, tmp_path: Path, spark: SparkSession) -> None:
+    """Plain Delta readers of joined tables, over and over while batches run: each sees the rows after some batch."""
+    pipeline = copy_of(market, tmp_path / "market")
+    whole = copy_of(market, tmp_path / "whole")
+    allowed: dict[str, list[list[str]]] = {join: [reading(whole, spark, join)] for join in JOINS}
+    while run(whole, spark, batches=1):
+        for join in JOINS:
+            allowed[join].append(reading(whole, spark, join))
+    process = lakejoin(pipeline.path.parent, "run")
+    seen: dict[str, list[int]] = {join: [] for join in JOINS}
+    while process.process.poll() is None:
+        for join in JOINS:
+            found = reading(pipeline, spark, join)
+            assert found in allowed[join], (join, found)
+            seen[join].append(allowed[join].index(found))
+    assert process.end()[0] == 0
+    for join in JOINS:
+        seen[join].append(allowed[join].index(reading(pipeline, spark, join)))
+        assert seen[join] == sorted(seen[join])
+        assert (seen[join][0], seen[join][-1]) == (0, len(allowed[join]) - 1)
+
+
+def reading(pipeline: Pipeline, spark: SparkSession, join: str) -> list[str]:
+    """The rows of a joined table as Delta has them at this moment."""
+    return texts(spark.read.format("delta").load(Lake(pipeline.lake).path(joined_of(join))))
+
+
+@pytest.mark.failure(7)
+def test_show_reads_the_published_cut_while_a_batch_runs(market: Pipeline, tmp_path: Path) -> None:
+    """Tables and joins fit together: every joined row shown has the customer that is shown."""
+    pipeline = copy_of(market, tmp_path / "market")
+    folder = pipeline.path.parent
+    process = lakejoin(folder, "run")
+    found: set[tuple[str, str]] = set()
+    while process.process.poll() is None:
+        ends = [lakejoin(folder, "show", name, "--limit", "100").end() for name in ("left", "customers")]
+        assert [code for code, _ in ends] == [0, 0], ends
+        found.add((ends[0][1], ends[1][1]))
+    assert process.end()[0] == 0
+    whole = copy_of(market, tmp_path / "whole")
+    allowed = set()
+    for batch in (1, 2, 3):
+        if batch > 1:
+            code, said = lakejoin(whole.path.parent, "run", "--batches", "1").end()
+            assert code == 0, said
+        ends = [
+            lakejoin(whole.path.parent, "show", name, "--limit", "100").end()
+            for name in ("left", "customers")
+        ]
+        allowed.add((ends[0][1], ends[1][1]))
+    lefts, customers = ({pair[number] for pair in allowed} for number in (0, 1))
+    assert {left for left, _ in found} <= lefts
+    assert {customer for _, customer in found} <= customers
+    assert found

@@ -1,0 +1,87 @@
+"""Input that comes more than once: the same file, or its records in another one."""
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from faults.shop import content, run
+from orchestration.config import Pipeline, load
+from storage.lake import Lake, joined_of
+from storage.plan import Journal
+
+pytestmark = pytest.mark.spark
+
+CONFIGURATION = """\
+name: parts
+lake: ./lake
+tables:
+  parts:
+    source: {format: jsonl, path: "parts/{date}.jsonl"}
+    columns: {id: bigint, kind: string, n: bigint}
+    key: [id]
+    sequence: [n]
+  kinds:
+    source: {format: jsonl, path: "kinds/{date}.jsonl"}
+    columns: {kind: string, name: string, n: bigint}
+    key: [kind]
+    sequence: [n]
+joins:
+  named: {left: parts, right: kinds, foreign_key: [kind], how: inner}
+"""
+DAYS = {
+    "2024-01-01": [("c", 1, "a", 1), ("c", 2, "b", 2), ("c", 3, "a", 3)],
+    "2024-01-02": [("u", 1, "b", 4), ("d", 2, None, 5), ("c", 4, "a", 6)],
+}
+KINDS = [("c", "a", "anchor", 1), ("c", "b", "bolt", 2)]
+
+
+def write(path: Path, names: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> None:
+    """Write records."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows))
+
+
+@pytest.fixture
+def parts(tmp_path: Path, spark: SparkSession) -> Pipeline:
+    """Return a pipeline that has worked off two days."""
+    (tmp_path / "lakejoin.yaml").write_text(CONFIGURATION)
+    for day, rows in DAYS.items():
+        write(tmp_path / "parts" / f"{day}.jsonl", ("op", "id", "kind", "n"), rows)
+    write(tmp_path / "kinds" / "2024-01-01.jsonl", ("op", "kind", "name", "n"), KINDS)
+    pipeline = load(tmp_path / "lakejoin.yaml")
+    assert run(pipeline, spark) == 2
+    return pipeline
+
+
+@pytest.mark.failure(10)
+def test_file_that_comes_again_is_not_read_again(parts: Pipeline, spark: SparkSession) -> None:
+    """It was written anew by whoever delivers it, with the same content, under its name and another time."""
+    before = content(parts, spark)
+    for file in (parts.path.parent / "parts").iterdir():
+        text = file.read_bytes()
+        file.unlink()
+        file.write_bytes(text)
+        os.utime(file, (1, 1))
+
+    assert run(parts, spark) == 0
+    assert content(parts, spark) == before
+
+
+@pytest.mark.failure(11)
+def test_records_that_come_again_in_another_file_change_nothing(parts: Pipeline, spark: SparkSession) -> None:
+    """Of days that were long read: each is older than what its key has, or the same as it, and counted as such."""
+    joined = joined_of("named")
+    before = content(parts, spark)[joined]
+    again = "".join((parts.path.parent / "parts" / f"{day}.jsonl").read_text() for day in DAYS)
+    (parts.path.parent / "parts" / "2024-01-03.jsonl").write_text(again)
+
+    assert run(parts, spark) == 1
+
+    assert content(parts, spark)[joined] == before
+    counts = Journal(Lake(parts.lake)).published[-1].tables["parts"]
+    wanted = {"records": 6, "applied": 0, "duplicate": 4, "out_of_order": 2}
+    assert counts | wanted == counts

@@ -1,0 +1,107 @@
+"""Writes the tables of docs/reliability.md: each failure and each kind of bad input, its tests and their results.
+
+A test says which rows it is about by its markers, `failure(row)` and `bad_input(row)`; what a row is about stands in
+reliability.yaml. `pytest --reliability=FILE` replaces what the page has below its mark.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+MARK = "<!-- Below, `make reliability` writes what the tests found. -->"
+ROWS = Path(__file__).with_name("reliability.yaml")
+KINDS = {"failure": "Failures", "bad_input": "Bad input"}
+"""Markers, and the headings of their tables."""
+_ORDER = ("failed", "skipped", "passed")
+"""Of the results of one test's cases, the first of these tells most."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Something that happens, and what becomes of it."""
+
+    number: int
+    what: str
+    then: str
+
+
+def read_rows(path: Path = ROWS) -> Mapping[str, Sequence[Row]]:
+    """Return the rows of each kind, numbered from 1 in their order."""
+    kinds = yaml.safe_load(path.read_text())
+    return {
+        kind: [Row(number, row["what"], row["then"]) for number, row in enumerate(kinds[kind], start=1)]
+        for kind in KINDS
+    }
+
+
+class Report:
+    """Collects which tests are about which rows, and how they end."""
+
+    def __init__(self, page: Path) -> None:
+        self._page = page
+        self._rows = read_rows()
+        self._tests: dict[tuple[str, int], list[str]] = {}
+        self._results: dict[str, list[str]] = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Note the rows of every test, also of one that this run leaves out: the page says so.
+
+        Raises `UsageError` for a row that there is not.
+        """
+        for item in items:
+            for kind in KINDS:
+                for marker in item.iter_markers(kind):
+                    self.note(kind, *marker.args, _name(item.nodeid))
+
+    def note(self, kind: str, number: int, test: str) -> None:
+        """Note that a test is about a row."""
+        if not 1 <= number <= len(self._rows[kind]):
+            raise pytest.UsageError(f"{test}: {kind}({number}) is no row of {ROWS.name}")
+        tests = self._tests.setdefault((kind, number), [])
+        if test not in tests:
+            tests.append(test)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note how a case of a test ended; what is wrong before or behind it counts as well."""
+        if report.when == "call" or report.outcome != "passed":
+            self._results.setdefault(_name(report.nodeid), []).append(report.outcome)
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the page."""
+        head = self._page.read_text().partition(MARK)[0]
+        self._page.write_text(f"{head}{MARK}\n\n{self.tables()}")
+
+    def tables(self) -> str:
+        """The tables in Markdown."""
+        return "\n".join(line for kind, title in KINDS.items() for line in self._table(kind, title))
+
+    def _table(self, kind: str, title: str) -> Iterable[str]:
+        rows = self._rows[kind]
+        tested = sum((kind, row.number) in self._tests for row in rows)
+        yield from (f"## {title}", "", f"{tested} of {len(rows)} rows have tests.", "")
+        yield from ("| # | what happens | what becomes of it | tests | result |", "|---|---|---|---|---|")
+        for row in rows:
+            tests = sorted(self._tests.get((kind, row.number), []))
+            links = "<br>".join(_link(test) for test in tests) or "no test"
+            results = "<br>".join(self._result(test) for test in tests) or ""
+            yield f"| {row.number} | {row.what} | {row.then} | {links} | {results} |"
+        yield ""
+
+    def _result(self, test: str) -> str:
+        results = self._results.get(test, [])
+        worst = next((result for result in _ORDER if result in results), "not run")
+        return worst if len(results) < 2 else f"{worst} ({len(results)} cases)"
+
+
+def _name(nodeid: str) -> str:
+    """A test without the parameters of its cases."""
+    return nodeid.partition("[")[0]
+
+
+def _link(test: str) -> str:
+    file, _, name = test.rpartition("::")
+    return f"[{name.removeprefix('test_').replace('_', ' ')}](../{file})"

@@ -1,0 +1,59 @@
+"""The page of failures and bad input tells which tests there are and how they end."""
+
+from pathlib import Path
+
+import pytest
+
+from reliability import KINDS, MARK, Report, read_rows
+
+ROOT = Path(__file__).parent.parent
+
+
+def outcome(test: str, outcome: str, when: str = "call") -> pytest.TestReport:
+    """A report as pytest makes it."""
+    return pytest.TestReport(test, ("", 0, ""), {}, outcome, None, when)  # type: ignore[arg-type]
+
+
+def test_page_lists_the_rows_with_their_tests_and_results(tmp_path: Path) -> None:
+    """What stands above the mark stays; cases of a test are counted, and the worst of their results is told."""
+    page = tmp_path / "page.md"
+    page.write_text(f"# By hand\n{MARK}\ntables of before")
+    report = Report(page)
+    report.note("failure", 4, "tests/a.py::test_one_thing")
+    report.note("failure", 4, "tests/a.py::test_another")
+    for test, result in (("one_thing[a]", "passed"), ("one_thing[b]", "failed"), ("another", "passed")):
+        report.pytest_runtest_logreport(outcome(f"tests/a.py::test_{test}", result))
+
+    report.pytest_sessionfinish()
+
+    text = page.read_text()
+    assert text.startswith(f"# By hand\n{MARK}\n")
+    assert "of before" not in text
+    assert f"1 of {len(read_rows()['failure'])} rows have tests." in text
+    row = next(line for line in text.splitlines() if line.startswith("| 4 |"))
+    assert row.endswith(
+        "| [another](../tests/a.py)<br>[one thing](../tests/a.py) | passed<br>failed (2 cases) |"
+    )
+    assert text.count("| no test |  |") == sum(len(rows) for rows in read_rows().values()) - 1
+
+
+def test_test_that_was_set_up_in_vain_has_failed(tmp_path: Path) -> None:
+    """Its fixture failed, so it never began."""
+    report = Report(tmp_path / "page.md")
+    report.note("bad_input", 1, "tests/a.py::test_it")
+    report.pytest_runtest_logreport(outcome("tests/a.py::test_it", "failed", "setup"))
+    assert "| [it](../tests/a.py) | failed |" in report.tables()
+
+
+def test_row_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    """A marker with a wrong number would be missed by nobody."""
+    with pytest.raises(pytest.UsageError, match=r"failure\(99\) is no row of reliability.yaml"):
+        Report(tmp_path / "page.md").note("failure", 99, "tests/a.py::test_it")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_page_is_made_of_the_rows_there_are(kind: str) -> None:
+    """The page in the tree has every row, in the words of the data file."""
+    text = (ROOT / "docs" / "reliability.md").read_text()
+    for row in read_rows()[kind]:
+        assert f"| {row.number} | {row.what} | {row.then} |" in text
