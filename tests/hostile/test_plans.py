@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from faults.shop import make_shop, run
 from orchestration import run as runs
 from orchestration.pending import Group
-from orchestration.run import _Drafts
+from orchestration.drafts import Drafts
 from storage.lake import Lake
 from storage.plan import Journal, Published
 
@@ -20,7 +20,7 @@ def test_clock_of_the_plans_never_goes_back(tmp_path: Path) -> None:
     """A machine whose clock was set back plans its batches at the time of the last one."""
     shop = make_shop(tmp_path)
     lake = Lake(shop.lake)
-    first = _Drafts(shop, lake, Journal(lake)).batch(Group((), ()))
+    first = Drafts(shop, lake, Journal(lake)).batch(Group((), ()))
     ahead = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
 
     journal = Journal(lake)
@@ -28,7 +28,7 @@ def test_clock_of_the_plans_never_goes_back(tmp_path: Path) -> None:
     journal.write_published(Published(1, "batch", ahead, (), {}, {}, {}, {}, {}, {}))
 
     assert first.planned_at < ahead
-    assert _Drafts(shop, lake, Journal(lake)).batch(Group((), ())).planned_at == ahead
+    assert Drafts(shop, lake, Journal(lake)).batch(Group((), ())).planned_at == ahead
 
 
 @pytest.mark.bad_input(49)
