@@ -16,7 +16,7 @@ from storage.errors import LakeInconsistent
 from storage.lake import MAINTENANCE, PLAN, PUBLISHED, Lake
 from storage.plan import Journal
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def restore(spark: SparkSession, path: str) -> None:

@@ -17,7 +17,7 @@ from storage.lake import PLAN, PUBLISHED, Lake
 from storage.log_damage import damaged_commits
 from storage.plan import Journal
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.mark.failure(16)

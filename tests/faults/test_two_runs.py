@@ -19,7 +19,7 @@ from storage.errors import LakeBusy
 from storage.lake import PLAN, PUBLISHED, Lake
 from storage.plan import Journal
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROWS = 3
 """Records of a batch of the third day: it has nine or more, so others are three batches ahead in the end."""

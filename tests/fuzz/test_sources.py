@@ -20,7 +20,7 @@ from storage.sources import FileRange, csv_counter, read_records
 from transforms.parsing import Format, ParseOptions
 from transforms.schemas import DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON, TableSpec
 
-pytestmark = [pytest.mark.spark, pytest.mark.bad_input(1)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.bad_input(1)]
 
 LINES = 3000
 _TYPES = {

@@ -17,7 +17,7 @@ from orchestration.run import run_batches
 from storage.lake import QUARANTINE, Lake, changes_of, joined_of
 from storage.plan import Journal
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 KEYS = [
     "", " ", "\0", "\0\0", "a\0b", "\t", "\n", "\r\n", "null", "NULL", r"\N", "0", "00", "1", "1.0", "é", "e\u0301",

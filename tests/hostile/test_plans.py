@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from faults.shop import make_shop, run
 from orchestration import run as runs
-from orchestration.pending import Group
 from orchestration.drafts import Drafts
+from orchestration.pending import Group
 from storage.lake import Lake
 from storage.plan import Journal, Published
 

@@ -116,7 +116,7 @@ def restored(table: Path) -> None:
         pytest.param(joined_of("inner"), shortened, "inner", marks=pytest.mark.slow),
         pytest.param(subscription_log_of("left"), removed, "left", marks=pytest.mark.slow),
         pytest.param(subscription_store_of("left"), lost, "left", marks=pytest.mark.slow),
-        (rows_of("orders"), lost, "orders"),
+        pytest.param(rows_of("orders"), lost, "orders", marks=pytest.mark.slow),
         pytest.param(rows_of("customers"), shortened, "customers", marks=pytest.mark.slow),
     ],
 )
@@ -188,7 +188,8 @@ def test_name_that_is_not_declared_is_refused(whole: Pipeline, spark: SparkSessi
         list(repair(whole, lambda: spark, ["ordres"]))
 
 
-@pytest.mark.parametrize("crash", [6, *[pytest.param(n, marks=pytest.mark.slow) for n in (0, 2, 11, 13)]])
+@pytest.mark.slow
+@pytest.mark.parametrize("crash", [0, 2, 6, 11, 13])
 def test_abandoned_batch_is_as_if_its_input_had_never_been_seen(
     whole: Pipeline, crash: int, tmp_path: Path, spark: SparkSession
 ) -> None:
