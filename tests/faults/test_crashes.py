@@ -98,11 +98,15 @@ def test_second_batch_makes_every_kind_of_commit(second_batch: Case) -> None:
 @pytest.mark.parametrize(
     ("point", "when"),
     [
-        pytest.param(PLAN, "before", marks=pytest.mark.failure(1)),
-        pytest.param(PLAN, "after", marks=pytest.mark.failure(3)),
+        pytest.param(PLAN, "before", marks=[pytest.mark.failure(1), pytest.mark.slow]),
+        pytest.param(PLAN, "after", marks=[pytest.mark.failure(3), pytest.mark.slow]),
         pytest.param("joins/left/response_log", "during", marks=pytest.mark.failure(4)),
-        pytest.param("joins/left/joined", "after", marks=[pytest.mark.failure(5), pytest.mark.failure(7)]),
-        pytest.param(PUBLISHED, "after", marks=pytest.mark.failure(8)),
+        pytest.param(
+            "joins/left/joined",
+            "after",
+            marks=[pytest.mark.failure(5), pytest.mark.failure(7), pytest.mark.slow],
+        ),
+        pytest.param(PUBLISHED, "after", marks=[pytest.mark.failure(8), pytest.mark.slow]),
     ],
 )
 def test_batch_cut_off_at_a_commit_ends_as_if_undisturbed(

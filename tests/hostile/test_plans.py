@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import make_shop, run
+from orchestration import drafts
 from orchestration import run as runs
 from orchestration.drafts import Drafts
 from orchestration.pending import Group
@@ -40,7 +41,7 @@ def test_batch_that_other_code_planned_is_finished_and_says_so(
     """A stage is a function of the plan, so newer code goes on where older code stopped; the plan names who began."""
     shop = make_shop(tmp_path, ["2024-01-01"])
     with monkeypatch.context() as before:
-        before.setattr(runs, "code_version", lambda: "0.0.1")
+        before.setattr(drafts, "code_version", lambda: "0.0.1")
         before.setattr(runs, "run_batch", _killed)
         with pytest.raises(KeyboardInterrupt):
             run(shop, spark)

@@ -20,7 +20,7 @@ from storage.lake import Lake, changes_of, joined_of, rows_of, subscription_log_
 from storage.plan import Journal
 from storage.source_errors import SourceNotFound
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 DAYS = ("2024-01-01", "2024-01-02", "2024-01-03")
 OVER = "  over: {left: left, right: customers, foreign_key: [right_city], how: left, prefix: over_}\n"
@@ -112,12 +112,12 @@ def restored(table: Path) -> None:
     ("table", "damage", "name"),
     [
         (joined_of("left"), emptied, "left"),
-        pytest.param(joined_of("left"), torn, "left", marks=pytest.mark.slow),
-        pytest.param(joined_of("inner"), shortened, "inner", marks=pytest.mark.slow),
-        pytest.param(subscription_log_of("left"), removed, "left", marks=pytest.mark.slow),
-        pytest.param(subscription_store_of("left"), lost, "left", marks=pytest.mark.slow),
-        pytest.param(rows_of("orders"), lost, "orders", marks=pytest.mark.slow),
-        pytest.param(rows_of("customers"), shortened, "customers", marks=pytest.mark.slow),
+        (joined_of("left"), torn, "left"),
+        (joined_of("inner"), shortened, "inner"),
+        (subscription_log_of("left"), removed, "left"),
+        (subscription_store_of("left"), lost, "left"),
+        (rows_of("orders"), lost, "orders"),
+        (rows_of("customers"), shortened, "customers"),
     ],
 )
 def test_repaired_lake_equals_one_that_was_never_damaged(  # noqa: PLR0917
@@ -138,7 +138,6 @@ def test_repaired_lake_equals_one_that_was_never_damaged(  # noqa: PLR0917
     assert joins(pipeline, spark) == expected
 
 
-@pytest.mark.slow
 def test_join_that_was_put_back_is_made_anew_where_it_stands(
     whole: Pipeline, expected: dict[str, list[str]], tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -155,7 +154,6 @@ def test_join_that_was_put_back_is_made_anew_where_it_stands(
     assert joins(pipeline, spark) == expected
 
 
-@pytest.mark.slow
 def test_batch_under_way_is_finished_without_the_damaged_join(
     whole: Pipeline, expected: dict[str, list[str]], tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -188,7 +186,6 @@ def test_name_that_is_not_declared_is_refused(whole: Pipeline, spark: SparkSessi
         list(repair(whole, lambda: spark, ["ordres"]))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("crash", [0, 2, 6, 11, 13])
 def test_abandoned_batch_is_as_if_its_input_had_never_been_seen(
     whole: Pipeline, crash: int, tmp_path: Path, spark: SparkSession
