@@ -11,7 +11,7 @@ from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
 from orchestration.log_recovery import settle_logs
 from orchestration.rebuilding import joins_to_rebuild
-from orchestration.recovery import check_progress, check_shapes
+from orchestration.recovery import check_progress, check_shapes, snapshots_of
 from orchestration.run import run_batches
 from storage.commits import remove_batch
 from storage.damage import set_aside
@@ -62,12 +62,13 @@ def abandon(
 
 def _stages_done(pipeline: Pipeline, lake: Lake, journal: Journal, plan: Plan) -> list[str]:
     """The stages of a batch that committed something."""
-    done = []
-    for stage in stages_of(pipeline):
-        snapshot = lake.snapshot(journal.table_of(stage))
-        if snapshot and snapshot.transaction(journal.application(stage)) == plan.batch:
-            done.append(stage)
-    return done
+    snapshots = snapshots_of(pipeline, lake, journal)
+    tables = {stage: journal.table_of(stage) for stage in stages_of(pipeline)}
+    return [
+        stage
+        for stage, table in tables.items()
+        if table in snapshots and snapshots[table].transaction(journal.application(stage)) == plan.batch
+    ]
 
 
 def _given_up(

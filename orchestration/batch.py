@@ -21,6 +21,7 @@ from orchestration.open_records import only_open
 from orchestration.pending import check_read
 from orchestration.replace_batch import Files, replace_batch
 from orchestration.sides import left_bootstrap, left_join, left_table, right_table
+from orchestration.spark_failures import explained
 from orchestration.stream_batch import StreamBatch, read_stream
 from orchestration.stream_join_batch import StreamJoinBatch
 from orchestration.stream_stages import (
@@ -61,12 +62,13 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
 ) -> Published:  # fmt: skip
     """Work off a planned batch and publish it.
 
-    `accept` names rules of the gate that may be violated. Raises `GateFailed` before any joined table is touched.
+    `accept` names rules of the gate that may be violated. Raises `GateFailed` before any joined table is touched, and
+    `BatchFailed` for what failed in Spark and is not a mistake of ours.
     """
     tables: dict[str, TableBatch] = {}
     joins: dict[str, JoinBatch] = {}
     counts: dict[str, dict[str, int]] = {}
-    with framing(spark, lake.scratch(), plan.records) as frames:
+    with explained(pipeline, plan), framing(spark, lake.scratch(), plan.records) as frames:
         batch = Batch(pipeline, spark, lake, journal, plan, accept, progress, frames)
         with ThreadPoolExecutor(max_workers=8, thread_name_prefix="stage") as pool:
             logs: list[Future[None]] = []

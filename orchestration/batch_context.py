@@ -114,6 +114,11 @@ def state_tables(pipeline: Pipeline) -> list[str]:
     return [QUARANTINE, *of_tables, *histories, *of_joins, *of_streams]
 
 
+def log_of(pipeline: Pipeline, name: str) -> str:
+    """The log of a table's or stream's source records, by its name below the lake."""
+    return changes_of(name) if name in pipeline.tables else records_of(name)
+
+
 def stages_of(pipeline: Pipeline) -> list[str]:
     """Every stage of a batch that commits to a table of data, as its transaction identifiers call it."""
     of_joins = ("subscription_log", "response_log", "changelog", "joined")

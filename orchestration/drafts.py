@@ -1,16 +1,16 @@
 """Plans as they would be written now."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
 from orchestration.batch_context import bases_of, state_tables
 from orchestration.config import Pipeline
-from orchestration.finished import pinned_bases
-from orchestration.pending import Group
+from orchestration.finished import pinned_bases, with_present_bases
+from orchestration.pending import Group, check_unchanged
 from orchestration.rebuilding import tables_of_join
-from orchestration.recovery import shapes_of
+from orchestration.recovery import shapes_of, still_wanted
 from storage.lake import Lake, rows_of
 from storage.maintenance import Folds
 from storage.plan import Journal, Kind, Plan, PlannedFile
@@ -24,13 +24,9 @@ class Drafts:
 
     def bootstrap(self, joins: Sequence[str], kind: Kind = "bootstrap") -> Plan:
         """The first batch of joins that begin in a lake with rows; nothing they had before counts."""
-        plan = self.batch(Group((), ()))
         before = {table for name in joins for table in tables_of_join(name)}
-        versions, folded = (
-            {table: number for table, number in numbers.items() if table not in before}
-            for numbers in (plan.versions, plan.folded)
-        )
-        return replace(plan, kind=kind, bootstrap=tuple(joins), versions=versions, folded=folded)
+        plan = self.batch(Group((), ())).without(before)
+        return replace(plan, kind=kind, bootstrap=tuple(joins))
 
     def replace(self, files: Sequence[PlannedFile]) -> Plan:
         """A batch that takes files in the place of what they were."""
@@ -71,6 +67,19 @@ class Drafts:
             name: folds.floor(rows_of(name), folded.get(rows_of(name), 0)) for name in self._pipeline.tables
         }
         return {name: floor for name, floor in floors.items() if floor is not None}
+
+
+def under_way(
+    pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Collection[str] = ()
+) -> Iterator[Plan]:
+    """Yield the plan of the batch under way, if there is one, as it can be finished: without joins that begin anew.
+
+    Raises `ConfigurationChanged` and `SourceError` where what it reads is not what it was.
+    """
+    if journal.unfinished is not None:
+        plan = with_present_bases(lake, still_wanted(pipeline, journal.unfinished, rebuilt))
+        check_unchanged(pipeline, plan)
+        yield plan
 
 
 def code_version() -> str:

@@ -46,12 +46,7 @@ def pinned_bases(pipeline: Pipeline, lake: Lake, journal: Journal) -> tuple[dict
 
 def with_present_bases(lake: Lake, plan: Plan) -> Plan:
     """A plan without the bases that are gone since it was made: their logs hold the same."""
-    gone = {base for base in plan.folded if base in plan.versions and lake.snapshot(base) is None}
-    versions, folded = (
-        {table: number for table, number in numbers.items() if table not in gone}
-        for numbers in (plan.versions, plan.folded)
-    )
-    return replace(plan, versions=versions, folded=folded)
+    return plan.without([b for b in plan.folded if b in plan.versions and lake.snapshot(b) is None])
 
 
 def pinned_versions(journal: Journal) -> Mapping[str, frozenset[int]]:

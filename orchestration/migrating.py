@@ -11,13 +11,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from orchestration.batch import run_batch
-from orchestration.batch_context import Progress
+from orchestration.batch_context import Progress, log_of
 from orchestration.config import Input, Pipeline
 from orchestration.drafts import Drafts
 from orchestration.errors import WrongUsage
 from orchestration.pending import Group
 from orchestration.recovery import changed_shapes, check_progress, check_shapes
-from orchestration.spark_failures import explained
 from storage.errors import ConfigurationChanged
 from storage.lake import Lake, changelog_of, changes_of, joined_of, records_of, rows_of, versions_of
 from storage.lock import writing
@@ -62,8 +61,7 @@ def migrate(
                 yield Added(table, names)
         plan = replace(Drafts(pipeline, lake, journal).batch(Group((), ())), kind="migrate")
         journal.write_plan(plan)
-        with explained(pipeline, plan):
-            yield run_batch(pipeline, spark, lake, journal, plan, progress=progress)
+        yield run_batch(pipeline, spark, lake, journal, plan, progress=progress)
 
 
 def _grown(pipeline: Pipeline, journal: Journal) -> list[tuple[str, str]]:
@@ -74,7 +72,7 @@ def _grown(pipeline: Pipeline, journal: Journal) -> list[tuple[str, str]]:
 
 def _refuse_others(pipeline: Pipeline, spark: SparkSession, lake: Lake, read: Input) -> None:
     """Refuse columns that are gone or have another type: the rows that there are do not fit them."""
-    log = changes_of(read.name) if read.name in pipeline.tables else records_of(read.name)
+    log = log_of(pipeline, read.name)
     if not lake.has(log):
         return
     stored = columns_of(spark, lake.path(log))

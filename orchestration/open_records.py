@@ -7,11 +7,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from orchestration.batch_context import Batch
+from orchestration.batch_context import Batch, log_of
 from orchestration.config import Pipeline
 from storage.data_files import read_table
 from storage.frames import empty
-from storage.lake import QUARANTINE, changes_of, records_of
+from storage.lake import QUARANTINE
 from storage.logs import read_log
 from storage.plan import Journal
 from storage.state import State
@@ -59,7 +59,7 @@ def _healed(pipeline: Pipeline, journal: Journal, state: State) -> DataFrame:
     again = [plan.batch for plan in journal.finished("retry") if plan.batch < state.plan.batch]
     found = empty(state.spark, _HEALED)
     for name in pipeline.inputs if again else ():
-        log = changes_of(name) if name in pipeline.tables else records_of(name)
+        log = log_of(pipeline, name)
         if log in state.plan.versions:
             path, version = state.lake.path(log), state.plan.versions[log]
             rows = read_table(state.spark, path, version, _LOG, after=min(again) - 1)

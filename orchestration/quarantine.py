@@ -15,7 +15,6 @@ from orchestration.errors import WrongUsage, unknown
 from orchestration.open_records import open_records
 from orchestration.pending import Group, check_unchanged
 from orchestration.recovery import check_progress, check_shapes
-from orchestration.spark_failures import explained
 from storage.lake import Lake
 from storage.lock import writing
 from storage.plan import Journal, PlannedFile, Published
@@ -70,8 +69,7 @@ def retry(
         plan = replace(draft, kind="retry", files=tuple(files))
         check_unchanged(pipeline, plan)
         journal.write_plan(plan)
-        with explained(pipeline, plan):
-            yield run_batch(pipeline, spark, lake, journal, plan, progress=progress)
+        yield run_batch(pipeline, spark, lake, journal, plan, progress=progress)
 
 
 def _files(

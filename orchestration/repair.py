@@ -13,23 +13,20 @@ from pyspark.sql import SparkSession
 from orchestration.batch import run_batch
 from orchestration.batch_context import Progress, bases_of, state_tables
 from orchestration.config import Pipeline
-from orchestration.drafts import Drafts
+from orchestration.drafts import Drafts, under_way
 from orchestration.errors import unknown
-from orchestration.finished import finished_state, with_present_bases
+from orchestration.finished import finished_state
 from orchestration.folding import fold
 from orchestration.log_recovery import settle_logs
-from orchestration.pending import check_unchanged
 from orchestration.rebuilding import joins_to_rebuild, tables_of_join
 from orchestration.recovery import (
     check_progress,
     check_shapes,
     new_joins,
     snapshots_of,
-    still_wanted,
     wrong_stages,
 )
 from orchestration.spark_checks import check_expressions
-from orchestration.spark_failures import explained
 from storage.damage import damages, set_aside
 from storage.lake import Lake, rows_of, versions_of
 from storage.lock import writing
@@ -53,6 +50,10 @@ class Moved:
 
     table: str
     to: str
+
+    def __str__(self) -> str:
+        """The move, for people."""
+        return f"moved {self.table} to {self.to}"
 
 
 def examine(pipeline: Pipeline) -> list[Damage]:
@@ -105,8 +106,7 @@ def repair(
         check_progress(pipeline, lake, journal, rebuilt)
         check_expressions(pipeline, spark)
         for plan in _plans(pipeline, lake, journal, rebuilt):
-            with explained(pipeline, plan):
-                yield run_batch(pipeline, spark, lake, journal, plan, progress=progress)
+            yield run_batch(pipeline, spark, lake, journal, plan, progress=progress)
         for base in [table for table in going if table in bases]:
             progress(f"fold/{base}")
             state = finished_state(pipeline, lake, journal, now)
@@ -131,10 +131,7 @@ def _is_ahead(lake: Lake, journal: Journal, table: str) -> bool:
 
 
 def _plans(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Collection[str]) -> Iterator[Plan]:
-    if journal.unfinished is not None:
-        unfinished = with_present_bases(lake, still_wanted(pipeline, journal.unfinished, rebuilt))
-        check_unchanged(pipeline, unfinished)
-        yield unfinished
+    yield from under_way(pipeline, lake, journal, rebuilt)
     joins = new_joins(pipeline, lake, journal, rebuilt)
     plan = Drafts(pipeline, lake, journal).bootstrap(joins, "repair")
     journal.write_plan(plan)

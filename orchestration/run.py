@@ -10,14 +10,13 @@ from orchestration.bad_records import check_bad_ratio
 from orchestration.batch import run_batch
 from orchestration.batch_context import Progress
 from orchestration.config import Pipeline
-from orchestration.drafts import Drafts
+from orchestration.drafts import Drafts, under_way
 from orchestration.exported_again import exported_again
-from orchestration.finished import with_present_bases
 from orchestration.folding import tidy_up
 from orchestration.log_recovery import settle_logs
-from orchestration.pending import BatchBy, Dates, Group, check_unchanged, cut, pending_groups
+from orchestration.pending import BatchBy, Dates, Group, cut, pending_groups
 from orchestration.rebuilding import joins_to_rebuild
-from orchestration.recovery import check_progress, check_shapes, new_joins, still_wanted
+from orchestration.recovery import check_progress, check_shapes, new_joins
 from orchestration.schema_changes import check_schemas
 from orchestration.spark_checks import check_expressions
 from orchestration.spark_failures import explained
@@ -60,9 +59,7 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
         check_progress(pipeline, lake, journal, rebuilt)
         check_expressions(pipeline, spark)
         for done, plan in enumerate(_plans(pipeline, spark, lake, journal, asked), start=1):
-            with explained(pipeline, plan):
-                published = run_batch(pipeline, spark, lake, journal, plan, accept=accept, progress=progress)
-            yield published
+            yield run_batch(pipeline, spark, lake, journal, plan, accept=accept, progress=progress)
             if pipeline.maintenance.when == "after_batch":
                 with explained(pipeline, None):
                     now = Drafts(pipeline, lake, journal).batch(Group((), ()))
@@ -88,10 +85,7 @@ def _plans(
     pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, asked: _Asked
 ) -> Iterator[Plan]:
     """Plans in their order; each is committed when it is asked for, after the one before it was published."""
-    if journal.unfinished is not None:
-        unfinished = with_present_bases(lake, still_wanted(pipeline, journal.unfinished, asked.rebuilt))
-        check_unchanged(pipeline, unfinished)
-        yield unfinished
+    yield from under_way(pipeline, lake, journal, asked.rebuilt)
     draft, now, counter = Drafts(pipeline, lake, journal), datetime.now(UTC), csv_counter(spark)
     if new := new_joins(pipeline, lake, journal, asked.rebuilt):
         yield _commit(journal, draft.bootstrap(new))

@@ -13,6 +13,7 @@ from deltalake import Transaction as AppTransaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from storage.commits import Transaction
+from storage.delta import has_committed
 from storage.errors import LakeBusy, LakejoinError, LakeUnusable
 from storage.lake import reading_table
 from storage.reasons import reason_of
@@ -25,7 +26,7 @@ def record(path: str, row: Mapping[str, object], schema: pa.Schema, transaction:
     run came first, or because the commit was made and its answer was lost. Raises `LakeBusy` and `LakeUnusable`.
     """
     table = _open(path)
-    if table is not None and _is_recorded(table, transaction):
+    if table is not None and has_committed(table, transaction.app, transaction.batch):
         return False
     rows = pa.Table.from_pylist([{field.name: _value(row[field.name]) for field in schema}], schema=schema)
     commit = CommitProperties(
@@ -39,7 +40,7 @@ def record(path: str, row: Mapping[str, object], schema: pa.Schema, transaction:
         write_deltalake(place, rows, mode="append", schema_mode="merge", commit_properties=commit)
     except (DeltaError, OSError) as error:
         made = _open(path)
-        if made is None or not _is_recorded(made, transaction):
+        if made is None or not has_committed(made, transaction.app, transaction.batch):
             raise _explained(path, error) from error
         return False
     return True
@@ -51,11 +52,6 @@ def _open(path: str) -> DeltaTable | None:
             return DeltaTable(path)
         except TableNotFoundError:
             return None
-
-
-def _is_recorded(table: DeltaTable, transaction: Transaction) -> bool:
-    last = table.transaction_version(transaction.app)
-    return last is not None and last >= transaction.batch
 
 
 def _explained(path: str, error: Exception) -> LakejoinError:

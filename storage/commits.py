@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from storage.delta import DeltaTransaction
+from storage.delta import DeltaTransaction, has_committed
 from storage.errors import LakeBusy
 from storage.reasons import reason_of
 from transforms.schemas import BATCH
@@ -122,10 +122,9 @@ def _is_conflict(error: Exception) -> bool:
 
 def _is_made(path: str, transaction: Transaction) -> bool:
     try:
-        last = DeltaTable(path).transaction_version(transaction.app)
+        return has_committed(DeltaTable(path), transaction.app, transaction.batch)
     except (DeltaError, OSError):
         return False  # what failed before is the error to report
-    return last is not None and last >= transaction.batch
 
 
 def rewrite(

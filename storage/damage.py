@@ -1,6 +1,5 @@
 """What is wrong with a table, as far as its log and the sizes of its files tell; and a place for what is replaced."""
 
-import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -9,9 +8,8 @@ from pyspark.sql import SparkSession
 
 from storage.errors import LakeInconsistent, LakeUnusable
 from storage.lake import ASIDE, Lake
+from storage.log_entries import commits_among
 from storage.table_files import live_files, stored_files
-
-_COMMIT = re.compile(r"_delta_log/(\d{20})\.json")
 
 
 def damages(path: str) -> Iterator[str]:
@@ -20,10 +18,10 @@ def damages(path: str) -> Iterator[str]:
     Content is not read: a file of the right size that was altered passes.
     """
     stored = {file.name: file for file in stored_files(path)}
-    for name in sorted(stored):
+    for version, commit in sorted(commits_among(stored.values()).items()):
         # a file system may keep the name of a file and lose what was in it; Delta takes that for a commit of nothing
-        if (commit := _COMMIT.fullmatch(name)) and stored[name].size == 0:
-            yield f"commit {int(commit[1])} of its log is empty"
+        if commit.size == 0:
+            yield f"commit {version} of its log is empty"
     try:
         live = live_files(path)
     except (LakeInconsistent, LakeUnusable) as error:

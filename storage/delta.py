@@ -68,8 +68,7 @@ class DeltaTransaction:
     def is_committed(self, app: str, version: int) -> bool:
         """Whether this transaction identifier was committed. If that happens after this look, the commit fails."""
         self._transaction.readTxn().addOne(app)
-        last = DeltaTable(self.path).transaction_version(app)
-        return last is not None and last >= version
+        return has_committed(DeltaTable(self.path), app, version)
 
     def write(self, rows: DataFrame) -> Any:
         """Write rows as new files of the table; the actions are for the commit."""
@@ -202,6 +201,12 @@ class DeltaTransaction:
     def _commit(self, actions: Any, operation: Any, app: str, version: int) -> None:
         identifier = self._delta.actions.SetTransaction(app, version, self._none)
         self._transaction.commit(actions.appended(identifier), operation)
+
+
+def has_committed(table: DeltaTable, app: str, version: int) -> bool:
+    """Whether a table's log has a transaction identifier (Delta protocol, "Transaction Identifiers")."""
+    last = table.transaction_version(app)
+    return last is not None and last >= version
 
 
 def _column(name: str) -> Any:

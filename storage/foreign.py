@@ -4,19 +4,16 @@ Each of our commits carries a transaction identifier that begins with the lake's
 rows as they are, as OPTIMIZE, VACUUM and settings do, or may be taken back; anything else is not to be built upon.
 """
 
-import json
 from collections.abc import Sequence
-from typing import Any
 
 from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
 from storage.errors import LakeInconsistent
 from storage.lake import reading_table
+from storage.log_actions import Action, actions_of, of_kind
 from storage.remedies import remedy
 from storage.table_files import live_files
-
-Action = dict[str, Any]
 
 
 def check_own(path: str, pipeline: str, after: int, through: int) -> None:
@@ -55,27 +52,17 @@ def _commits(path: str, after: int, through: int) -> Sequence[tuple[int, list[Ac
         return [
             (version, actions)
             for version in range(after + 1, through + 1)
-            if (actions := _actions(system, f"_delta_log/{version:020d}.json")) is not None
+            if (actions := actions_of(system, "_delta_log", version)) is not None
         ]
 
 
-def _actions(system: fs.FileSystem, name: str) -> list[Action] | None:
-    try:
-        with system.open_input_stream(name) as stream:
-            return [json.loads(line) for line in stream.read().splitlines() if line]
-    except FileNotFoundError:
-        return None
-
-
 def _changes_rows(actions: Sequence[Action]) -> bool:
-    files = (action.get("add") or action.get("remove") for action in actions)
-    return any(file["dataChange"] for file in files if file)
+    return any(file["dataChange"] for kind in ("add", "remove") for file in of_kind(actions, kind))
 
 
 def _is_ours(actions: Sequence[Action], pipeline: str) -> bool:
-    return any(action["txn"]["appId"].startswith(f"{pipeline}/") for action in actions if "txn" in action)
+    return any(identifier["appId"].startswith(f"{pipeline}/") for identifier in of_kind(actions, "txn"))
 
 
 def _operation(actions: Sequence[Action]) -> str:
-    said: str = next((a["commitInfo"].get("operation") for a in actions if "commitInfo" in a), "unknown")
-    return said
+    return next((str(info.get("operation")) for info in of_kind(actions, "commitInfo")), "unknown")

@@ -33,15 +33,11 @@ class LogActions:
     def of(self, version: int) -> list[Action] | None:
         """The actions of a version; None where the log no longer has it. Raises `SourceUnreadable`."""
         try:
-            with self._system.open_input_stream(f"{self._root}/_delta_log/{version:020d}.json") as stream:
-                text = stream.read().decode()
-        except FileNotFoundError:
-            return None
+            return actions_of(self._system, f"{self._root}/_delta_log", version)
         except OSError as error:
             raise SourceUnreadable(
                 f"{self._path}: version {version} cannot be read ({reason_of(error)})"
             ) from error
-        return [json.loads(line) for line in text.splitlines() if line]
 
     def missing(self, names: Sequence[str]) -> str | None:
         """The first of these files of the table that is not there any more."""
@@ -72,6 +68,16 @@ class LogActions:
 
     def _place(self, name: str) -> str:
         return f"{self._root}/{unquote(name)}"
+
+
+def actions_of(system: fs.FileSystem, log: str, version: int) -> list[Action] | None:
+    """The actions of a version by its entry in the folder of a log; None where the log no longer has it."""
+    try:
+        with system.open_input_stream(f"{log}/{version:020d}.json") as stream:
+            # as bytes, for only their lines end at line feeds alone: a text may have other separators within
+            return [json.loads(line) for line in stream.read().splitlines() if line]
+    except FileNotFoundError:
+        return None
 
 
 def of_kind(actions: Sequence[Action], kind: str) -> Iterator[Action]:

@@ -1,7 +1,7 @@
 """The entries of a table's Delta log: how many have to be read to know the table, and which have expired."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -43,9 +43,14 @@ class Entries:
         return f"{self.since:,} commits since the last checkpoint"
 
 
+def commits_among(stored: Iterable[StoredFile]) -> dict[int, StoredFile]:
+    """The commits among a table's files, by version."""
+    return {int(match[1]): file for file in stored if (match := _COMMIT.fullmatch(file.name))}
+
+
 def entries(stored: Sequence[StoredFile], now: datetime, pinned: Collection[int]) -> Entries:
     """Look at the log among a table's files."""
-    commits = {int(match[1]): f for f in stored if (match := _COMMIT.fullmatch(f.name))}
+    commits = commits_among(stored)
     checkpoints = [int(match[1]) for f in stored if (match := _CHECKPOINT.fullmatch(f.name))]
     newest, last = max(commits, default=0), max(checkpoints, default=-1)
     old = {version for version, file in commits.items() if file.modified < now - LOG_RETENTION}

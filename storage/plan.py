@@ -4,8 +4,8 @@ It names the input, the versions of the state before the batch, and the time. Ev
 `_published` closes a batch: which versions of which tables belong together, and the batch's counts.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date, datetime
 from typing import Any, Literal
 
@@ -172,6 +172,14 @@ class Plan:
         """The parts of a table's files that the batch reads, in the order of their positions."""
         return [file for file in self.files if file.table == table]
 
+    def without(self, tables: Collection[str]) -> "Plan":
+        """The plan without these tables: what they hold does not count."""
+        versions, folded = (
+            {table: number for table, number in numbers.items() if table not in tables}
+            for numbers in (self.versions, self.folded)
+        )
+        return replace(self, versions=versions, folded=folded)
+
     @property
     def records(self) -> int:
         """How many source records the batch reads."""
@@ -248,7 +256,7 @@ class Journal:
     @property
     def flushed(self) -> int:
         """The last finished batch that released every record that waited; 0 for none."""
-        return max((batch.batch for batch in self.published if batch.kind == "flush"), default=0)
+        return max((plan.batch for plan in self.finished("flush")), default=0)
 
     @property
     def last(self) -> Published | None:

@@ -1,16 +1,14 @@
 """`lakejoin quarantine`: what is in quarantine, and reading it once more."""
 
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import Annotated
 
 import typer
 
 from orchestration.cli import options
+from orchestration.cli.following import follow
 from orchestration.cli.options import Config
-from orchestration.cli.summary import batch_line, print_summary
-from orchestration.cli.terminal import console, print_rows, progress_bar, say
-
-if TYPE_CHECKING:
-    from storage.plan import Published
+from orchestration.cli.terminal import console, print_rows, say
 
 Names = Annotated[
     list[str] | None, typer.Argument(metavar="[TABLE]...", help="Tables and streams; by default all.")
@@ -61,16 +59,7 @@ def retry(config: Config, names: Names = None) -> None:
     from orchestration.quarantine import retry as again
 
     pipeline = options.load_pipeline(config)
-    chosen, published = known(pipeline, names or ()), list["Published"]()
-    try:
-        with progress_bar("starting Spark", 1) as bar:
-            for batch in again(
-                pipeline, lambda: options.open_session(pipeline), chosen, progress=bar.describe
-            ):
-                published.append(batch)
-                say(batch_line(batch))
-                bar.advance()
-    finally:
-        print_summary(published)
-    if not published:
+    chosen = known(pipeline, names or ())
+    session = partial(options.open_session, pipeline)
+    if not follow(lambda progress: again(pipeline, session, chosen, progress=progress), 1):
         say("Nothing is in quarantine that could be read once more.")

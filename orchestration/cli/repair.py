@@ -7,13 +7,12 @@ import typer
 
 from orchestration.cli import options
 from orchestration.cli.failures import FAILED
+from orchestration.cli.following import follow
 from orchestration.cli.options import Config
-from orchestration.cli.summary import batch_line, print_summary
-from orchestration.cli.terminal import Row, print_table, progress_bar, say
+from orchestration.cli.terminal import Row, print_table, say
 
 if TYPE_CHECKING:
     from orchestration.repair import Damage
-    from storage.plan import Published
 
 
 def repair(
@@ -38,7 +37,7 @@ def repair(
     """
     from orchestration.abandoning import abandon
     from orchestration.errors import WrongUsage
-    from orchestration.repair import Moved, examine
+    from orchestration.repair import examine
     from orchestration.repair import repair as mend
 
     pipeline = options.load_pipeline(config)
@@ -48,18 +47,8 @@ def repair(
     if replan and names:
         raise WrongUsage("--replan gives up a batch as a whole; repair tables and joins after it")
     work = abandon if replan else partial(mend, names=names or ())
-    published: list[Published] = []
-    try:
-        with progress_bar("starting Spark", None) as bar:
-            for done in work(pipeline, lambda: options.open_session(pipeline), progress=bar.describe):
-                if isinstance(done, Moved):
-                    say(f"moved {done.table} to {done.to}")
-                    continue
-                published.append(done)
-                say(batch_line(done))
-                bar.advance()
-    finally:
-        print_summary(published)
+    session = partial(options.open_session, pipeline)
+    follow(lambda progress: work(pipeline, session, progress=progress), None)
 
 
 def _print(found: "list[Damage]", config: str) -> None:

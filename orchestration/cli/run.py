@@ -1,19 +1,20 @@
 """`lakejoin run`: works off what is pending, and says what became of it."""
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
 from orchestration.cli import options
+from orchestration.cli.following import follow
 from orchestration.cli.options import Config
-from orchestration.cli.summary import batch_line, print_summary
-from orchestration.cli.terminal import progress_bar, say
+from orchestration.cli.terminal import say
 
 if TYPE_CHECKING:
     from orchestration.backlog import Backlog
+    from orchestration.batch_context import Progress
     from orchestration.config import Pipeline
     from orchestration.pending import Dates
     from storage.plan import Published
@@ -84,23 +85,18 @@ def run(  # noqa: PLR0913 - one parameter for each option
     expected = (
         waiting.batches + flush + (replace is not None) if batch_by == "date" and batch_rows is None else None
     )
-    published: list[Published] = []
-    try:
-        with progress_bar("starting Spark", expected if batches is None else batches) as bar:
-            spark = options.open_session(pipeline)
-            from orchestration.run import run_batches
 
-            for batch in run_batches(
-                pipeline, spark, dates=dates, batch_by=batch_by, batch_rows=batch_rows, batches=batches,
-                accept=accept or (), flush=flush, rebuild=rebuilt,
-                replace=replace.date() if replace else None, progress=bar.describe,
-            ):  # fmt: skip
-                published.append(batch)
-                say(batch_line(batch))
-                bar.advance()
-    finally:
-        print_summary(published)
-    if not published:
+    def work(progress: "Progress") -> "Iterator[Published]":
+        spark = options.open_session(pipeline)
+        from orchestration.run import run_batches
+
+        return run_batches(
+            pipeline, spark, dates=dates, batch_by=batch_by, batch_rows=batch_rows, batches=batches,
+            accept=accept or (), flush=flush, rebuild=rebuilt,
+            replace=replace.date() if replace else None, progress=progress,
+        )  # fmt: skip
+
+    if not follow(work, expected if batches is None else batches):
         say(f"Nothing pending: {_files_read(pipeline, waiting)}.")
 
 

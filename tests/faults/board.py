@@ -1,8 +1,8 @@
 """A small pipeline of a stream and a versioned table: records wait, come late, and history is corrected."""
 
-import json
 from pathlib import Path
 
+from faults.shop import write_lines
 from orchestration.config import Pipeline, load
 
 CONFIGURATION = """\
@@ -49,13 +49,11 @@ def write_sources(folder: Path, days: list[str]) -> None:
         ("departures", ("id", "station", "at"), DEPARTURES),
     )
     for name, columns, given in sources:
-        (folder / name).mkdir(exist_ok=True)
         for day in days:
             rows = [dict(zip(columns, row, strict=True)) | {"op": "c"} for row in given[day]]
             for row in rows:
                 row["at"] = None if row["at"] is None else f"2024-01-{row['at']}:00:00Z"
-            text = "".join(json.dumps(row) + "\n" for row in rows)
-            (folder / name / f"{day}.jsonl").write_text(text)
+            write_lines(folder / name / f"{day}.jsonl", rows)
 
 
 def make_board(folder: Path, days: list[str]) -> Pipeline:

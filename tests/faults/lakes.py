@@ -26,7 +26,12 @@ def log_of(pipeline: Pipeline, table: str) -> Path:
 
 def last_commit(pipeline: Pipeline, table: str) -> Path:
     """The file of a table's last commit."""
-    return max(log_of(pipeline, table).glob("*.json"))
+    return newest_commit(Path(pipeline.lake) / table)
+
+
+def newest_commit(table: Path) -> Path:
+    """The same of a table at a place."""
+    return max((table / "_delta_log").glob("*.json"))
 
 
 def cut(file: Path, size: int) -> None:

@@ -10,9 +10,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from orchestration.config import Pipeline, load
+from orchestration.cut import published_cut
 from orchestration.run import run_batches
+from storage.joined import joined_schema
 from storage.lake import LEASE, PLAN, PUBLISHED, Lake
 from storage.plan import Journal
+from storage.state import State
+from transforms.schemas import is_internal, named
 
 CONFIGURATION = """\
 name: shop
@@ -68,9 +72,15 @@ def make_shop(folder: Path, days: Iterable[str] = tuple(ORDERS)) -> Pipeline:
 
 
 def _write(path: Path, day: str, names: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> None:
-    path.parent.mkdir(exist_ok=True)
     records = [{**dict(zip(names, row, strict=True)), "at": f"{day}T12:00:00Z"} for row in rows]
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    write_lines(path, records)
+
+
+def write_lines(path: Path, records: Iterable[object]) -> None:
+    """Write a file of JSON lines, and its folder; a text is a line as it stands."""
+    path.parent.mkdir(exist_ok=True, parents=True)
+    lines = [record if isinstance(record, str) else json.dumps(record) for record in records]
+    path.write_text("".join(f"{line}\n" for line in lines))
 
 
 def run(pipeline: Pipeline, spark: SparkSession, **options: object) -> int:
@@ -100,6 +110,16 @@ def _named(spark: SparkSession, lake: Lake, name: str) -> DataFrame:
 
 
 Content = dict[str, list[str]]
+
+
+def joins(pipeline: Pipeline, spark: SparkSession) -> Content:
+    """The rows of every join of tables as the last finished batch left them, without internal columns."""
+    state = State(spark, Lake(pipeline.lake), published_cut(Journal(Lake(pipeline.lake))))
+    found = {}
+    for name in pipeline.foreign_key_joins:
+        rows = state.joined(name, joined_schema(pipeline.join_spec(name)))
+        found[name] = texts(rows.select(*[named(c) for c in rows.columns if not is_internal(c)]))
+    return found
 
 
 def content(pipeline: Pipeline, spark: SparkSession) -> Content:

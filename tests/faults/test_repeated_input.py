@@ -1,6 +1,5 @@
 """Input that comes more than once: the same file, or its records in another one."""
 
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from faults.shop import content, run
+from faults.shop import content, run, write_lines
 from orchestration.config import Pipeline, load
 from storage.lake import Lake, joined_of
 from storage.plan import Journal
@@ -41,8 +40,7 @@ KINDS = [("c", "a", "anchor", 1), ("c", "b", "bolt", 2)]
 
 def write(path: Path, names: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> None:
     """Write records."""
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows))
+    write_lines(path, [dict(zip(names, row, strict=True)) for row in rows])
 
 
 @pytest.fixture

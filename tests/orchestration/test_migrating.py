@@ -1,12 +1,12 @@
 """Columns that are added to a table reach the lake without changing a row of it."""
 
-import json
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from faults.crashing import Crash, commits
+from faults.shop import write_lines
 from orchestration.cli.shown import Asked, open_shown
 from orchestration.config import Pipeline, load
 from orchestration.maintenance import maintain
@@ -49,8 +49,7 @@ def declare(folder: Path, text: str) -> Pipeline:
 
 def write(folder: Path, table: str, day: str, *records: dict[str, object]) -> None:
     """Write the records of a day."""
-    (folder / table).mkdir(exist_ok=True, parents=True)
-    (folder / table / f"{day}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    write_lines(folder / table / f"{day}.jsonl", records)
 
 
 def rows(pipeline: Pipeline, join: str, spark: SparkSession) -> list[tuple[object, ...]]:

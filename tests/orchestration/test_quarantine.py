@@ -1,6 +1,5 @@
 """Records in quarantine are listed, and read once more where they can be accepted now."""
 
-import json
 from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from faults.shop import run
+from faults.shop import run, write_lines
 from orchestration.cli import app, options
 from orchestration.config import Pipeline, load
 from orchestration.quarantine import in_quarantine, known, retry
@@ -48,9 +47,7 @@ def declare(folder: Path, *, ahead: str) -> Pipeline:
 
 def write(folder: Path, table: str, day: str, lines: Iterable[object]) -> None:
     """Write the records of a day; a text is a line as it is."""
-    (folder / table).mkdir(exist_ok=True, parents=True)
-    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
-    (folder / table / f"{day}.jsonl").write_text("".join(f"{text}\n" for text in texts))
+    write_lines(folder / table / f"{day}.jsonl", lines)
 
 
 def cities(pipeline: Pipeline, spark: SparkSession) -> dict[int, str | None]:

@@ -6,20 +6,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.crashing import Crash, commits
-from faults.shop import CONFIGURATION, copy_of, make_shop, run, texts
+from faults.shop import CONFIGURATION, copy_of, joins, make_shop, run, texts
 from orchestration.cli.shown import Asked, open_shown
 from orchestration.config import Pipeline, load
-from orchestration.cut import published_cut
 from orchestration.errors import WrongUsage
 from orchestration.maintenance import maintain
 from orchestration.ranges import Range
 from orchestration.rebuilding import joins_to_rebuild
 from storage.errors import ConfigurationChanged
-from storage.joined import joined_schema
 from storage.lake import Lake, joined_of
 from storage.plan import Journal
-from storage.state import State
-from transforms.schemas import is_internal, named
 
 pytestmark = pytest.mark.spark
 
@@ -49,16 +45,6 @@ def changed(text: str) -> str:
     return text
 
 
-def results(pipeline: Pipeline, spark: SparkSession) -> dict[str, list[str]]:
-    """The rows of every join as readers see them."""
-    state = State(spark, Lake(pipeline.lake), published_cut(Journal(Lake(pipeline.lake))))
-    found = {}
-    for name in pipeline.foreign_key_joins:
-        rows = state.joined(name, joined_schema(pipeline.join_spec(name)))
-        found[name] = texts(rows.select(*[named(c) for c in rows.columns if not is_internal(c)]))
-    return found
-
-
 @pytest.fixture(scope="module")
 def before(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pipeline:
     """A lake of two days whose stores are folded."""
@@ -78,7 +64,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> l
     for days in (TWO_DAYS, THREE_DAYS):
         pipeline = declare(folder, changed(BEFORE), days)
         run(pipeline, spark)
-        found.append(results(pipeline, spark))
+        found.append(joins(pipeline, spark))
     return found
 
 
@@ -92,14 +78,14 @@ def test_rebuilt_join_equals_one_that_always_was_declared_so(
         run(pipeline, spark)
 
     assert run(pipeline, spark, rebuild=["left"]) == 1
-    assert results(pipeline, spark) == expected[0]
+    assert joins(pipeline, spark) == expected[0]
     assert list(Journal(Lake(pipeline.lake)).last.joins["left"]) == list(
         Journal(Lake(before.lake)).last.joins["left"]
     )
     assert run(pipeline, spark) == 0
     pipeline = declare(tmp_path / "shop", changed(BEFORE), THREE_DAYS)
     assert run(pipeline, spark) == 1
-    assert results(pipeline, spark) == expected[1]
+    assert joins(pipeline, spark) == expected[1]
     list(maintain(pipeline, lambda: spark, everything=True))
     make_shop(tmp_path / "shop", THREE_DAYS)
 
@@ -120,7 +106,7 @@ def test_readers_see_the_old_result_until_the_new_one_is_complete(
         assert joined_of("left") not in counted.made[0]
         assert texts(spark.read.format("delta").load(path)) == seen
     assert run(pipeline, spark) == 1
-    assert results(pipeline, spark) == expected[0]
+    assert joins(pipeline, spark) == expected[0]
 
 
 @pytest.mark.slow
@@ -136,7 +122,7 @@ def test_batch_that_fails_at_a_join_is_finished_without_it(
     with pytest.raises(ConfigurationChanged):
         run(pipeline, spark)
     assert run(pipeline, spark, rebuild=["left"]) == 2
-    assert results(pipeline, spark) == expected[1]
+    assert joins(pipeline, spark) == expected[1]
 
 
 def test_table_of_another_configuration_is_not_shown_as_if_it_were_of_this_one(

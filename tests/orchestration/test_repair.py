@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from faults.crashing import Crash, commits
+from faults.lakes import cut, newest_commit
 from faults.shop import CONFIGURATION, content, copy_of, make_shop, run, texts
 from orchestration.abandoning import abandon
 from orchestration.config import Pipeline, load
@@ -63,11 +64,6 @@ def joins(pipeline: Pipeline, spark: SparkSession) -> dict[str, list[str]]:
     }
 
 
-def last_commit(table: Path) -> Path:
-    """The newest entry of a table's log."""
-    return max((table / "_delta_log").glob("*.json"))
-
-
 def newest_file(table: Path) -> Path:
     """A live data file of a table."""
     names = DeltaTable(str(table)).get_add_actions(flatten=True).column("path").to_pylist()
@@ -76,19 +72,19 @@ def newest_file(table: Path) -> Path:
 
 def torn(table: Path) -> None:
     """Leave half of the last commit."""
-    commit = last_commit(table)
-    commit.write_bytes(commit.read_bytes()[: commit.stat().st_size // 2])
+    commit = newest_commit(table)
+    cut(commit, commit.stat().st_size // 2)
 
 
 def emptied(table: Path) -> None:
     """Leave a commit without a byte, as a power loss may."""
-    last_commit(table).write_bytes(b"")
+    cut(newest_commit(table), 0)
 
 
 def shortened(table: Path) -> None:
     """Leave half of a data file."""
     file = newest_file(table)
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    cut(file, file.stat().st_size // 2)
 
 
 def lost(table: Path) -> None:
@@ -103,7 +99,7 @@ def removed(table: Path) -> None:
 
 def restored(table: Path) -> None:
     """Forget the last commit, as a copy from yesterday does."""
-    last = last_commit(table)
+    last = newest_commit(table)
     for file in last.parent.glob(f"*{last.stem}*"):  # with its checksum
         file.unlink()
 

@@ -1,6 +1,5 @@
 """A file that was exported again: afterwards the lake is as if it had only ever seen the new file."""
 
-import json
 import random
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -9,17 +8,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from faults.shop import run, texts
+from faults.shop import joins, run, texts, write_lines
 from orchestration.config import Pipeline, load
 from orchestration.cut import published_cut
 from orchestration.errors import WrongUsage
 from orchestration.maintenance import maintain
-from storage.joined import joined_schema
 from storage.lake import Lake
 from storage.plan import Journal
 from storage.source_errors import SourceChanged
 from storage.state import State
-from transforms.schemas import DELETED, is_internal, named
+from transforms.schemas import DELETED, named
 
 pytestmark = pytest.mark.spark
 
@@ -63,22 +61,17 @@ def declare(folder: Path, days: Days, *, sequence: bool = False) -> Pipeline:
     (folder / "lakejoin.yaml").write_text(TEXT.format(sequence="    sequence: [rev]\n" if sequence else ""))
     for day, tables in days.items():
         for table, records in tables.items():
-            (folder / table).mkdir(exist_ok=True)
-            lines = "".join(json.dumps(record) + "\n" for record in records)
-            (folder / table / f"{day}.jsonl").write_text(lines)
+            write_lines(folder / table / f"{day}.jsonl", records)
     return load(folder / "lakejoin.yaml")
 
 
 def results(pipeline: Pipeline, spark: SparkSession) -> dict[str, list[str]]:
     """Live rows of tables, with all that the next records are held against, and of joins."""
     state = State(spark, Lake(pipeline.lake), published_cut(Journal(Lake(pipeline.lake))))
-    found = {}
+    found = joins(pipeline, spark)
     for name, table in pipeline.tables.items():
         live = state.all_rows(table.spec).where(~named(DELETED))
         found[name] = texts(live.drop("_lj_batch", "_lj_time"))
-    for name in pipeline.foreign_key_joins:
-        rows = state.joined(name, joined_schema(pipeline.join_spec(name)))
-        found[name] = texts(rows.select(*[named(c) for c in rows.columns if not is_internal(c)]))
     return found
 
 
