@@ -28,8 +28,8 @@ test: .venv/installed ## the tests, and the branch coverage of the transforms
 test-slow: .venv/installed ## the tests that take many minutes: random histories, Dagster runs, its interface in a browser
 	$(BIN)/pytest -m "slow or ui"
 
-reliability: .venv/installed ## docs/reliability.md: every failure and bad input with its tests, slow ones included, and how they end
-	$(BIN)/pytest -m "failure or bad_input" --reliability=docs/reliability.md
+reliability: .venv/installed ## docs/reliability.md: every failure, bad input and guard with its tests, slow ones included, and how they end
+	$(BIN)/pytest -m "failure or bad_input or guard" --reliability=docs/reliability.md
 
 check: lint ## what takes less than a minute: lint, and the tests without Spark
 	$(BIN)/pytest -m "not spark and not slow and not ui"

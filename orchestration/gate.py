@@ -7,9 +7,9 @@ from pyspark.sql import functions as F
 
 from expectations.gate import gate
 from orchestration.join_batch import JoinBatch, rule_frames, seen_by_rules
-from storage.errors import LakejoinError
+from storage.errors import LakeInconsistent, LakejoinError
 from storage.frames import Frames
-from transforms.resolution import TOMBSTONE
+from transforms.resolution import RESOLUTIONS, TOMBSTONE
 
 JOIN_COUNTS = ("subscriptions", "answers", "applied", "superseded", "stale", "emissions", "tombstones")
 
@@ -21,7 +21,8 @@ class GateFailed(LakejoinError):
 def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames) -> dict[str, int]:
     """Count what a batch does to a join, and hold it against the join's rules.
 
-    Returns the counts. Raises `GateFailed` where a rule is violated that `accept` does not name.
+    Returns the counts. Raises `GateFailed` where a rule is violated that `accept` does not name, and
+    `LakeInconsistent` where the hash of an answer and its position disagree.
     """
     emissions = frames.keep_if_large(seen_by_rules(batch))
     verdicts = gate(rule_frames(batch, emissions), batch.join.how, small=frames.small)
@@ -29,7 +30,14 @@ def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames) -> dict[str, 
     # one row a count and a broken rule
     rows = frames.gather(found_rows).collect()
     found = {row["rule"]: row for row in rows}
-    counts = {name: int(found.pop(name)["offending"]) for name in JOIN_COUNTS}
+    counts = {name: int(found.pop(name)["offending"]) for name in (*JOIN_COUNTS, "contradictory")}
+    if contradictory := counts.pop("contradictory"):
+        raise LakeInconsistent(
+            f"{batch.join.name}: {contradictory:,} answers are to the change that their left row is from, by its "
+            "place, and to another value, by its hash; the joined table was not touched. The rows or the subscriptions "
+            "of the lake were altered, or another version of Lakejoin hashes otherwise. Build the join anew: "
+            f"`lakejoin run --rebuild {batch.join.name}`."
+        )
     violated = [row for row in found.values() if row["rule"] not in accept]
     if violated:
         raise GateFailed(_message(batch.join.name, violated))
@@ -44,7 +52,7 @@ def _counts(batch: JoinBatch, emissions: DataFrame) -> DataFrame:
             batch.responses,
             {
                 "answers": F.count(F.lit(1)),
-                **{name: F.count_if(resolution == name) for name in ("applied", "superseded", "stale")},
+                **{name: F.count_if(resolution == name) for name in RESOLUTIONS},
             },
         ),
         _named(emissions, {"emissions": F.count(F.lit(1)), "tombstones": F.count_if(F.col(TOMBSTONE))}),

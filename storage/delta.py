@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from storage.data_files import data_paths
 from storage.errors import LakeInconsistent
+from transforms.guards import stands
 
 FILE, ROW = "_lj_file", "_lj_row"
 """Where a row stands in a table: the URI of its file, and its number in it from 0."""
@@ -206,7 +207,7 @@ class DeltaTransaction:
 def has_committed(table: DeltaTable, app: str, version: int) -> bool:
     """Whether a table's log has a transaction identifier (Delta protocol, "Transaction Identifiers")."""
     last = table.transaction_version(app)
-    return last is not None and last >= version
+    return stands("transaction_identifier") and last is not None and last >= version
 
 
 def _column(name: str) -> Any:

@@ -25,6 +25,7 @@ from storage.plan import Journal, Plan
 from storage.session import changed_settings
 from storage.state import State
 from transforms.event_time import from_micros
+from transforms.guards import stands
 from transforms.schemas import BATCH, DELETED, SEQUENCE, TIME, JoinSpec, TableSpec, named
 from transforms.subscriptions import live_subscriptions
 from transforms.versions import VALID_FROM, intervals, reachable
@@ -149,6 +150,8 @@ def _framing(spark: SparkSession, lake: Lake, journal: Journal, name: str) -> Ab
 
 def _cutoff(rows: DataFrame, table: TableSpec, retention: timedelta, now: Plan) -> datetime | None:
     """Before it tombstones are past retention: by event time where the table has it, else by the batches' clock."""
+    if not stands("tombstone_retention"):
+        retention = timedelta(0)
     if table.event_time is None:
         return now.planned_at - retention
     # of live rows only: a delete without event time bears the batch's clock, which may be years ahead of the data

@@ -28,6 +28,7 @@ from storage.lake import (
     subscription_log_of,
 )
 from storage.line_numbers import FileRange
+from transforms.guards import stands
 
 Kind = Literal["batch", "bootstrap", "flush", "replace", "retry", "repair", "migrate", "abandoned"]
 """`bootstrap` begins joins with the rows there are, `replace` takes files in the place of what they were, `retry` reads
@@ -285,7 +286,9 @@ class Journal:
 
         Raises `LakeBusy` where another run planned this batch first: what this run knows is out of date.
         """
-        made = record(self._lake.path(PLAN), asdict(plan), _PLAN, Transaction(PLAN, plan.batch, {}))
+        # dense: of two runs that plan after the same batch, both commit the same identifier
+        number = plan.batch if stands("dense_batches") else int(plan.planned_at.timestamp() * 1e6)
+        made = record(self._lake.path(PLAN), asdict(plan), _PLAN, Transaction(PLAN, number, {}))
         if not made and plan not in Journal(self._lake).plans:
             raise LakeBusy(
                 f"{self._lake.path(PLAN)}: another run planned batch {plan.batch} meanwhile, and went on from there; "

@@ -23,6 +23,7 @@ from storage.lake import (
     versions_of,
 )
 from storage.plan import Plan
+from transforms.guards import stands
 from transforms.rows import latest_rows, restrict, settled
 from transforms.schemas import BATCH, JoinSpec, TableSpec, changes_schema, named, rows_schema
 from transforms.streams import stream_schema
@@ -85,7 +86,7 @@ class State:
 
     def joined(self, join: str, schema: StructType) -> DataFrame:
         """The joined table of a join."""
-        version = self.plan.versions.get(joined_of(join))
+        version = self._version(joined_of(join))
         if version is None:
             return empty(self.spark, schema)
         reader = self.spark.read.format("delta").option("versionAsOf", version)
@@ -113,7 +114,15 @@ class State:
     def _read(
         self, table: str, schema: StructType, *, after: int, later: datetime | None = None
     ) -> DataFrame:
-        version = self.plan.versions.get(table)
+        version = self._version(table)
         if version is None:
             return empty(self.spark, schema)
         return read_table(self.spark, self.lake.path(table), version, schema, after=after, later=later)
+
+    def _version(self, table: str) -> int | None:
+        """The version of a table before the batch; None where there was none."""
+        pinned = self.plan.versions.get(table)
+        if pinned is None or stands("pinned_versions"):
+            return pinned
+        snapshot = self.lake.snapshot(table)
+        return snapshot.version if snapshot else None

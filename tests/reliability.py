@@ -1,9 +1,11 @@
-"""Writes the tables of docs/reliability.md: each failure and each kind of bad input, its tests and their results.
+"""Writes the tables of docs/reliability.md: each failure, kind of bad input and guard, its tests and their results.
 
-A test says which rows it is about by its markers, `failure(row)` and `bad_input(row)`; what a row is about stands in
-reliability.yaml. `pytest --reliability=FILE` replaces what the page has below its mark.
+A test says which rows it is about by its markers, `failure(row)` and `bad_input(row)`, and which guards it would miss
+by `guard(name)`; what a row is about stands in reliability.yaml. `pytest --reliability=FILE` replaces what the page has
+below its mark.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +13,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from guards import GUARDS, removed
+
 MARK = "<!-- Below, `make reliability` writes what the tests found. -->"
 ROWS = Path(__file__).with_name("reliability.yaml")
 KINDS = {"failure": "Failures", "bad_input": "Bad input"}
 """Markers, and the headings of their tables."""
+_SHOWN = 120
+"""Of what a test says without a guard, so many characters."""
 _ORDER = ("failed", "skipped", "passed")
 """Of the results of one test's cases, the first of these tells most."""
 
@@ -45,6 +51,10 @@ class Report:
         self._rows = read_rows()
         self._tests: dict[tuple[str, int], list[str]] = {}
         self._results: dict[str, list[str]] = {}
+        self._unguarded: dict[str, str] = {}
+        """Cases of tests, by their guard that is out."""
+        self._found: dict[str, str] = {}
+        """What they say without it."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -53,6 +63,8 @@ class Report:
         Raises `UsageError` for a row that there is not.
         """
         for item in items:
+            if guard := removed(item):
+                self._unguarded[item.nodeid] = guard
             for kind in KINDS:
                 for marker in item.iter_markers(kind):
                     self.note(kind, *marker.args, _name(item.nodeid))
@@ -67,6 +79,9 @@ class Report:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note how a case of a test ended; what is wrong before or behind it counts as well."""
+        if report.when == "call" and report.nodeid in self._unguarded:
+            said = dict(report.user_properties).get("found")
+            self._found[report.nodeid] = f"fails: {said}" if report.passed else "**passes**"
         if report.when == "call" or report.outcome != "passed":
             self._results.setdefault(_name(report.nodeid), []).append(report.outcome)
 
@@ -77,7 +92,8 @@ class Report:
 
     def tables(self) -> str:
         """The tables in Markdown."""
-        return "\n".join(line for kind, title in KINDS.items() for line in self._table(kind, title))
+        tables = [line for kind, title in KINDS.items() for line in self._table(kind, title)]
+        return "\n".join([*tables, *self._guards()])
 
     def _table(self, kind: str, title: str) -> Iterable[str]:
         rows = self._rows[kind]
@@ -91,10 +107,27 @@ class Report:
             yield f"| {row.number} | {row.what} | {row.then} | {links} | {results} |"
         yield ""
 
+    def _guards(self) -> Iterable[str]:
+        what = yaml.safe_load(ROWS.read_text())["guard"]
+        yield from ("## Guards", "", "Each test passes with the guard, and is run once more without it.", "")
+        yield from ("| guard | what it sees to | tests | without it |", "|---|---|---|---|")
+        for guard in GUARDS:
+            cases = sorted(case for case, out in self._unguarded.items() if out == guard)
+            links = "<br>".join(_link(_name(case)) for case in cases) or "no test"
+            found = "<br>".join(_cell(self._found.get(case, "not run")) for case in cases)
+            yield f"| `{guard}` | {what[guard]} | {links} | {found} |"
+        yield ""
+
     def _result(self, test: str) -> str:
         results = self._results.get(test, [])
         worst = next((result for result in _ORDER if result in results), "not run")
         return worst if len(results) < 2 else f"{worst} ({len(results)} cases)"
+
+
+def _cell(text: str) -> str:
+    """A text as it can stand in a table, its machine's own paths left out."""
+    short = re.sub(r"(?<!\S)/\S*/", "", text)[:_SHOWN].replace("|", "\\|").replace("<", "&lt;")
+    return short if len(short) < _SHOWN else f"{short} ..."
 
 
 def _name(nodeid: str) -> str:

@@ -1,9 +1,11 @@
 """The page of failures and bad input tells which tests there are and how they end."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from guards import GUARDS
 from reliability import KINDS, MARK, Report, read_rows
 
 ROOT = Path(__file__).parent.parent
@@ -34,7 +36,8 @@ def test_page_lists_the_rows_with_their_tests_and_results(tmp_path: Path) -> Non
     assert row.endswith(
         "| [another](../tests/a.py)<br>[one thing](../tests/a.py) | passed<br>failed (2 cases) |"
     )
-    assert text.count("| no test |  |") == sum(len(rows) for rows in read_rows().values()) - 1
+    without = sum(len(rows) for rows in read_rows().values()) - 1 + len(GUARDS)
+    assert text.count("| no test |  |") == without
 
 
 def test_test_that_was_set_up_in_vain_has_failed(tmp_path: Path) -> None:
@@ -43,6 +46,30 @@ def test_test_that_was_set_up_in_vain_has_failed(tmp_path: Path) -> None:
     report.note("bad_input", 1, "tests/a.py::test_it")
     report.pytest_runtest_logreport(outcome("tests/a.py::test_it", "failed", "setup"))
     assert "| [it](../tests/a.py) | failed |" in report.tables()
+
+
+def test_page_says_what_a_test_found_without_a_guard(tmp_path: Path) -> None:
+    """A test that passes without it stands out."""
+    report = Report(tmp_path / "page.md")
+    items = {
+        "a[without hash_check]": "AssertionError: /tmp/x/lake/joined: 1 | 2",
+        "b[x-without hash_check]": None,
+    }
+    for name, found in items.items():
+        item = SimpleNamespace(
+            nodeid=f"tests/a.py::test_{name}", callspec=SimpleNamespace(params={"guard": "hash_check"}),
+            iter_markers=lambda _: [],
+        )  # fmt: skip
+        report.pytest_collection_modifyitems([item])  # type: ignore[list-item]
+        ended = outcome(item.nodeid, "passed" if found else "failed")
+        ended.user_properties = [("found", found)]
+        report.pytest_runtest_logreport(ended)
+
+    row = next(line for line in report.tables().splitlines() if line.startswith("| `hash_check` |"))
+    assert row.endswith(
+        "| [a](../tests/a.py)<br>[b](../tests/a.py) | fails: AssertionError: joined: 1 \\| 2<br>**passes** |"
+    )
+    assert "| `deduplication` | A record that comes again changes nothing | no test |  |" in report.tables()
 
 
 def test_row_that_there_is_not_is_refused(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from transforms.guards import stands
 from transforms.hashing import value_hash
 from transforms.schemas import (
     BATCH,
@@ -205,12 +206,18 @@ def _follow(key: Column, record: Column, floor: Column) -> Column:
 
 def _with_running_sequence(records: DataFrame, table: TableSpec, floor: Column) -> DataFrame:
     highest = F.max(F.when(F.col(_COUNTS), F.col(SEQUENCE))).over(_earlier(table))
-    in_order = F.col(_RUNNING).isNull() | (F.col(SEQUENCE) >= F.col(_RUNNING))
     return (
         records.withColumn(_RUNNING, F.greatest(highest, F.col(_STORED)[SEQUENCE]))
         .withColumn(SEQUENCE, F.coalesce(SEQUENCE, _RUNNING))
-        .withColumn(_CANDIDATE, F.col(_COUNTS) & in_order & ~_expired(floor) & ~_stored_stands_later())
+        .withColumn(_CANDIDATE, F.col(_COUNTS) & _in_order() & ~_expired(floor) & ~_stored_stands_later())
     )
+
+
+def _in_order() -> Column:
+    """Whether no record of the key before this one has a greater sequence."""
+    if not stands("sequence_check"):
+        return F.lit(True)
+    return F.col(_RUNNING).isNull() | (F.col(SEQUENCE) >= F.col(_RUNNING))
 
 
 def _expired(floor: Column) -> Column:
@@ -269,8 +276,8 @@ def _judge(walked: DataFrame, floor: Column) -> DataFrame:
         .when(F.col(REASON).isNotNull(), "quarantined")
         .when(without_effect, "tombstone")
         .when(_expired(floor), "expired")
-        .when(F.col(SEQUENCE) < F.col(_RUNNING), "out_of_order")
-        .when(at_maximum & same, "duplicate")
+        .when(~_in_order(), "out_of_order")
+        .when(at_maximum & same & F.lit(stands("deduplication")), "duplicate")
         .when(_stored_stands_later(), "out_of_order")
         .otherwise("applied")
     )

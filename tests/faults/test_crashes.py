@@ -20,7 +20,7 @@ from orchestration.config import Pipeline
 from storage.lake import PLAN, PUBLISHED, Lake
 from storage.plan import Journal
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 PAIRS = int(os.environ.get("LAKEJOIN_FAULT_PAIRS", "20"))
 SEED = 20130101
@@ -98,15 +98,11 @@ def test_second_batch_makes_every_kind_of_commit(second_batch: Case) -> None:
 @pytest.mark.parametrize(
     ("point", "when"),
     [
-        pytest.param(PLAN, "before", marks=[pytest.mark.failure(1), pytest.mark.slow]),
-        pytest.param(PLAN, "after", marks=[pytest.mark.failure(3), pytest.mark.slow]),
+        pytest.param(PLAN, "before", marks=pytest.mark.failure(1)),
+        pytest.param(PLAN, "after", marks=pytest.mark.failure(3)),
         pytest.param("joins/left/response_log", "during", marks=pytest.mark.failure(4)),
-        pytest.param(
-            "joins/left/joined",
-            "after",
-            marks=[pytest.mark.failure(5), pytest.mark.failure(7), pytest.mark.slow],
-        ),
-        pytest.param(PUBLISHED, "after", marks=[pytest.mark.failure(8), pytest.mark.slow]),
+        pytest.param("joins/left/joined", "after", marks=[pytest.mark.failure(5), pytest.mark.failure(7)]),
+        pytest.param(PUBLISHED, "after", marks=pytest.mark.failure(8)),
     ],
 )
 def test_batch_cut_off_at_a_commit_ends_as_if_undisturbed(
@@ -116,7 +112,6 @@ def test_batch_cut_off_at_a_commit_ends_as_if_undisturbed(
     assert second_batch.crash(tmp_path / "market", spark, (point, when)) == second_batch.undisturbed
 
 
-@pytest.mark.slow
 @pytest.mark.failure(1)
 @pytest.mark.failure(3)
 @pytest.mark.failure(4)
@@ -139,7 +134,6 @@ def test_batch_cut_off_at_each_point_ends_as_if_undisturbed(
     assert wrong == []
 
 
-@pytest.mark.slow
 @pytest.mark.failure(7)
 def test_batch_cut_off_twice_ends_as_if_undisturbed(
     second_batch: Case, tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]

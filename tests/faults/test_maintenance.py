@@ -72,6 +72,7 @@ def all_of(pipeline: Pipeline, spark: SparkSession) -> list[Done]:
     return done
 
 
+@pytest.mark.slow
 def test_maintenance_folds_compacts_and_vacuums_and_changes_no_row(
     two_days: Pipeline, undisturbed: Content, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -169,6 +170,7 @@ def test_vacuum_keeps_what_the_last_cut_and_a_batch_under_way_need(
             assert reader.load(lake.path(f"joins/{name}/joined")).collect()
 
 
+@pytest.mark.slow
 def test_a_batch_older_than_the_retention_is_not_shown(
     two_days: Pipeline, tmp_path: Path, spark: SparkSession
 ) -> None:

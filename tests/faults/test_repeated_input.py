@@ -70,6 +70,8 @@ def test_file_that_comes_again_is_not_read_again(parts: Pipeline, spark: SparkSe
 
 
 @pytest.mark.failure(11)
+@pytest.mark.guard("sequence_check", slow=True)
+@pytest.mark.guard("deduplication", slow=True)
 def test_records_that_come_again_in_another_file_change_nothing(parts: Pipeline, spark: SparkSession) -> None:
     """Of days that were long read: each is older than what its key has, or the same as it, and counted as such."""
     joined = joined_of("named")

@@ -78,7 +78,7 @@ def shop(tmp_path: Path, spark: SparkSession) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("folded", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize("folded", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_added_columns_change_no_row_until_its_next_change(
     shop: Path, folded: bool, spark: SparkSession
 ) -> None:

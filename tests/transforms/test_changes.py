@@ -243,6 +243,8 @@ LEFT_OUT: Cases = {
 @pytest.mark.bad_input(7)
 @pytest.mark.bad_input(8)
 @pytest.mark.bad_input(24)
+@pytest.mark.guard("sequence_check")
+@pytest.mark.guard("deduplication")
 def test_record_is_judged_by_what_its_key_was_before_it(spark: SparkSession) -> None:
     """Each record of each case has its verdict, whatever the records of other keys do."""
     groups = {"order": ORDER, "tombstone lines": TOMBSTONES, "floor": FLOOR, "values left out": LEFT_OUT}

@@ -18,7 +18,7 @@ from transforms.resolution import (
     resolve_responses,
 )
 from transforms.responses import response_schema
-from transforms.schemas import BATCH, HASH, HASH_TYPE, POSITION, How, JoinSpec, named
+from transforms.schemas import BATCH, HASH, HASH_TYPE, POSITION, POSITION_TYPE, How, JoinSpec, named
 
 pytestmark = pytest.mark.spark
 
@@ -27,6 +27,8 @@ _RIGHT = StructType().add("code", "string").add("name", "string")
 
 Hash = tuple[int, int, int]
 OLD, NEW, RIGHT = (1, 1, 1), (1, 2, 2), (1, 3, 3)
+LEFT_LINE = 7
+"""Where the left rows stand."""
 
 
 def spec(how: How) -> JoinSpec:
@@ -52,13 +54,13 @@ def responses(spark: SparkSession, *answers: tuple[Any, ...]) -> DataFrame:
 
 
 def left_rows(spark: SparkSession, *rows: tuple[int, Hash | None, str | None, str | None]) -> DataFrame:
-    """Left rows by number, hash (None for a deleted one), foreign key and value."""
+    """Left rows by number, hash (None for a deleted one), foreign key and value; all stand at `LEFT_LINE`."""
     schema = StructType([
         StructField("primary_key", spec("left").primary_key_type), StructField("hash", HASH_TYPE),
-        StructField("value", _LEFT),
+        StructField("position", POSITION_TYPE), StructField("value", _LEFT),
     ])  # fmt: skip
     return spark.createDataFrame(
-        [(("EU", no), hashed, ("EU", no, key, v)) for no, hashed, key, v in rows], schema
+        [(("EU", no), hashed, place(LEFT_LINE), ("EU", no, key, v)) for no, hashed, key, v in rows], schema
     )
 
 
@@ -77,6 +79,15 @@ ANSWERS: list[tuple[str, Hash | None, list[tuple[Any, ...]]]] = [
     ("to the value that stands", NEW, [(NEW, 1, BY_SUBSCRIPTION, 1, "applied")]),
     ("to a value that has changed since", NEW, [(OLD, 1, BY_SUBSCRIPTION, 1, "stale")]),
     ("to a row that was deleted since", None, [(OLD, 1, BY_RIGHT_CHANGE, 1, "stale")]),
+    ("to the change that the row is from", NEW, [(NEW, 1, BY_SUBSCRIPTION, LEFT_LINE, "applied")]),
+    (
+        "to another value of the change that the row is from",
+        NEW,
+        [
+            (OLD, 1, BY_SUBSCRIPTION, LEFT_LINE, "contradictory"),
+            (OLD, 1, BY_RIGHT_CHANGE, LEFT_LINE, "stale"),
+        ],
+    ),
     ("to a deletion", None, [(None, None, BY_SUBSCRIPTION, 1, "applied")]),
     ("to a deletion, but the row is back", NEW, [(None, None, BY_SUBSCRIPTION, 1, "stale")]),
     (
@@ -107,9 +118,10 @@ ANSWERS: list[tuple[str, Hash | None, list[tuple[Any, ...]]]] = [
 ]
 
 
+@pytest.mark.guard("hash_check")
 @pytest.mark.bad_input(50)
 def test_answer_counts_if_its_hash_is_that_of_the_left_row(spark: SparkSession) -> None:
-    """One of them for each key: the others are stale or superseded, and each says which."""
+    """One of them for each key: the others are stale, superseded or contradictory, and each says which."""
     given = [
         (no, "f", hashed, RIGHT, right_line, cause, line)
         for no, (_, _, answers) in enumerate(ANSWERS)

@@ -1,0 +1,34 @@
+"""The guards that keep a lake right, each of which the tests take out to see that they would miss it.
+
+Only `without` takes one out, and only tests call it: no setting, option or environment variable reaches it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+Guard = Literal[
+    "transaction_identifier",  # a commit that a table's log has already is not made again
+    "dense_batches",  # of two plans after the same batch one is kept
+    "pinned_versions",  # state is read as it was before the batch
+    "hash_check",  # an answer counts only for the left value that it was given to
+    "sequence_check",  # a record that is older than what its key has changes nothing
+    "deduplication",  # a record that comes again changes nothing
+    "tombstone_retention",  # a deleted key is remembered as long as promised
+]
+_out: set[Guard] = set()
+
+
+def stands(guard: Guard) -> bool:
+    """Whether a guard is in its place: always, but in a test that took it out."""
+    return guard not in _out
+
+
+@contextmanager
+def without(guard: Guard) -> Iterator[None]:
+    """Take a guard out of the running code, in all its threads."""
+    _out.add(guard)
+    try:
+        yield
+    finally:
+        _out.discard(guard)
