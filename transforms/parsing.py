@@ -51,8 +51,8 @@ Reason = Literal[
 """Why a record is quarantined; of several reasons the first in this order."""
 
 
-DEEPEST = 999
-"""Levels of a line that Spark's parser can read: it ends at 1,000, of which one is ours (`parsing_json`)."""
+DEEPEST = 998
+"""Levels of a line that Spark's parser can read: it ends at 1,000, of which two are ours (`parsing_json`)."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from operator import or_
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
 from transforms.parsing import DEEPEST, ParseOptions, reason_is
 from transforms.parsing_limits import LONE_SURROGATE, deeper, has_lone_surrogate, is_deep, is_long, longer
@@ -33,11 +33,12 @@ PARSE_ERROR = (
 
 def parse_line(line: Column, record: StructType) -> Column:
     """Parse a line that is to hold one JSON object; see `record_of` and `is_broken`."""
-    # The line is a member of an object that goes on behind it, so that trailing garbage breaks that object.
-    wrapped = F.concat(F.lit(f'{{"{_RECORD}":'), line, F.lit(f',"{_END}":true}}'))
+    # The line stands in a list, where a further member such as `,"a":{}` is an error, and the list in an object that
+    # goes on behind it, for the parser stops behind the first whole value and would not see what follows
+    wrapped = F.concat(F.lit(f'{{"{_RECORD}":['), line, F.lit(f'],"{_END}":true}}'))
     schema = StructType(
         [
-            StructField(_RECORD, record),
+            StructField(_RECORD, ArrayType(record)),
             StructField(_END, BooleanType()),
             StructField(_CORRUPT, StringType()),
         ]
@@ -47,12 +48,13 @@ def parse_line(line: Column, record: StructType) -> Column:
 
 def record_of(parsed: Column) -> Column:
     """The object on a parsed line."""
-    return parsed[_RECORD]
+    return F.get(parsed[_RECORD], 0)
 
 
 def is_broken(parsed: Column) -> Column:
     """Whether the line held anything but one object of the expected shape."""
-    return parsed[_CORRUPT].isNotNull() | parsed[_END].isNull() | parsed[_RECORD].isNull()
+    is_one = (F.size(parsed[_RECORD]) == 1) & record_of(parsed).isNotNull()
+    return parsed[_CORRUPT].isNotNull() | parsed[_END].isNull() | ~is_one
 
 
 def line_reason(line: Column, parsed: Column, options: ParseOptions) -> tuple[Column, Column]:

@@ -34,7 +34,7 @@ class Limits(Frozen):
     """A longer line, or a row whose texts are longer together, is quarantined as `too_large`, with its length and
     hash in place of its text. At most 512 MB; a file with a line that is longer than that stops the batch."""
     depth: Annotated[int, Field(ge=1, le=DEEPEST)] = DEEPEST
-    """A line with more levels of objects and arrays is quarantined in the same way. At most 999, as deep as Spark
+    """A line with more levels of objects and arrays is quarantined in the same way. At most 998, as deep as Spark
     reads."""
     ratio: Annotated[int, Field(ge=1)] = 1000
     """A gzip or Parquet file of which a byte stands for more than so many stops the batch. Files of up to 100 MB,

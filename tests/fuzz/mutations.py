@@ -20,7 +20,7 @@ _PIECES: Sequence[bytes] = (
     b"\xf4\x90\x80\x80", b"\xef\xbb\xbf", b"\xe2\x80\xae", b"\\u0000", b"\\ud83d", b"\\ude00", b"\\u", b"[" * 1200,
     b'{"a":' * 1200, b'"op":"d",', b'"value":null,', b'"payload":{', b"__debezium_unavailable_value", b'"id":', b'\\"',
     b"x" * 60_000, b"\\N", b'""', b"0001-01-01T00:00:00Z", b"99999-01-01", b"-9223372036854775809",
-    b'},"_lj_record":{"op":"d"}', b'},"a":{',
+    b'},"_lj_record":{"op":"d"}', b'},"a":{', b'},{', b'}],"a":[{',
 )  # fmt: skip
 
 

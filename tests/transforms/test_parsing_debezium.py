@@ -295,6 +295,8 @@ BAD_LINES: list[tuple[str | bytes, str, str]] = [
     ('{"op":"c","after":{"id":1', "parse_error", "cut off"),
     ('{"op":"c","after":{"id":1}} x', "parse_error", "followed by something else"),
     ('{"op":"c","after":{"id":1}}}', "parse_error", "followed by something else"),
+    ('{"op":"c","after":{"id":1}},"a":{}', "parse_error", "followed by something else"),
+    ('{"op":"c","after":{"id":1}},{"op":"c","after":{"id":1}}', "parse_error", "followed by"),
     ('{"op":"c","after":{"id":1}}{"op":"c","after":{"id":1}}', "parse_error", "followed by"),
     ("{'op':'c','after':{'id':1}}", "parse_error", "is no JSON object"),
     ('{"op":"c","after":{"id":NaN}}', "parse_error", "is no JSON object"),
