@@ -36,7 +36,7 @@ def _changed(table: Input, found: Sequence[Difference]) -> SchemaChanged:
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return SchemaChanged(
         f"table {table.name}: its source has other columns than are declared: "
-        f"{'; '.join(map(str, found[:_SHOWN]))}{more}. Nothing of the batch was written. Declare the columns as they "
-        "are now (of a lake with rows: in a new table or a new lake), correct the files, or set `on_schema_change: "
-        "ignore`; then run again."
+        f"{'; '.join(map(str, found[:_SHOWN]))}{more}. Nothing of the batch was written. Correct the files, or "
+        "declare the columns as they are now: a lake with rows takes new ones by `lakejoin migrate`, other types in a "
+        "new table. Or set `on_schema_change: ignore`. Then run again."
     )

@@ -49,6 +49,7 @@ def go_back(_: SparkSession, path: str) -> None:
 
 
 @pytest.mark.failure(15)
+@pytest.mark.bad_input(47)
 @pytest.mark.parametrize("harm", [restore, overwrite, delete, remove, go_back])
 @pytest.mark.parametrize(
     "table",
