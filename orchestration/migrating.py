@@ -1,14 +1,14 @@
-"""Columns that were added to tables and streams: the lake gets them, and the state goes on as it is.
+"""Columns that were added to tables and streams, or got a wider type: the lake gets them, and its state stays as it is.
 
-A value's hash leaves null columns out, so no row changes, no answer becomes stale and nothing is computed anew. Rows
-have null in the new columns until their next change.
+A value's hash leaves null columns out and is the same for every width of a type, so no row changes, no answer becomes
+stale and nothing is computed anew. Rows have null in the new columns until their next change.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from orchestration.batch import run_batch
 from orchestration.batch_context import Progress, log_of
@@ -18,26 +18,47 @@ from orchestration.errors import WrongUsage
 from orchestration.pending import Group
 from orchestration.recovery import changed_shapes, check_progress, check_shapes
 from storage.errors import ConfigurationChanged
-from storage.lake import Lake, changelog_of, changes_of, joined_of, records_of, rows_of, versions_of
+from storage.joined import joined_schema
+from storage.lake import (
+    Lake,
+    changelog_of,
+    changes_of,
+    joined_of,
+    records_of,
+    response_log_of,
+    rows_of,
+    subscription_log_of,
+    subscription_store_of,
+    versions_of,
+)
 from storage.lock import writing
 from storage.plan import Journal, Published
-from storage.schema_changes import add_columns, columns_of
+from storage.schema_changes import add_columns, schema_of, widen_columns
+from transforms.responses import response_schema
+from transforms.schema_drift import widens
+from transforms.schemas import changes_schema, rows_schema
+from transforms.stream_table_join import stream_joined_schema
+from transforms.streams import stream_schema
+from transforms.subscriptions import subscription_schema
+from transforms.versions import versions_schema
 
 
 @dataclass(frozen=True)
-class Added:
+class Migrated:
     """Columns that a table of the lake got."""
 
     table: str
-    columns: list[str]
+    added: list[str]
+    widened: list[str]
+    """As `name type`."""
 
 
 def migrate(
     pipeline: Pipeline, session: Callable[[], SparkSession], *, progress: Progress = lambda _: None
-) -> Iterator[Added | Published]:
-    """Add the columns that are new in the configuration; yields what each table got, and the batch that records it.
+) -> Iterator[Migrated | Published]:
+    """Take in columns that are new or wider in the configuration; yields what each table got, then a batch.
 
-    Nothing where no table has new columns. Can be cut off and repeated. Raises `ConfigurationChanged` for any other
+    Nothing where no table has such columns. Can be cut off and repeated. Raises `ConfigurationChanged` for any other
     change, `WrongUsage` while a batch is under way.
     """
     lake = Lake(pipeline.lake)
@@ -57,11 +78,25 @@ def migrate(
         for _, name in grown:
             _refuse_others(pipeline, spark, lake, pipeline.inputs[name])
         for table, columns in _wanted(pipeline, {name for _, name in grown}):
-            if lake.has(table) and (names := add_columns(spark, lake.path(table), columns)):
-                yield Added(table, names)
+            if not lake.has(table):
+                continue
+            done = _migrated(spark, lake, journal, table, columns)
+            if done.added or done.widened:
+                yield done
         plan = replace(Drafts(pipeline, lake, journal).batch(Group((), ())), kind="migrate")
         journal.write_plan(plan)
         yield run_batch(pipeline, spark, lake, journal, plan, progress=progress)
+
+
+def _migrated(
+    spark: SparkSession, lake: Lake, journal: Journal, table: str, columns: StructType
+) -> Migrated:
+    path, snapshot = lake.path(table), lake.snapshot(table)
+    added = add_columns(spark, path, columns)
+    # whatever reads a joined table shall read it afterwards, too
+    number = snapshot.version + 1 if snapshot else 0
+    anew = journal.transaction(f"widen/{table}", number) if table.endswith("/joined") else None
+    return Migrated(table, added, widen_columns(spark, path, columns, anew))
 
 
 def _grown(pipeline: Pipeline, journal: Journal) -> list[tuple[str, str]]:
@@ -71,35 +106,48 @@ def _grown(pipeline: Pipeline, journal: Journal) -> list[tuple[str, str]]:
 
 
 def _refuse_others(pipeline: Pipeline, spark: SparkSession, lake: Lake, read: Input) -> None:
-    """Refuse columns that are gone or have another type: the rows that there are do not fit them."""
+    """Refuse columns that are gone or have a type that is not a wider one: the rows that there are do not fit them."""
     log = log_of(pipeline, read.name)
     if not lake.has(log):
         return
-    stored = columns_of(spark, lake.path(log))
-    declared = {field.name: field.dataType.simpleString() for field in read.spec.columns}
+    stored, declared = schema_of(spark, lake.path(log)), read.spec.columns
     kind = "tables" if read.name in pipeline.tables else "streams"
-    gone = [name for name in stored if name not in declared and not name.startswith("_lj_")]
+    gone = [name for name in stored.names if name not in declared.names and not name.startswith("_lj_")]
     others = [
-        f"{name} is {declared[name]}, was {stored[name]}"
-        for name in declared
-        if stored.get(name, declared[name]) != declared[name]
+        f"{field.name} is {field.dataType.simpleString()}, was {stored[field.name].dataType.simpleString()}"
+        for field in declared
+        if field.name in stored.names and not _is_kept(stored[field.name].dataType, field.dataType)
     ]
     wrong = [*[f"{name} is no longer declared" for name in gone], *others]
     if wrong:
         problem = pipeline.problem(
             (kind, read.name, "columns"),
-            f"only new columns can be added to a lake; found: {'; '.join(wrong)}. Undo that, or load the sources into "
-            "a new lake",
+            "a lake takes new columns, and wider types: whole numbers with more digits, double for float, a decimal "
+            f"with more digits before its point; found: {'; '.join(wrong)}. Undo that, or load the sources into a new "
+            "lake",
         )
         raise ConfigurationChanged(str(problem))
 
 
+def _is_kept(stored: DataType, declared: DataType) -> bool:
+    return stored == declared or widens(stored, declared)
+
+
 def _wanted(pipeline: Pipeline, names: set[str]) -> Iterator[tuple[str, StructType]]:
-    """Every table of the lake that holds columns of these tables and streams, with the columns that it should have."""
-    for name in names:
-        columns = pipeline.inputs[name].spec.columns
-        tables = [changes_of(name), rows_of(name), versions_of(name), records_of(name)]
-        yield from ((table, columns) for table in tables)
-    for join in pipeline.joins:
-        columns = pipeline.spec_of_join(join).columns
-        yield from ((table, columns) for table in (joined_of(join), changelog_of(join)))
+    """Every table of the lake that holds values of these tables and streams, with the columns that it should have."""
+    for name in names & set(pipeline.tables):
+        table = pipeline.tables[name].spec
+        yield changes_of(name), changes_schema(table.columns, table.sequence)
+        yield rows_of(name), rows_schema(table.columns, table.sequence)
+        if table.history_retention is not None:
+            yield versions_of(name), versions_schema(table)
+    for name in names & set(pipeline.streams):
+        yield records_of(name), stream_schema(pipeline.streams[name].spec)
+    for name in pipeline.stream_joins:
+        yield joined_of(name), stream_joined_schema(pipeline.stream_join_spec(name))
+    for name in pipeline.foreign_key_joins:
+        join = pipeline.join_spec(name)
+        yield subscription_log_of(name), subscription_schema(join)
+        yield subscription_store_of(name), subscription_schema(join)
+        yield response_log_of(name), response_schema(join)
+        yield from ((table, joined_schema(join)) for table in (joined_of(name), changelog_of(name)))

@@ -22,8 +22,9 @@ LOG_PROPERTIES = {"delta.dataSkippingStatsColumns": BATCH, "delta.checkpointInte
 """Of a log: the files of a batch are found by its number; more would be gathered with every row for nobody."""
 TIMED_LOG_PROPERTIES = {**LOG_PROPERTIES, "delta.dataSkippingStatsColumns": f"{BATCH},{TIME}"}
 """Of a log that is read by time, too."""
-_PLAIN = 1
-"""The protocol's reader version of a table without deletion vectors or column mapping."""
+_PLAIN, _FEATURES = 1, {"typeWidening"}
+"""The protocol's reader version of a table without features such as deletion vectors or column mapping, and features
+with which a table's files still hold exactly its rows: Spark reads a file's narrower values as those of the schema."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,10 @@ def read_table(
     """
     with reading_table(path):
         table = DeltaTable(path, version=version)
-        plain = table.protocol().min_reader_version == _PLAIN
+        protocol = table.protocol()
+        plain = protocol.min_reader_version == _PLAIN or _FEATURES.issuperset(
+            protocol.reader_features or ["?"]
+        )
         files = _files(path, table) if plain else []
     columns = [named(name) for name in schema.names]
     if not plain:  # someone else changed its format: Delta knows how to read it

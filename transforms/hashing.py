@@ -49,7 +49,7 @@ def value_hash(columns: StructType) -> Column:
     parts: list[Column] = []
     for number, field in enumerate(sorted(columns, key=lambda field: field.name)):
         value = named(field.name)
-        tag = F.when(value.isNotNull(), F.lit(f"{field.name}:{_family(field.dataType)}"))
+        tag = F.when(value.isNotNull(), F.lit(f"{field.name}:{family(field.dataType)}"))
         parts += [tag.alias(f"tag{number}"), _canonical(value, field.dataType).alias(f"value{number}")]
     # `xxhash64` reads a struct as it would its fields one after the other, but Spark makes a method of its own for it:
     # otherwise the whole step becomes one that is too long for the JVM to compile well, and takes three times as long
@@ -60,7 +60,7 @@ def value_hash(columns: StructType) -> Column:
     ).cast(HASH_TYPE)
 
 
-def _family(dtype: DataType) -> str:
+def family(dtype: DataType) -> str:
     """The part of a type that a widening keeps: int and bigint are one family, decimal scales are not."""
     if isinstance(dtype, _INTEGERS):
         return "integer"

@@ -27,6 +27,7 @@ from pyspark.sql.types import (
 )
 
 from transforms import parsing_envelope as envelope
+from transforms.hashing import family
 from transforms.parsing import ParseOptions
 from transforms.parsing_debezium import UNAVAILABLE_VALUE
 from transforms.parsing_flat import OP_COLUMN
@@ -113,6 +114,11 @@ def always_fits(found: DataType, declared: DataType) -> bool:
             counts = isinstance(declared, DateType | TimestampType | TimestampNTZType)
             fits = counts and isinstance(found, LongType | IntegerType)
     return fits
+
+
+def widens(found: DataType, declared: DataType) -> bool:
+    """Whether a type has room for every value of another, and gives each the same hash."""
+    return found != declared and family(found) == family(declared) and always_fits(found, declared)
 
 
 def undeclared(names: Sequence[str], table: TableSpec) -> list[str]:

@@ -1,4 +1,4 @@
-"""Columns that are added to a table reach the lake without changing a row of it."""
+"""Columns that are added to a table or widened reach the lake without changing a row of it."""
 
 from pathlib import Path
 
@@ -9,13 +9,15 @@ from faults.crashing import Crash, commits
 from faults.shop import write_lines
 from orchestration.cli.shown import Asked, open_shown
 from orchestration.config import Pipeline, load
+from orchestration.cut import published_cut
 from orchestration.maintenance import maintain
-from orchestration.migrating import Added, migrate
+from orchestration.migrating import Migrated, migrate
 from orchestration.ranges import Range
 from orchestration.run import run_batches
 from storage.errors import ConfigurationChanged
 from storage.lake import Lake, joined_of
 from storage.plan import Journal
+from storage.stores.lake_tables import joined_store
 
 pytestmark = pytest.mark.spark
 
@@ -93,7 +95,7 @@ def test_added_columns_change_no_row_until_its_next_change(
 
     done = list(migrate(pipeline, lambda: spark))
 
-    added = {one.table: one.columns for one in done if isinstance(one, Added)}
+    added = {one.table: one.added for one in done if isinstance(one, Migrated)}
     assert added[joined_of("left")] == ["right_country", "right_since"]
     assert added[joined_of("over")] == ["right_country", "right_since", "over_country", "over_since"]
     assert rows(pipeline, "left", spark) == [(1, "Paris", None, 1), (2, "Rome", None, 1)]
@@ -116,6 +118,69 @@ def test_added_columns_change_no_row_until_its_next_change(
     assert rows(pipeline, "over", spark)[-1][:3] == (3, "Rome", "Italy")
 
 
+NARROW = """\
+name: shop
+lake: ./lake
+tables:
+  orders:
+    source: {format: jsonl, path: "orders/{date}.jsonl"}
+    columns: {id: int, customer: int, price: "decimal(6,2)", weight: float, n: int}
+    key: [id]
+    sequence: [n]
+  customers:
+    source: {format: jsonl, path: "customers/{date}.jsonl"}
+    columns: {customer: int, city: string}
+    key: [customer]
+joins:
+  left: {left: orders, right: customers, foreign_key: [customer], how: left, changelog: true}
+  over: {left: left, right: customers, foreign_key: [customer], how: inner, prefix: over_}
+"""
+WIDE = NARROW.replace(" int", " bigint").replace("decimal(6,2)", "decimal(12,2)").replace("float", "double")
+
+
+@pytest.mark.parametrize("folded", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_wider_types_change_no_row_and_no_answer(tmp_path: Path, folded: bool, spark: SparkSession) -> None:
+    """Of keys, foreign keys, sequences and values: what is there joins with what is beyond the narrow types."""
+    first = {"op": "c", "id": 1, "customer": 7, "price": "1.50", "weight": 0.5, "n": 1}
+    write(tmp_path, "orders", "2024-01-01", first)
+    write(tmp_path, "customers", "2024-01-01", {"op": "c", "customer": 7, "city": "Rome"})
+    list(run_batches(declare(tmp_path, NARROW), spark))
+    if folded:
+        list(maintain(declare(tmp_path, NARROW), lambda: spark, everything=True))
+    pipeline = declare(tmp_path, WIDE)
+
+    done = list(migrate(pipeline, lambda: spark))
+
+    widened = {one.table: one.widened for one in done if isinstance(one, Migrated)}
+    assert "foreign_key.customer bigint" in widened["joins/left/subscription_log"]
+    assert "_lj_sequence.n bigint" in widened["tables/orders/changes"]
+    assert {"price decimal(12,2)", "weight double", "id bigint"} <= {*widened[joined_of("over")]}
+    assert list(migrate(pipeline, lambda: spark)) == []
+
+    big = 5_000_000_000
+    write(
+        tmp_path, "orders", "2024-01-02", first,
+        {"op": "c", "id": big, "customer": 7, "price": "1234567.25", "weight": 1e300, "n": big},
+    )  # fmt: skip
+    write(tmp_path, "customers", "2024-01-02", {"op": "u", "customer": 7, "city": "Oslo"})
+    (batch,) = run_batches(pipeline, spark)
+
+    assert (batch.tables["orders"]["duplicate"], batch.tables["orders"]["applied"]) == (1, 1)
+    assert batch.joins["left"]["stale"] == batch.joins["over"]["stale"] == 0
+    found = spark.read.format("delta").load(Lake(pipeline.lake).path(joined_of("over")))
+    assert sorted(
+        (row["id"], str(row["price"]), row["weight"], row["over_city"]) for row in found.collect()
+    ) == [
+        (1, "1.50", 0.5, "Oslo"),
+        (big, "1234567.25", 1e300, "Oslo"),
+    ]
+    lake = Lake(pipeline.lake)
+    store = joined_store(lake, published_cut(Journal(lake)), pipeline.join_spec("over"))
+    assert [row.key for row in store.all()] == [1, big]
+    list(maintain(pipeline, lambda: spark, everything=True))
+    assert [row.key for row in store.all()] == [1, big]
+
+
 @pytest.mark.slow
 def test_migration_that_was_cut_off_is_repeated(shop: Path, spark: SparkSession) -> None:
     """Whatever got its columns already keeps them, and the lake refuses the old and the new file in between."""
@@ -129,7 +194,7 @@ def test_migration_that_was_cut_off_is_repeated(shop: Path, spark: SparkSession)
         open_shown(pipeline, Asked("left", everything, None, None, None, everything=False, internal=False))
     assert list(run_batches(declare(shop, TEXT), spark)) == []
     pipeline = declare(shop, GROWN)
-    assert any(isinstance(one, Added) for one in list(migrate(pipeline, lambda: spark)))
+    assert any(isinstance(one, Migrated) for one in list(migrate(pipeline, lambda: spark)))
     assert Journal(Lake(pipeline.lake)).last.kind == "migrate"
     assert list(run_batches(pipeline, spark)) == []
 
