@@ -1,0 +1,57 @@
+"""Random histories of a lake, each repeatable from its seed.
+
+A history is put together of episodes: a day's files come, whole or in parts, and are worked off with something in the
+way; in between a day comes again, is corrected, a column is added, maintenance works. Every episode ends with a run
+that nothing disturbs.
+"""
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+from properties.relations import JOINS, VARIANTS
+from properties.scenarios import DAYS, random_sequence
+from soak.actions import (
+    Action,
+    History,
+)
+from soak.author import Author
+
+_SIDE_BY_SIDE = 30
+"""Sequences of a history: a batch costs the same for one as for many."""
+_PIPELINES: tuple[Mapping[str, dict[str, Any]], ...] = (
+    {name: JOINS[name] for name in ("matched", "enriched", "enriched_twice")},
+    {name: JOINS[name] for name in ("enriched", "enriched_twice", "with_parent")},
+    {name: VARIANTS[name] for name in ("enriched", "paired", "paired_twice")},
+)
+"""Each with an inner and a left join, and a join over a join."""
+_WAYS = ("whole", "whole", "late file", "growing", "open end", "torn, settled", "torn, read")
+_IN_THE_WAY = (
+    "nothing", "crash", "crash", "two crashes", "crash, fold", "fold cut off", "overtaken", "locked", "lost",
+)  # fmt: skip
+_BETWEEN = ("again", "again", "touched", "migrate", "replace", "retry", "maintain", "cut off maintenance")
+_MOST_BETWEEN = 4
+_OF_PROCESSES = 0.08
+"""Share of the histories with processes of their own: each takes as long as half a history."""
+
+
+def history(seed: int, *, processes: bool = True) -> History:
+    """Return the history of a seed. `processes`: whether runs may be processes of their own."""
+    random = Random(seed)
+    sequences = tuple(random_sequence(random) for _ in range(_SIDE_BY_SIDE))
+    joins = random.choice(_PIPELINES)
+    author = Author(random, sequences, joins)
+    days = list(range(DAYS))
+    if random.random() < 0.5:
+        random.shuffle(days)
+    between = random.sample(_BETWEEN, random.randint(1, _MOST_BETWEEN))
+    if random.random() < _OF_PROCESSES and processes:
+        between.append("processes")
+    places = sorted((random.randrange(1, DAYS + 1), what) for what in between)
+    actions: list[Action] = []
+    for number, day in enumerate(days, start=1):
+        actions += author.day(day, random.choice(_WAYS), random.choice(_IN_THE_WAY))
+        for place, what in places:
+            if place == number:
+                actions += author.between(what)
+    return History(seed, sequences, dict(joins), random.random() < 0.5, tuple(actions))
