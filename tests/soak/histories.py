@@ -11,20 +11,18 @@ from typing import Any
 
 from properties.relations import JOINS, VARIANTS
 from properties.scenarios import DAYS, random_sequence
-from soak.actions import (
-    Action,
-    History,
-)
+from soak.actions import Action, History
 from soak.author import Author
 
 _SIDE_BY_SIDE = 30
 """Sequences of a history: a batch costs the same for one as for many."""
 _PIPELINES: tuple[Mapping[str, dict[str, Any]], ...] = (
-    {name: JOINS[name] for name in ("matched", "enriched", "enriched_twice")},
-    {name: JOINS[name] for name in ("enriched", "enriched_twice", "with_parent")},
-    {name: VARIANTS[name] for name in ("enriched", "paired", "paired_twice")},
+    {name: JOINS[name] for name in ("enriched", "enriched_twice")},
+    {name: JOINS[name] for name in ("enriched", "with_parent")},
+    {"matched": JOINS["matched"], "matched_twice": JOINS["enriched_twice"] | {"left": "matched"}},
+    {name: VARIANTS[name] for name in ("paired", "paired_twice")},
 )
-"""Each with an inner and a left join, and a join over a join."""
+"""A batch takes as long as it has joins. Inner and left ones, joins over joins, and of a table with itself."""
 _WAYS = ("whole", "whole", "late file", "growing", "open end", "torn, settled", "torn, read")
 _IN_THE_WAY = (
     "nothing", "crash", "crash", "two crashes", "crash, fold", "fold cut off", "overtaken", "locked", "lost",
