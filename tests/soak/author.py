@@ -89,7 +89,7 @@ class Author:
             case "crash":
                 yield self._run(self._crash())
             case "two crashes":
-                yield from (self._run(self._crash()), self._run(self._crash()))
+                yield from (self._run(Crash(*self._early())), self._run(Crash(*self._late())))
             case "crash, fold":
                 yield from (self._run(self._crash()), Maintain(("fold",)))
             case "fold cut off":
@@ -128,7 +128,7 @@ class Author:
             self._random.choice(["date", "date", "all"]),
             self._random.choice([None, None, None, 40]),
             settles,
-            self._random.random() < 0.25,
+            self._random.random() < 0.15,
             disturbance,
         )
 
@@ -141,12 +141,19 @@ class Author:
     def _crash(self) -> Crash:
         return Crash(*self._point())
 
-    def _point(self) -> tuple[str, Any]:
+    def _point(self) -> Any:
         """A table that a batch commits to, and when to end."""
-        logs = [
-            log(join) for join in self._joins for log in (subscription_log_of, response_log_of, joined_of)
-        ]
-        tables = [PLAN, *map(changes_of, TABLES.values()), QUARANTINE, *logs, PUBLISHED]
+        return self._random.choice([self._early, self._late])()
+
+    def _early(self) -> Any:
+        """A table that a batch commits to before any joined one."""
+        logs = [log(join) for join in self._joins for log in (subscription_log_of, response_log_of)]
+        tables = [PLAN, QUARANTINE, *[*map(changes_of, TABLES.values()), *logs] * 2]
+        return self._random.choice(tables), self._random.choice(WHEN)
+
+    def _late(self) -> Any:
+        """A table that a batch commits to in its end."""
+        tables = [*map(joined_of, self._joins), PUBLISHED]
         return self._random.choice(tables), self._random.choice(WHEN)
 
     def _fold_crash(self) -> Crash:

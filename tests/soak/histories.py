@@ -28,7 +28,9 @@ _IN_THE_WAY = (
     "nothing", "crash", "crash", "two crashes", "crash, fold", "fold cut off", "overtaken", "locked", "lost",
 )  # fmt: skip
 _BETWEEN = ("again", "again", "touched", "migrate", "replace", "retry", "maintain", "cut off maintenance")
-_MOST_BETWEEN = 4
+_MOST_BETWEEN = 3
+_MOST_DAYS = 3
+"""Of those that the sequences have: the others never come."""
 _OF_PROCESSES = 0.08
 """Share of the histories with processes of their own: each takes as long as half a history."""
 
@@ -39,13 +41,13 @@ def history(seed: int, *, processes: bool = True) -> History:
     sequences = tuple(random_sequence(random) for _ in range(_SIDE_BY_SIDE))
     joins = random.choice(_PIPELINES)
     author = Author(random, sequences, joins)
-    days = list(range(DAYS))
+    days = random.sample(range(DAYS), random.randint(2, _MOST_DAYS))
     if random.random() < 0.5:
-        random.shuffle(days)
+        days.sort()
     between = random.sample(_BETWEEN, random.randint(1, _MOST_BETWEEN))
     if random.random() < _OF_PROCESSES and processes:
         between.append("processes")
-    places = sorted((random.randrange(1, DAYS + 1), what) for what in between)
+    places = sorted((random.randint(1, len(days)), what) for what in between)
     actions: list[Action] = []
     for number, day in enumerate(days, start=1):
         actions += author.day(day, random.choice(_WAYS), random.choice(_IN_THE_WAY))

@@ -20,7 +20,7 @@ SEED = 20240227
 def test_lake_is_what_its_input_says_whatever_happens_to_it(tmp_path: Path, spark: SparkSession) -> None:
     """Torn and repeated files, a corrected day, a new column; a crash, a fold, another run at the same time."""
     random = Random(SEED)
-    sequences = tuple(random_sequence(random) for _ in range(12))
+    sequences = tuple(random_sequence(random) for _ in range(20))
     joins = {name: JOINS[name] for name in ("enriched", "enriched_twice")}
     author = Author(random, sequences, joins)
     other, torn, run, whole, *corrected = author.day(3, "torn, read", "nothing")

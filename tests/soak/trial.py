@@ -71,15 +71,17 @@ class SoakTrial:
 
         Raises `AssertionError` with the action at which the lake or a message was not as it should be.
         """
-        for number, action in enumerate(self.history.actions, start=1):
-            try:
+        done: list[Action] = []
+        try:
+            for action in self.history.actions:
+                done.append(action)
                 self._act(action)
                 self._compare_published()
-            except (Exception, Ended, pytest.fail.Exception) as error:
-                done = "\n".join(f"  {action}" for action in self.history.actions[:number])
-                raise AssertionError(f"{type(error).__name__}: {error}\nactions so far:\n{done}") from error
-        assert self.model.unread() == []
-        check_logs(self.model, self.spark, self._lake, Journal(self._lake).published)
+            assert self.model.unread() == []
+            check_logs(self.model, self.spark, self._lake, Journal(self._lake).published)
+        except (Exception, Ended, pytest.fail.Exception) as error:
+            told = "\n".join(f"  {action}" for action in done)
+            raise AssertionError(f"{type(error).__name__}: {error}\nactions so far:\n{told}") from error
         self.happened["fold"] = len(Folds(self._lake).begun)
         self.happened["batch"] = self._compared
         return self.happened
