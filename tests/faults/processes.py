@@ -77,8 +77,9 @@ def commits_of(pipeline: Pipeline, table: str) -> int:
     return len(list((Path(pipeline.lake) / table / "_delta_log").glob("*.json")))
 
 
-def started(pipeline: Pipeline, process: Process, before: int = 1) -> bool:
-    """Wait until a run has planned its first batch, after those `before`."""
+def started(pipeline: Pipeline, process: Process) -> bool:
+    """Wait until a run has planned its first batch."""
+    before = 1
     return wait_for(lambda: commits_of(pipeline, PLAN) > before, process)
 
 

@@ -113,16 +113,6 @@ def arrivals(draw: st.DrawFn) -> tuple[Arrival, ...]:
     return tuple(found)
 
 
-def random_arrivals(random: Random) -> tuple[Arrival, ...]:
-    """The same, drawn from a seed."""
-    days = random.sample(range(DAYS), DAYS)
-    ends = [*sorted(random.sample(range(1, DAYS), random.randint(0, DAYS - 1))), DAYS]
-    return tuple(
-        Arrival(tuple(days[start:end]), random.choice(_BATCH_BY), random.choice((None, None, 30)))
-        for start, end in zip([0, *ends], ends, strict=False)
-    )
-
-
 def scenarios(size: int) -> st.SearchStrategy[Scenario]:
     """So many sequences side by side, with one way for their days to arrive."""
     side_by_side = st.lists(sequences(), min_size=size, max_size=size).map(tuple)

@@ -5,9 +5,8 @@ in the order of their arrival. Domains are tiny on purpose: equal times, records
 that is deleted and comes back must be likely, not possible.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from random import Random
 from typing import Any, Literal
 
 from hypothesis import strategies as st
@@ -61,30 +60,25 @@ class History:
         printer.text(f"{len(self.events)} records, {self.arrivals}")
 
 
-_PAUSES = (0, 1, 2, 3)
-_DOMAINS: tuple[Sequence[Any], ...] = (
-    _SIDES, _KINDS, _KEYS, _FOREIGN_KEYS, _VALUES, _PAUSES, _LATENESS, _ORDERS, _NEXT_DAY,
-)  # fmt: skip
-"""What a step of a history is drawn from."""
-_FEWEST, _MOST = 40, 70
-"""Steps of a history."""
+_STEP = st.tuples(
+    st.sampled_from(_SIDES),
+    st.sampled_from(_KINDS),
+    st.sampled_from(_KEYS),
+    st.sampled_from(_FOREIGN_KEYS),
+    st.sampled_from(_VALUES),
+    st.integers(0, 3),
+    st.sampled_from(_LATENESS),
+    st.sampled_from(_ORDERS),
+    st.sampled_from(_NEXT_DAY),
+)
 
 
-def events() -> st.SearchStrategy[tuple[Event, ...]]:
+@st.composite
+def events(draw: st.DrawFn) -> tuple[Event, ...]:
     """Records of both sides in the order of their days, at times that mostly rise."""
-    step = st.tuples(*map(st.sampled_from, _DOMAINS))
-    return st.lists(step, min_size=_FEWEST, max_size=_MOST).map(_events)
-
-
-def random_events(random: Random) -> tuple[Event, ...]:
-    """The same, drawn from a seed."""
-    steps = random.randint(_FEWEST, _MOST)
-    return _events([tuple(map(random.choice, _DOMAINS)) for _ in range(steps)])
-
-
-def _events(steps: Iterable[tuple[Any, ...]]) -> tuple[Event, ...]:
     found: list[Event] = []
     day = clock = newest = 0
+    steps = draw(st.lists(_STEP, min_size=40, max_size=70))
     for number, (side, kind, key, fk, v, pause, lateness, order, next_day) in enumerate(steps, start=1):
         day, clock = min(DAYS - 1, day + next_day), clock + pause
         former = [event for event in found if event.side == side]

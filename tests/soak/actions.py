@@ -19,7 +19,7 @@ Point = tuple[str, When]
 
 @dataclass(frozen=True)
 class Write:
-    """A file has these lines from now on: it is new, has grown, or was exported again."""
+    """A file has these lines from now on: it is new, has grown, or is another one."""
 
     kind: str
     """What this is an instance of, to be counted."""
@@ -46,13 +46,6 @@ class Crash:
 
 
 @dataclass(frozen=True)
-class Lost:
-    """A commit is made, and the answer to it is an error."""
-
-    table: str
-
-
-@dataclass(frozen=True)
 class Overtaken:
     """At a commit another run comes in, without the lock, and works off whatever is pending."""
 
@@ -60,15 +53,7 @@ class Overtaken:
     when: When
 
 
-@dataclass(frozen=True)
-class Locked:
-    """At a commit another run wants the lake, and is refused by the lock."""
-
-    table: str
-    when: When
-
-
-Disturbance = Crash | Lost | Overtaken | Locked
+Disturbance = Crash | Overtaken
 
 
 @dataclass(frozen=True)
@@ -93,7 +78,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Replace:
-    """`lakejoin run --replace` of a day whose files were exported again."""
+    """`lakejoin run --replace` of a day whose files are no longer what was read."""
 
     day: int
     crash: Crash | None = None
@@ -101,10 +86,9 @@ class Replace:
 
 @dataclass(frozen=True)
 class Maintain:
-    """`lakejoin maintain --all`, or some kinds of its steps; perhaps cut off."""
+    """`lakejoin maintain --all`, or some kinds of its steps."""
 
     works: tuple[str, ...]
-    crash: Crash | None = None
 
 
 @dataclass(frozen=True)
@@ -120,14 +104,7 @@ class Retry:
     """The limit of a line is raised, and what is in quarantine is read once more."""
 
 
-@dataclass(frozen=True)
-class Processes:
-    """Two runs as processes of their own, of which one is refused; or one that is killed after some seconds."""
-
-    killed_after: float | None = None
-
-
-Action = Write | Run | Refused | Replace | Maintain | Migrate | Retry | Processes
+Action = Write | Run | Refused | Replace | Maintain | Migrate | Retry
 
 
 @dataclass(frozen=True)

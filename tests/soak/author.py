@@ -13,12 +13,9 @@ from soak.actions import (
     Action,
     Crash,
     Disturbance,
-    Locked,
-    Lost,
     Maintain,
     Migrate,
     Overtaken,
-    Processes,
     Refused,
     Replace,
     Retry,
@@ -96,10 +93,6 @@ class Author:
                 yield replace(self._run(self._fold_crash()), folds=True)
             case "overtaken":
                 yield self._run(Overtaken(*self._point()))
-            case "locked":
-                yield self._run(Locked(*self._point()))
-            case "lost":
-                yield self._run(Lost(self._point()[0]))
         yield self._run()
 
     def between(self, what: str) -> Sequence[Action]:
@@ -109,19 +102,10 @@ class Author:
             "again": lambda: (self._files.again(file), self._run()),
             "touched": lambda: (replace(file, kind="touched"), self._run()),
             "migrate": lambda: (Migrate(self._added, self._perhaps(self._migration_crash)),),
-            "replace": lambda: self._replaced(file),
             "retry": lambda: (Retry(),),
             "maintain": lambda: (Maintain(WORKS),),
-            "cut off maintenance": lambda: (Maintain(("fold",), self._fold_crash()),),
-            "processes": lambda: (self._files.again(file), self._processes(), Run()),
         }
         return episodes[what]()
-
-    def _replaced(self, file: Write) -> Sequence[Action]:
-        return (self._files.corrected(file), Refused(file.day), Replace(file.day, self._perhaps(self._crash)))
-
-    def _processes(self) -> Processes:
-        return Processes(self._random.choice([None, self._random.uniform(0, 10)]))
 
     def _run(self, disturbance: Disturbance | None = None, *, settles: bool = False) -> Run:
         return Run(

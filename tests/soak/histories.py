@@ -24,19 +24,15 @@ _PIPELINES: tuple[Mapping[str, dict[str, Any]], ...] = (
 )
 """A batch takes as long as it has joins. Inner and left ones, joins over joins, and of a table with itself."""
 _WAYS = ("whole", "whole", "late file", "growing", "open end", "torn, settled", "torn, read")
-_IN_THE_WAY = (
-    "nothing", "crash", "crash", "two crashes", "crash, fold", "fold cut off", "overtaken", "locked", "lost",
-)  # fmt: skip
-_BETWEEN = ("again", "again", "touched", "migrate", "replace", "retry", "maintain", "cut off maintenance")
+_IN_THE_WAY = ("nothing", "crash", "crash", "two crashes", "crash, fold", "fold cut off", "overtaken")
+_BETWEEN = ("again", "again", "touched", "migrate", "retry", "maintain")
 _MOST_BETWEEN = 3
 _MOST_DAYS = 3
 """Of those that the sequences have: the others never come."""
-_OF_PROCESSES = 0.08
-"""Share of the histories with processes of their own: each takes as long as half a history."""
 
 
-def history(seed: int, *, processes: bool = True) -> History:
-    """Return the history of a seed. `processes`: whether runs may be processes of their own."""
+def history(seed: int) -> History:
+    """Return the history of a seed."""
     random = Random(seed)
     sequences = tuple(random_sequence(random) for _ in range(_SIDE_BY_SIDE))
     joins = random.choice(_PIPELINES)
@@ -45,8 +41,6 @@ def history(seed: int, *, processes: bool = True) -> History:
     if random.random() < 0.5:
         days.sort()
     between = random.sample(_BETWEEN, random.randint(1, _MOST_BETWEEN))
-    if random.random() < _OF_PROCESSES and processes:
-        between.append("processes")
     places = sorted((random.randint(1, len(days)), what) for what in between)
     actions: list[Action] = []
     for number, day in enumerate(days, start=1):

@@ -19,7 +19,6 @@ from pyspark.sql import SparkSession  # noqa: E402  (the path above makes the ot
 
 from faults.lakes import forget_logs  # noqa: E402
 from soak.histories import history  # noqa: E402
-from soak.streams import run_stream_history  # noqa: E402
 from soak.trial import SoakTrial  # noqa: E402
 from storage.session import start_session  # noqa: E402
 
@@ -27,9 +26,6 @@ _SMALL_TABLES = {
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "2",
 }
-
-_STREAM_EVERY = 5
-"""Seeds that this divides are histories of streams."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,10 +57,7 @@ def run_one(seed: int, spark: SparkSession) -> Counter[str] | None:
     begun, happened = time.monotonic(), None
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
         try:
-            if seed % _STREAM_EVERY == 0:
-                happened = run_stream_history(seed, Path(folder), spark)
-            else:
-                happened = SoakTrial(history(seed), Path(folder), spark).run()
+            happened = SoakTrial(history(seed), Path(folder), spark).run()
         except AssertionError as error:
             _say(f"seed {seed}: FAILED\n{error}")
     if happened is not None:

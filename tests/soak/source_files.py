@@ -1,4 +1,4 @@
-"""Random source files: those of each day, their records once more, and what a day has when it is exported again."""
+"""Random source files: those of each day, and their records once more."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from random import Random
 
 from properties.scenarios import DAYS, Change, Side
 from properties.trial import FIRST_DAY
-from soak.actions import FileName, Line, Write
+from soak.actions import FileName, Write
 from soak.model import ADDED, LONGEST
 
 _ADDED_VALUES = ("p", "q", None)
@@ -55,29 +55,6 @@ class SourceFiles:
         day = self._random.choice([file.day, DAYS])
         name = f"{FIRST_DAY + timedelta(days=day)}-{len(self._files)}.jsonl"
         return self._written(replace(file, kind="again", day=day, lines=lines, name=name))
-
-    def corrected(self, file: Write) -> Write:
-        """The file as it was exported again: records are gone, others differ, some are new."""
-        return self._written(replace(file, kind="exported again", lines=self._corrected(file)))
-
-    def _corrected(self, file: Write) -> Sequence[Line]:
-        lines: list[Line] = []
-        for case, change in file.lines[1:]:  # what only grew would not be another file
-            fate = self._random.random()
-            if fate < 0.2:
-                continue
-            lines.append((case, self._altered(change) if fate < 0.5 else change))
-        others = [change for changes in self._sequences for change in changes if change.side == file.side]
-        lines += [
-            (self._random.randrange(len(self._sequences)), self._as_sent(self._random.choice(others)))
-            for _ in range(3)
-        ]
-        return lines
-
-    def _altered(self, change: Change) -> Change:
-        if change.value is None:
-            return change
-        return replace(change, value={**change.value, "v": self._random.choice("abc")})
 
     def _written(self, file: Write) -> Write:
         self._files[file.side, file.name] = file

@@ -3,7 +3,7 @@
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from faults.crashing import Crash as Ended
 from orchestration.config import Pipeline, load
-from orchestration.maintenance import Done, maintain
+from orchestration.maintenance import maintain
 from orchestration.migrating import migrate
 from orchestration.quarantine import known, retry
 from orchestration.run import run_batches
@@ -29,7 +29,6 @@ from soak.actions import (
     Maintain,
     Migrate,
     Overtaken,
-    Processes,
     Refused,
     Replace,
     Retry,
@@ -37,7 +36,7 @@ from soak.actions import (
     Write,
 )
 from soak.comparison import check_counts, check_joined, check_logs
-from soak.disturbing import disturbed, run_apart
+from soak.disturbing import disturbed
 from soak.model import ADDED, LONGEST, Model
 from storage.errors import LakeBusy
 from storage.lake import Lake
@@ -89,7 +88,7 @@ class SoakTrial:
     def _act(self, action: Action) -> None:
         deeds: dict[type, Callable[[Any], None]] = {
             Write: self._write, Run: self._run, Refused: self._refused, Replace: self._replace,
-            Maintain: self._maintain, Migrate: self._migrate, Retry: self._retry, Processes: self._processes,
+            Maintain: self._maintain, Migrate: self._migrate, Retry: self._retry,
         }  # fmt: skip
         deeds[type(action)](action)
 
@@ -115,7 +114,7 @@ class SoakTrial:
         behind = 1 if run.folds else BATCHES_BEHIND
         with (
             mock.patch("storage.maintenance.BATCHES_BEHIND", behind),
-            disturbed(run.disturbance, partial(self._others, run), self._knock) as counted,
+            disturbed(run.disturbance, partial(self._others, run)) as counted,
         ):
             try:
                 self._work_off(run)
@@ -141,11 +140,6 @@ class SoakTrial:
         """Another run works off whatever is pending; what it publishes is compared when both are over."""
         list(run_batches(self._pipeline, self.spark, batch_rows=run.batch_rows))
 
-    def _knock(self) -> None:
-        """Another run wants the lake."""
-        with pytest.raises(LakeBusy, match="one run at a time works on a lake"):
-            list(run_batches(self._pipeline, self.spark))
-
     def _replace(self, action: Replace) -> None:
         """Take the files of a day anew; where that is cut off before it is planned, once more."""
         day, planned = FIRST_DAY + timedelta(days=action.day), len(Journal(self._lake).plans)
@@ -157,15 +151,13 @@ class SoakTrial:
             list(run_batches(self._pipeline, self.spark, replace=day))
         self.happened["replace"] += 1
 
-    def _is_cut_off(
-        self, crash: Crash | None, begin: Callable[[], Iterable[object]], name: str = "crash"
-    ) -> bool:
+    def _is_cut_off(self, crash: Crash | None, begin: Callable[[], Iterable[object]]) -> bool:
         """Do something, until it is cut off; returns whether it was."""
         if crash is None:
             return False
         with disturbed(crash) as counted, suppress(Ended):
             list(begin())
-        self.happened[name if counted.reached else f"{name} missed"] += 1
+        self.happened["crash" if counted.reached else "crash missed"] += 1
         return counted.reached
 
     def _refused(self, refused: Refused) -> None:
@@ -177,17 +169,11 @@ class SoakTrial:
 
     def _maintain(self, action: Maintain) -> None:
         with mock.patch("orchestration.maintenance.WORKS", action.works):
-            if action.crash is not None:
-                self._is_cut_off(action.crash, self._maintenance, "maintenance cut off")
-                return
-            done = list(self._maintenance())
+            done = list(maintain(self._pipeline, lambda: self.spark, everything=True))
         assert [step.skipped for step in done if step.skipped] == []
         self.happened["maintenance"] += 1
         if self._compared:
             check_joined(self.model, self.spark, self._lake, Journal(self._lake).published[-1])
-
-    def _maintenance(self) -> Iterator[Done]:
-        return maintain(self._pipeline, lambda: self.spark, everything=True)
 
     def _migrate(self, action: Migrate) -> None:
         self.model.columns[action.side] = {**self.model.columns[action.side], ADDED: "string"}
@@ -206,9 +192,6 @@ class SoakTrial:
         self._pipeline = self._configure()
         list(retry(self._pipeline, lambda: self.spark, known(self._pipeline, ())))
         self.happened["retry"] += 1
-
-    def _processes(self, action: Processes) -> None:
-        self.happened[run_apart(self._pipeline, action.killed_after)] += 1
 
     def _compare_published(self) -> None:
         """Hold every batch against the model that was published since the last time."""
