@@ -12,8 +12,13 @@ WORKLOAD := bench/data/scale-$(SCALE)
 # Of the tables and batches of `make bench ROW=...`; 1 is what the targets are about.
 SIZE ?= 1
 
+# The size of `make soak`: at most so many histories, none begun after so many minutes, the first one of this seed.
+COUNT ?= 200
+MINUTES ?= 240
+SEED ?= 1
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow reliability check lint conformance bench performance
+.PHONY: help demo test test-slow reliability check lint conformance soak bench performance
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +49,9 @@ conformance: .venv/installed ## what Kafka Streams answered, case by case: event
 	$(BIN)/python tests/conformance/run.py tests/conformance/cases
 	$(BIN)/python tests/conformance/run.py tests/conformance/cases --batches one
 	$(BIN)/python tests/conformance/run.py tests/conformance/cases --batches random:1
+
+soak: .venv/installed ## random histories with everything going wrong: `make soak COUNT=20 MINUTES=15 SEED=1`, or HISTORY=SEED
+	$(BIN)/python tests/soak/run.py --count $(COUNT) --minutes $(MINUTES) --seed $(SEED) $(if $(HISTORY),--history $(HISTORY))
 
 bench: .venv/installed ## batches against recomputing the join, or rows of the targets: `make bench ROW="1 2"`, see bench/README.md
 ifdef ROW

@@ -88,9 +88,7 @@ def migrate(
         yield run_batch(pipeline, spark, lake, journal, plan, progress=progress)
 
 
-def _migrated(
-    spark: SparkSession, lake: Lake, journal: Journal, table: str, columns: StructType
-) -> Migrated:
+def _migrated(spark: SparkSession, lake: Lake, journal: Journal, table: str, columns: StructType) -> Migrated:
     path, snapshot = lake.path(table), lake.snapshot(table)
     added = add_columns(spark, path, columns)
     # whatever reads a joined table shall read it afterwards, too

@@ -1,18 +1,14 @@
 """Two runs of one batch in one process, the lock out of the way: every commit of the one that is late is refused."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
 from pathlib import Path
-from threading import RLock
-from unittest import mock
 
 import pytest
-from deltalake.exceptions import CommitFailedError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from faults.crashing import Point, When, commits
 from faults.market import DAYS, make_market
+from faults.racing import lost, unlocked
 from faults.shop import Content, content, copy_of, run
 from orchestration.config import Pipeline
 from storage.errors import LakeBusy
@@ -61,17 +57,6 @@ def third_day(first_day: Pipeline, tmp_path_factory: pytest.TempPathFactory, spa
     run(pipeline, spark)
     assert run(make_market(pipeline.path.parent), spark, batch_rows=ROWS) >= 3
     return content(pipeline, spark)
-
-
-@contextmanager
-def unlocked() -> Iterator[None]:
-    """Let two runs of this process have one lake, as those of two machines may whose lease was lost."""
-    with (
-        mock.patch("orchestration.run.writing", return_value=nullcontext()),
-        # the session's settings belong to two processes, not to two threads
-        mock.patch("storage.commits._SESSION", RLock()),
-    ):
-        yield
 
 
 def others_go_on(pipeline: Pipeline, spark: SparkSession) -> None:
@@ -137,13 +122,6 @@ def test_of_two_runs_that_plan_the_same_batch_one_is_told(
 
     assert content(pipeline, spark) == second_day
     assert run(pipeline, spark) == 0
-
-
-def lost(table: str) -> Exception:
-    """What a client gets instead of the answer to a commit that was made."""
-    if table in {PLAN, PUBLISHED}:
-        return CommitFailedError("connection reset by peer")
-    return PySparkException("java.io.IOException: connection reset by peer")
 
 
 def unanswered(pipeline: Pipeline, spark: SparkSession, point: Point, table: str) -> None:

@@ -47,16 +47,21 @@ VARIANTS: Mapping[str, dict[str, Any]] = {
 
 
 def joined_by_model(
-    tables: Mapping[str, Mapping[Any, Row]], joins: Mapping[str, dict[str, Any]] = JOINS
+    tables: Mapping[str, Mapping[Any, Row]],
+    joins: Mapping[str, dict[str, Any]] = JOINS,
+    columns: Mapping[Side, Iterable[str]] = COLUMNS,
 ) -> dict[str, dict[CaseKey, Row]]:
-    """Return the rows of every join, by key, given the current rows of the tables by `CaseKey`."""
+    """Return the rows of every join, by key, given the current rows of the tables by `CaseKey`.
+
+    `columns`: of the tables, where they are not the usual ones.
+    """
     known: dict[str, Mapping[CaseKey, Row]] = {
         table: {key: {"case_id": key[0], "key": key[1], **row} for key, row in rows.items()}
         for table, rows in tables.items()
     }
     joined: dict[str, dict[CaseKey, Row]] = {}
     for name, join in joins.items():
-        right_names = COLUMNS["left" if join["right"] == TABLES["left"] else "right"]
+        right_names = columns["left" if join["right"] == TABLES["left"] else "right"]
         pairs = relational_join(
             known[join["left"]], known[join["right"]], _foreign_key(join["foreign_key"][1]), join["how"]
         )

@@ -5,8 +5,9 @@ Domains are tiny on purpose: a value that comes back (A→B→A), a foreign key 
 somewhere, a key that is deleted and inserted again must be likely, not possible.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import Any, Literal
 
 from hypothesis import strategies as st
@@ -60,26 +61,30 @@ class Scenario:
         printer.text(f"{len(self.sequences)} sequences, {self.arrivals}")
 
 
-_STEP = st.tuples(
-    st.sampled_from(_KINDS),
-    st.sampled_from(_LEFT_KEYS),
-    st.sampled_from(_RIGHT_KEYS),
-    st.sampled_from(_FOREIGN_KEYS),
-    st.sampled_from(_SECOND_FOREIGN_KEYS),
-    st.sampled_from(_VALUES),
-    st.sampled_from(_ORDERS),
-    st.sampled_from(_NEXT_DAY),
-)
+_DOMAINS: tuple[Sequence[Any], ...] = (
+    _KINDS, _LEFT_KEYS, _RIGHT_KEYS, _FOREIGN_KEYS, _SECOND_FOREIGN_KEYS, _VALUES, _ORDERS, _NEXT_DAY,
+)  # fmt: skip
+"""What a step of a sequence is drawn from."""
+_FEWEST, _MOST = 4, 14
+"""Steps of a sequence."""
 
 
-@st.composite
-def sequences(draw: st.DrawFn) -> Sequence[Change]:
+def sequences() -> st.SearchStrategy[Sequence[Change]]:
     """Changes of both sides in the order of their days, with sequence numbers that go astray now and then."""
+    step = st.tuples(*map(st.sampled_from, _DOMAINS))
+    return st.lists(step, min_size=_FEWEST, max_size=_MOST).map(_changes)
+
+
+def random_sequence(random: Random) -> Sequence[Change]:
+    """The same, drawn from a seed."""
+    steps = random.randint(_FEWEST, _MOST)
+    return _changes([tuple(map(random.choice, _DOMAINS)) for _ in range(steps)])
+
+
+def _changes(steps: Iterable[tuple[Any, ...]]) -> Sequence[Change]:
     changes: list[Change] = []
     day, newest = 0, {"left": 0, "right": 0}
-    for kind, left_key, right_key, fk, fk2, v, order, next_day in draw(
-        st.lists(_STEP, min_size=4, max_size=14)
-    ):
+    for kind, left_key, right_key, fk, fk2, v, order, next_day in steps:
         day = min(DAYS - 1, day + next_day)
         side: Side = "right" if "right" in kind else "left"
         key = None if kind == "null key" else left_key if side == "left" else right_key

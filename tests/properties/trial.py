@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -18,8 +19,8 @@ from reference.tables import Record, Table, count
 from storage.lake import Lake, joined_of
 from storage.plan import Journal, Published
 
-_FIRST_DAY = date(2024, 2, 27)
-_VERDICTS = ("applied", "out_of_order", "duplicate", "tombstone", "expired", "late", "ignored", "quarantined")
+FIRST_DAY = date(2024, 2, 27)
+VERDICTS = ("applied", "out_of_order", "duplicate", "tombstone", "expired", "late", "ignored", "quarantined")
 
 Line = tuple[int, Change]
 """A record with the number of its sequence."""
@@ -43,7 +44,10 @@ class Trial:
         """
         self.scenario, self.folder, self.spark, self.purged = scenario, folder, spark, purged
         self.joins = joins
-        self.pipeline = load(_write_configuration(folder, "1 milliseconds" if purged else "30 days", joins))
+        for table in TABLES.values():
+            (folder / table).mkdir()
+        retention = "1 milliseconds" if purged else "30 days"
+        self.pipeline = load(write_configuration(folder, joins, retention=retention))
         self.lake = Lake(self.pipeline.lake)
         self.model: dict[Side, Table] = {side: Table() for side in TABLES}
         self.files: dict[tuple[Side, int], list[Line]] = {}
@@ -76,8 +80,8 @@ class Trial:
                 ]
                 if lines:
                     self.files[side, day] = lines
-                    path = self.folder / table / f"{_FIRST_DAY + timedelta(days=day)}.jsonl"
-                    path.write_text("".join(f"{_source_line(*line)}\n" for line in lines), "utf-8")
+                    path = self.folder / table / f"{FIRST_DAY + timedelta(days=day)}.jsonl"
+                    path.write_text("".join(f"{source_line(*line)}\n" for line in lines), "utf-8")
 
     def _take(self, batch: int) -> dict[Side, Counter[str]]:
         """Feed the model what the batch read; return what it counts."""
@@ -88,14 +92,14 @@ class Trial:
             records, bad = [], 0
             for file in plan.files_of(table):
                 assert file.date is not None
-                day = (file.date - _FIRST_DAY).days
+                day = (file.date - FIRST_DAY).days
                 lines = self.files[side, day]
                 for line in range(file.from_line + 1, file.to_line + 1):
                     case, change = lines[line - 1]
                     if change.key is None:
                         bad += 1
                         continue
-                    records.append(_record(case, change, (file.date.isoformat(), file.name, line)))
+                    records.append(record_of(case, change, (file.date.isoformat(), file.name, line)))
                     self.taken[side].append(_spark_row(side, case, change, day, line))
             counts[side] = count(self.model[side].take(records)) + Counter(records=bad, quarantined=bad)
         return counts
@@ -109,9 +113,9 @@ class Trial:
     def _compare_counts(self, report: Published, expected: Mapping[Side, Counter[str]]) -> None:
         for side, table in TABLES.items():
             got = report.tables[table]
-            wanted = {name: expected[side][name] for name in ("records", *_VERDICTS, "tie")}
+            wanted = {name: expected[side][name] for name in ("records", *VERDICTS, "tie")}
             assert {name: got.get(name, 0) for name in wanted} == wanted, f"batch {report.batch}, {table}"
-            assert got["records"] == sum(got.get(verdict, 0) for verdict in _VERDICTS)
+            assert got["records"] == sum(got.get(verdict, 0) for verdict in VERDICTS)
             assert report.rows[table] == len(self.model[side].current())
         for join, got in report.joins.items():
             assert got["answers"] == got["applied"] + got["superseded"] + got["stale"], (
@@ -143,13 +147,23 @@ class Trial:
             )
 
 
-def _write_configuration(folder: Path, retention: str, joins: Mapping[str, dict[str, Any]]) -> Path:
-    for table in TABLES.values():
-        (folder / table).mkdir()
+def write_configuration(
+    folder: Path,
+    joins: Mapping[str, dict[str, Any]],
+    *,
+    retention: str = "30 days",
+    columns: Mapping[Side, Mapping[str, str]] = COLUMNS,
+    source: Mapping[str, Any] = MappingProxyType({}),
+    maintenance: Mapping[str, Any] = MappingProxyType({}),
+) -> Path:
+    """Write the configuration of both tables and these joins; return its file.
+
+    `retention`: of tombstones. `source`, `maintenance`: what differs from the usual settings.
+    """
     tables = {
         table: {
-            "source": {"format": "jsonl", "path": f"{table}/{{date}}.jsonl"},
-            "columns": dict(COLUMNS[side]),
+            "source": {"format": "jsonl", "path": f"{table}/{{date}}*.jsonl", **source},
+            "columns": dict(columns[side]),
             "key": ["case_id", "key"],
             "sequence": ["seq"],
             "tombstone_retention": retention,
@@ -158,18 +172,20 @@ def _write_configuration(folder: Path, retention: str, joins: Mapping[str, dict[
     }
     document = {"name": "trial", "lake": "./lake", "tables": tables, "joins": dict(joins)}
     path = folder / "lakejoin.yaml"
-    path.write_text(yaml.safe_dump(document, sort_keys=False), "utf-8")
+    path.write_text(yaml.safe_dump(document | dict(maintenance), sort_keys=False), "utf-8")
     return path
 
 
-def _source_line(case: int, change: Change) -> str:
+def source_line(case: int, change: Change) -> str:
+    """A record as a source file has it."""
     op = "d" if change.value is None else "u"
     return json.dumps(
         {"op": op, "case_id": case, "key": change.key, "seq": change.sequence, **(change.value or {})}
     )
 
 
-def _record(case: int, change: Change, position: tuple[str, str, int]) -> Record:
+def record_of(case: int, change: Change, position: tuple[str, str, int]) -> Record:
+    """A record as the model takes it."""
     value = None if change.value is None else {**change.value, "seq": change.sequence}
     return Record((case, change.key), "upsert" if value else "delete", position, value, change.sequence)
 
