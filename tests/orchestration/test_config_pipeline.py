@@ -84,7 +84,7 @@ def test_what_is_left_out_has_its_default() -> None:
         "timezone": None,
         "settle": None,
         "start": None,
-        "limits": {"file": 10**12, "line": 100_000_000, "depth": 999, "ratio": 1000},
+        "limits": {"file": 10**12, "line": 100_000_000, "depth": 998, "ratio": 1000},
         "on_schema_change": "ignore",
         "strict": False,
     }

@@ -124,6 +124,7 @@ def both(
     return pipeline, expected
 
 
+@pytest.mark.slow
 def test_lake_is_as_if_it_had_only_seen_the_new_file(tmp_path: Path, spark: SparkSession) -> None:
     """Rows and joins, also after the next day; and the counts say what changed."""
     days = {"2024-01-01": FIRST, str(DAY): NEW, "2024-01-03": THIRD}
