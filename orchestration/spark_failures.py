@@ -6,10 +6,11 @@ Only what is known by its cause is explained; anything else may be a mistake of 
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from subprocess import TimeoutExpired
 from typing import Any
 
 from py4j.java_gateway import is_instance_of
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -30,6 +31,8 @@ _ENDED = (
     "the JVM that Spark runs in ended in the middle: it was killed, or the machine had no memory left for it. See what "
     "ended it (`dmesg`), or give it less (`spark: {conf: {spark.driver.memory: 2g}}`)"
 )
+_ENDING = 5
+"""Seconds that a process may take to be gone."""
 _MESSAGE = 500
 """Characters of a cause that are repeated."""
 
@@ -45,13 +48,15 @@ def explained(pipeline: Pipeline, plan: Plan | None) -> Iterator[None]:
     try:
         yield
     except (Py4JError, PySparkException, OSError) as error:
-        if has_ended():
+        # a JVM that is killed closes its connections before its process is gone
+        lost = isinstance(error, Py4JNetworkError | ConnectionError)
+        if has_ended(_ENDING if lost else 0):
             raise _failed(pipeline, plan, _ENDED) from error
         if not isinstance(error, Py4JJavaError | PySparkException):
             raise
         causes = _causes(error)
-        if lost := lost_file(pipeline, [reason_of(str(cause.getMessage())) for cause in causes]):
-            raise lost from error
+        if gone := lost_file(pipeline, [reason_of(str(cause.getMessage())) for cause in causes]):
+            raise gone from error
         reason = _expression(pipeline, causes) or _environment(causes)
         if reason is None:
             raise
@@ -66,11 +71,17 @@ def _failed(pipeline: Pipeline, plan: Plan | None, reason: str) -> BatchFailed:
     )
 
 
-def has_ended() -> bool:
-    """Whether the JVM that this process started for Spark is gone."""
+def has_ended(within: float = 0) -> bool:
+    """Whether the JVM that this process started for Spark is gone, or is within so many seconds."""
     gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark has no other way to ask
     process = getattr(gateway, "proc", None)
-    return process is not None and process.poll() is not None
+    if process is None:
+        return False
+    try:
+        process.wait(within)
+    except TimeoutExpired:
+        return False
+    return True
 
 
 def quiet_query_context() -> None:

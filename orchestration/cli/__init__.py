@@ -4,6 +4,7 @@ Each command imports Spark, Dagster or Great Expectations only when it is starte
 and `status` answer at once and start no JVM.
 """
 
+import logging
 from typing import Annotated
 
 import typer
@@ -20,6 +21,9 @@ from orchestration.cli.run import run
 from orchestration.cli.show import show
 from orchestration.cli.status import status
 from orchestration.cli.validate import validate
+
+_JVM_GONE = "Exception while sending command."
+"""What Py4J logs then."""
 
 app = typer.Typer(
     name="lakejoin",
@@ -63,6 +67,8 @@ def lakejoin(
 
 def main() -> None:
     """Run the command that the process was started with, and end the process with its exit code."""
+    # Py4J logs a traceback past its own loggers where the JVM is gone; the command says so in a line
+    logging.getLogger().addFilter(lambda record: record.msg != _JVM_GONE)
     app(prog_name="lakejoin")
 
 
