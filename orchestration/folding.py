@@ -94,10 +94,7 @@ def put_together(
     for name in pipeline.foreign_key_joins:
         if table == joined_of(name):
             order = [named(column) for column in pipeline.join_spec(name).joined_key]
-    snapshot = lake.snapshot(table)
-    # a number that no other commit of this kind to the table has
-    number = snapshot.version + 1 if snapshot else 0
-    compact(spark, lake.path(table), found, order, journal.transaction(f"compact/{table}", number))
+    compact(spark, lake.path(table), found, order, journal.transaction_apart("compact", table))
 
 
 def tidy_up(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, now: Plan) -> None:

@@ -52,6 +52,12 @@ class Migrated:
     widened: list[str]
     """As `name type`."""
 
+    def __str__(self) -> str:
+        """The columns, for people."""
+        done = {"added": self.added, "widened": self.widened}
+        told = [f"{what} {', '.join(columns)}" for what, columns in done.items() if columns]
+        return f"{self.table}: {'; '.join(told)}"
+
 
 def migrate(
     pipeline: Pipeline, session: Callable[[], SparkSession], *, progress: Progress = lambda _: None
@@ -89,11 +95,10 @@ def migrate(
 
 
 def _migrated(spark: SparkSession, lake: Lake, journal: Journal, table: str, columns: StructType) -> Migrated:
-    path, snapshot = lake.path(table), lake.snapshot(table)
+    path = lake.path(table)
     added = add_columns(spark, path, columns)
     # whatever reads a joined table shall read it afterwards, too
-    number = snapshot.version + 1 if snapshot else 0
-    anew = journal.transaction(f"widen/{table}", number) if table.endswith("/joined") else None
+    anew = journal.transaction_apart("widen", table) if table.endswith("/joined") else None
     return Migrated(table, added, widen_columns(spark, path, columns, anew))
 
 

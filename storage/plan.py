@@ -323,6 +323,11 @@ class Journal:
         """Transaction identifier of a stage's commit for a batch."""
         return Transaction(self.application(stage), batch, metadata)
 
+    def transaction_apart(self, work: str, table: str) -> Transaction:
+        """The same of a commit that belongs to no batch, with a number that no other of its kind to the table has."""
+        snapshot = self._lake.snapshot(table)
+        return self.transaction(f"{work}/{table}", snapshot.version + 1 if snapshot else 0)
+
 
 def _plan(row: dict[str, Any]) -> Plan:
     row["files"] = tuple(PlannedFile(**file) for file in row["files"])

@@ -38,8 +38,8 @@ tables:
 joins:
   named: {left: parts, right: kinds, foreign_key: [kind], how: inner}
 """
-_LAST_COMMIT_BEFORE = "joins/named/joined"
-"""The commit that all others of a batch, but the publication, come before."""
+_BEHIND_ALL_LOGS = "joins/named/joined"
+"""The table of the commit that only the publication comes after."""
 
 pytestmark = pytest.mark.spark
 
@@ -81,7 +81,7 @@ def test_batch_that_is_cut_off_behind_its_logs_ends_as_if_undisturbed(
     alone = copy_of(parts, tmp_path / "alone")
     run(alone, spark)
 
-    with commits(_LAST_COMMIT_BEFORE, "before"), pytest.raises(Crash):
+    with commits(_BEHIND_ALL_LOGS, "before"), pytest.raises(Crash):
         run(parts, spark)
     run(parts, spark)
 

@@ -6,9 +6,8 @@ from typing import Any, Literal
 
 from faults.crashing import When
 from properties.scenarios import BatchBy, Change, Side
+from properties.trial import Line
 
-Line = tuple[int, Change]
-"""A record with the number of its sequence."""
 Ending = Literal["whole", "open", "torn"]
 """How the last line of a file ends: with its line end, without it, or in the middle."""
 FileName = tuple[Side, str]

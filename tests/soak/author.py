@@ -36,7 +36,7 @@ from storage.lake import (
     subscription_store_of,
 )
 
-_SIDES: tuple[Side, ...] = ("left", "right")
+_SIDES: tuple[Side, ...] = tuple(TABLES)
 
 
 class Author:

@@ -7,9 +7,9 @@ from typing import Any
 
 from properties.relations import COLUMNS, TABLES, Row, joined_by_model
 from properties.scenarios import Side
-from properties.trial import record_of, source_line
+from properties.trial import Line, record_of, source_line
 from reference.tables import Record, Table, count
-from soak.actions import FileName, Line, Write
+from soak.actions import FileName, Write
 from storage.plan import Plan, PlannedFile
 
 ADDED = "w"
