@@ -5,11 +5,12 @@ each of which adaptive execution runs as a job of its own. That holds while `spa
 of the way, for a join of a join is estimated at the product of its sides.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from expectations.keys import Kind, frames_for, keys_sql
 from expectations.rules import Rule, rules_for
@@ -21,11 +22,15 @@ _BY_KEY = "/*+ REPARTITION(primary_key) */"
 _ONE_PARTITION = "/*+ COALESCE(1) */"
 
 
-def gate(frames: Mapping[str, DataFrame], kind: Kind, *, small: bool = False) -> DataFrame:
+def gate(
+    frames: Mapping[str, DataFrame], kind: Kind, *, small: bool = False, digests: bool = False
+) -> DataFrame:
     """Hold frames against every rule of a join of this `how`, or of a table; nothing is run here.
 
     `frames`: those of `frames_for(kind)` with at least its columns, full or restricted to touched keys as
-    `expectations.rules` says. Frames that the caller keeps persisted stay so. `small`: they fit in one task.
+    `expectations.rules` says. Frames that the caller keeps persisted stay so. `small`: they fit in one task. `digests`:
+    hashes and foreign keys are compared by 64 bits of them, which Spark groups by hashing where it has to sort structs;
+    what is found is to be asked for once more without, for samples that say something.
     Returns one row for each broken rule: `rule`, `offending` (how many keys) and `sample` (the first of them as JSON
     texts). Raises `ValueError` for a missing frame.
     """
@@ -35,11 +40,18 @@ def gate(frames: Mapping[str, DataFrame], kind: Kind, *, small: bool = False) ->
         needed = ", ".join(sorted(missing))
         raise ValueError(f"The rules of kind {kind!r} also need the frames {needed}; found: {found}.")
     read: dict[str, Any] = {
-        name: _frame(frames[name], columns, small=small) for name, columns in wanted.items()
+        name: _frame(frames[name], _digests(name, frames[name], columns) if digests else columns, small=small)
+        for name, columns in wanted.items()
     }
     # Spark names a temporary view for each frame by a random UUID, so that threads do not meet.
     session: SparkSession = next(iter(read.values())).sparkSession
     return session.sql(verdicts_sql(kind, _ONE_PARTITION if small else _BY_KEY), **read)
+
+
+def broken_rules(frames: Mapping[str, DataFrame], kind: Kind, *, small: bool) -> list[Row]:
+    """The rows of `gate`, for whose sake jobs are run: first by digests where there are many rows."""
+    found = gate(frames, kind, small=small, digests=not small).collect()
+    return found if small or not found else gate(frames, kind).collect()
 
 
 def verdicts_sql(kind: Kind, hint: str = "") -> str:
@@ -66,7 +78,18 @@ def _offence(rule: Rule) -> str:
     return f"CASE WHEN {rule.where} THEN struct('{rule.name}' AS rule, {line} AS line) END"
 
 
-def _frame(frame: DataFrame, columns: tuple[str, ...], *, small: bool) -> DataFrame:
+def _digests(name: str, frame: DataFrame, columns: tuple[str, ...]) -> list[Column]:
+    """Columns of a frame with a number in the place of each struct, but for the key that the query groups by."""
+    grouped = () if name == "right_rows" else ("primary_key",)
+    return [
+        F.when(F.col(c).isNotNull(), F.xxhash64(c)).alias(c)
+        if c not in grouped and isinstance(frame.schema[c].dataType, StructType)
+        else F.col(c)
+        for c in columns
+    ]
+
+
+def _frame(frame: DataFrame, columns: Sequence[str | Column], *, small: bool) -> DataFrame:
     """Pick the columns that rules read.
 
     The idle constant guards the caller's cache: dropping its temporary view, as `sql` does in the end, would

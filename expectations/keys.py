@@ -6,9 +6,9 @@ the frames of a first load took a sixth of its time, and planning the joins of a
 The columns of a join's view: `lives`, `foreign_key` and `left_hash` of the left row; of its rows in the joined table
 how many there are (`joined`), `joined_left_hash`, `right_key` (null: no match), `joined_right_hash` and `batch`; of its
 live subscriptions how many (`subscriptions`), `subscribed_key` and `subscribed_hash`; of the answer that was applied
-last `answer_key`, `answer_hash` and `answer_cause`; `right_lives` and `right_hash` of the right row that the joined row
-names, or else the foreign key. Of a table: `copies` of the key, `contradictions` among them, `hash`, `deleted`.
-The queries of other kinds say it themselves.
+last `answer_key`, `answer_hash` and whether a right change caused it (`told`); `right_lives` and `right_hash` of the
+right row that the joined row names, or else the foreign key. Of a table: `copies` of the key, `contradictions` among
+them, `hash`, `deleted`. The queries of other kinds say it themselves.
 """
 
 from collections.abc import Mapping
@@ -67,7 +67,7 @@ _BY_PRIMARY_KEY: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "batch": "batch",
         },
         "subscriptions": {"subscriptions": "1", "subscribed_key": "foreign_key", "subscribed_hash": "hash"},
-        "answers": {"answer_key": "foreign_key", "answer_hash": "hash", "answer_cause": "cause"},
+        "answers": {"answer_key": "foreign_key", "answer_hash": "hash", "told": "cause = 'right_change'"},
     }
 )
 """What the view takes from each frame."""

@@ -125,10 +125,10 @@ RULES: tuple[Rule, ...] = (
         # inner join retracts by an answer to the deleted subscription of a row that now has no foreign key: the
         # one answer that leaves no subscription behind.
         where="lives AND answer_key IS NOT NULL AND answer_hash IS NOT DISTINCT FROM left_hash\n"
-        "  AND (foreign_key IS NOT NULL OR answer_cause = 'right_change')\n"
+        "  AND (foreign_key IS NOT NULL OR told)\n"
         "  AND (subscriptions = 0 OR subscribed_key IS DISTINCT FROM answer_key\n"
         "    OR subscribed_hash IS DISTINCT FROM answer_hash)",
-        shows="answer_key, answer_hash, answer_cause",
+        shows="answer_key, answer_hash, told AS right_change",
     ),
     Rule(
         name="nothing_pending",

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from expectations.data_docs import DataDocs, open_context, publish
-from expectations.gate import gate
+from expectations.gate import broken_rules
 from expectations.keys import Kind
 from expectations.results import RuleResult, rule_results
 from expectations.rules import rules_for
@@ -88,15 +88,19 @@ def _check(context: "AbstractDataContext", asset: Asset, run: "RunIdentifier") -
         validation_definitions=[context.validation_definitions.add(definition)],
         result_format=ResultFormat.COMPLETE,  # keeps the offending rows
     )
-    verdicts = _verdicts(gate(asset.frames, asset.kind, small=asset.small), asset.kind)
+    verdicts = _verdicts(asset)
     return context.checkpoints.add(checkpoint).run({"dataframe": verdicts}, run_id=run)
 
 
-def _verdicts(broken: DataFrame, kind: Kind) -> DataFrame:
+def _verdicts(asset: Asset) -> DataFrame:
     """Return the verdict of every rule, those that hold included; a query of them starts no Spark job."""
-    found = {row["rule"]: row.asDict() for row in broken.collect()}
+    broken = broken_rules(asset.frames, asset.kind, small=asset.small)
+    found = {row["rule"]: row.asDict() for row in broken}
     verdicts = [
-        found.get(rule.name, {"rule": rule.name, "offending": 0, "sample": []}) for rule in rules_for(kind)
+        found.get(rule.name, {"rule": rule.name, "offending": 0, "sample": []})
+        for rule in rules_for(asset.kind)
     ]
     # from Arrow it is a relation of the plan; from rows it would go through Python workers at each use
-    return broken.sparkSession.createDataFrame(pa.Table.from_pylist(verdicts, _VERDICT))
+    return next(iter(asset.frames.values())).sparkSession.createDataFrame(
+        pa.Table.from_pylist(verdicts, _VERDICT)
+    )

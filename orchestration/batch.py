@@ -4,7 +4,7 @@ Everything here is a function of the plan, so a batch that was cut off anywhere 
 committed already is skipped by Delta, what is missing comes out the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
@@ -32,6 +32,7 @@ from orchestration.stream_stages import (
     without_late,
 )
 from orchestration.table_batch import TableBatch, table_batch, untouched
+from storage.commits import load
 from storage.frames import SMALL, framing
 from storage.joined import apply_emissions, create_joined, joined_schema
 from storage.lake import (
@@ -74,6 +75,7 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
             logs: list[Future[None]] = []
             started = {name: pool.submit(_read_table, batch, name) for name in pipeline.tables}
             reading = {name: pool.submit(read_stream, batch, name) for name in pipeline.streams}
+            _load_joined(batch, pool)
             for name, future in started.items():
                 tables[name] = future.result()
                 logs += _commit_table(batch, pool, tables[name])
@@ -86,10 +88,9 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
             for stream in streams.values():
                 logs += commit_stream(batch, pool, stream)
             logs += [commit_late(batch, pool, join) for join in stream_joins.values()]
-            for log in logs:
-                log.result()
-        for name, joined in joins.items():
-            _commit_joined(batch, joined, counts[name])
+            for name, joined in joins.items():
+                _commit_joined(batch, joined, counts[name], ready=partial(_made, logs))
+            _made(logs)
         for join in stream_joins.values():
             commit_stream_join(batch, join)
         return _publish(batch, tables, streams, counts, stream_joins)
@@ -195,7 +196,20 @@ def _commit_logs(
     return [pool.submit(batch.append, *log, makes=name in batch.plan.bootstrap) for log in logs]
 
 
-def _commit_joined(batch: Batch, join: JoinBatch, counts: dict[str, int]) -> None:
+def _load_joined(batch: Batch, pool: ThreadPoolExecutor) -> None:
+    """Let Delta look at the joined tables while the sources are read, for it takes a while and needs no answer."""
+    for name in batch.plan.joins:
+        if name in batch.pipeline.foreign_key_joins and joined_of(name) in batch.plan.versions:
+            pool.submit(load, batch.spark, batch.lake.path(joined_of(name)))
+
+
+def _made(commits: list[Future[None]]) -> None:
+    """Wait for commits that are being made; what one of them failed of is raised."""
+    for commit in commits:
+        commit.result()
+
+
+def _commit_joined(batch: Batch, join: JoinBatch, counts: dict[str, int], ready: Callable[[], None]) -> None:
     name = join.join.name
     exists = joined_of(name) in batch.plan.versions
     if counts["emissions"] == 0 and exists:
@@ -208,8 +222,9 @@ def _commit_joined(batch: Batch, join: JoinBatch, counts: dict[str, int]) -> Non
         path = batch.lake.path(joined_of(name))
         emissions = batch.numbered(join.emissions)
         if exists:
-            apply_emissions(emissions, counts, path, join.join, transaction)
+            apply_emissions(emissions, counts, path, join.join, transaction, ready)
         else:
+            ready()
             create_joined(emissions, path, join.join, transaction)
     batch.committed.append(stage)
 

@@ -25,12 +25,14 @@ def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames) -> dict[str, 
     `LakeInconsistent` where the hash of an answer and its position disagree.
     """
     emissions = frames.keep_if_large(seen_by_rules(batch))
-    verdicts = gate(rule_frames(batch, emissions), batch.join.how, small=frames.small)
-    found_rows = _counts(batch, emissions).unionByName(verdicts)
+    held, how = rule_frames(batch, emissions), batch.join.how
+    verdicts = gate(held, how, small=frames.small, digests=not frames.small)
     # one row a count and a broken rule
-    rows = frames.gather(found_rows).collect()
+    rows = frames.gather(_counts(batch, emissions).unionByName(verdicts)).collect()
     found = {row["rule"]: row for row in rows}
     counts = {name: int(found.pop(name)["offending"]) for name in (*JOIN_COUNTS, "contradictory")}
+    if found and not frames.small:
+        found = {row["rule"]: row for row in gate(held, how).collect()}
     if contradictory := counts.pop("contradictory"):
         raise LakeInconsistent(
             f"{batch.join.name}: {contradictory:,} answers are to the change that their left row is from, by its "

@@ -53,6 +53,11 @@ class Transaction:
         return json.dumps({"batch": self.batch, "app": self.app, **self.metadata}, sort_keys=True)
 
 
+def load(spark: SparkSession, path: str) -> None:
+    """Let Delta look at a table; the next commit to it begins with what was found."""
+    DeltaTransaction(spark, path).load()
+
+
 def append(
     rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = _NONE
 ) -> None:
@@ -71,12 +76,12 @@ def append(
 
 def replace(  # noqa: PLR0913
     new: DataFrame, count: int, keys: DataFrame, key: StructType, path: str, transaction: Transaction,
-    *, small: bool,
+    *, small: bool, ready: Callable[[], None],
 ) -> None:  # fmt: skip
     """Put new rows in the place of those that have these keys, once and in one commit.
 
     `new`: `count` rows. `keys`: columns of `key`; those of new rows and of rows that only end. `small`: they fit on
-    every task.
+    every task. `ready`: returns when the commits are made that this one must not precede.
     """
 
     def attempt() -> None:
@@ -84,6 +89,7 @@ def replace(  # noqa: PLR0913
         if delta.is_committed(transaction.app, transaction.batch):
             return
         replaced = delta.replace(key, F.broadcast(keys) if small else keys)
+        ready()
         written = delta.write(new)
         with _SESSION, _settings(new.sparkSession, {"commitInfo.userMetadata": transaction.user_metadata}):
             delta.commit_merge(replaced, written, transaction.app, transaction.batch, count)

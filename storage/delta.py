@@ -66,6 +66,10 @@ class DeltaTransaction:
         """Whether there is a table yet."""
         return int(self._transaction.snapshot().version()) >= 0
 
+    def load(self) -> None:
+        """Let Delta compute the table's state now; whoever needs the same version next finds it done."""
+        self._transaction.filterFiles(self._nil, True)
+
     def is_committed(self, app: str, version: int) -> bool:
         """Whether this transaction identifier was committed. If that happens after this look, the commit fails."""
         self._transaction.readTxn().addOne(app)

@@ -1,6 +1,6 @@
 """The joined table: a plain Delta table that every batch changes in exactly one commit."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame
@@ -32,19 +32,24 @@ def joined_schema(join: JoinSpec) -> StructType:
 
 
 def apply_emissions(
-    emissions: DataFrame, counts: Mapping[str, int], path: str, join: JoinSpec, transaction: Transaction
-) -> None:
+    emissions: DataFrame, counts: Mapping[str, int], path: str, join: JoinSpec, transaction: Transaction,
+    ready: Callable[[], None] = lambda: None,
+) -> None:  # fmt: skip
     """Bring a batch's emissions into the joined table: at most one for each key, tombstones delete.
 
     `emissions`: columns of `joined_schema` and `TOMBSTONE`. `counts`: how many `emissions`, and `tombstones` of them.
+    `ready`: returns when the commits are made that this one must not precede; the rows that end are looked for before.
     """
     if emissions.sparkSession.conf.get(MERGE, "false") == "true":
+        ready()
         _merge(emissions, path, join, transaction)
         return
     keys = emissions.select(*[named(name) for name in join.joined_key])
     count = counts["emissions"] - counts["tombstones"]
     small = counts["emissions"] <= SMALL
-    replace(_rows(emissions, join), count, keys, join.joined_key_type, path, transaction, small=small)
+    replace(
+        _rows(emissions, join), count, keys, join.joined_key_type, path, transaction, small=small, ready=ready
+    )
 
 
 def create_joined(emissions: DataFrame, path: str, join: JoinSpec, transaction: Transaction) -> None:

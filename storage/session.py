@@ -36,8 +36,6 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.databricks.delta.merge.materializeSource": "none",
         # A batch makes some 700 pieces of code; by default the last 100 are kept, and each batch compiles all anew.
         "spark.sql.codegen.cache.maxEntries": "5000",
-        # The JVM only interprets a method of more bytecode than this; Spark then makes several instead.
-        "spark.sql.codegen.hugeMethodLimit": "8000",
         # By default PySpark looks at its own stack at every step of every expression: most of what a plan costs it.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # What a value is must neither depend on the machine nor go wrong in silence.
@@ -64,6 +62,12 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
 
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 _SPARK_HOME = Path(pyspark.__file__).parent
+_EVERY_JVM = "-Duser.timezone=UTC -XX:-DontCompileHugeMethods"
+"""By default the JVM only interprets methods of more than 8,000 bytes, which Spark makes of our wider steps."""
+_COLLECTOR = "-XX:+UseParallelGC"
+"""The collector that costs least in all: a batch is not hurt by a pause, as who answers requests would be."""
+_OTHER_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+"""Variables that tell the JVM options, too; it does not start with two collectors."""
 _LISTS = {
     "spark.jars": ",",
     "spark.sql.extensions": ",",
@@ -122,9 +126,11 @@ def settings(master: str, jars: Sequence[Path], cache: Path, conf: Mapping[str, 
         **SETTINGS,
         "spark.master": master,
         "spark.jars": ",".join(str(jar) for jar in jars),
-        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dlog4j2.configurationFile={_LOGGING}",
+        "spark.driver.extraJavaOptions": " ".join(
+            [_EVERY_JVM, *_collector(conf), f"-Dlog4j2.configurationFile={_LOGGING}"]
+        ),
         # the file of log settings is on the driver's machine only
-        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.executor.extraJavaOptions": _EVERY_JVM,
         # Never used, always created; by default in the directory the process was started in.
         "spark.sql.warehouse.dir": (cache / "warehouse").as_uri(),
     }
@@ -137,6 +143,12 @@ def settings(master: str, jars: Sequence[Path], cache: Path, conf: Mapping[str, 
         }
     appended = {key: f"{ours[key]}{sign}{conf[key]}" for key, sign in _LISTS.items() if key in conf}
     return {**ours, **conf, **appended}
+
+
+def _collector(conf: Mapping[str, str]) -> list[str]:
+    """The option of our collector, unless one is chosen already."""
+    given = [conf.get("spark.driver.extraJavaOptions", ""), *[os.environ.get(v, "") for v in _OTHER_OPTIONS]]
+    return [] if re.search(r"-XX:\+Use\w*GC\b", " ".join(given)) else [_COLLECTOR]
 
 
 def cache_directory(environment: Mapping[str, str]) -> Path:

@@ -320,10 +320,16 @@ def among_other_keys(state: State, shift: int) -> State:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("small", [True, False], ids=["small", "large"])
+@pytest.mark.parametrize(
+    "options", [{"small": True}, {}, {"digests": True}], ids=["small", "large", "digests"]
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_spark_finds_what_duckdb_finds(
-    kind: Kind, small: bool, sound: Any, row: Any, frames: Callable[[State], dict[str, DataFrame]]
+    kind: Kind,
+    options: dict[str, bool],
+    sound: Any,
+    row: Any,
+    frames: Callable[[State], dict[str, DataFrame]],
 ) -> None:
     """The gate finds nothing in a sound state, and every violation where each is made among keys of its own."""
     made = [(rule, changes) for rule, kinds, _, changes in CASES if kind in kinds]
@@ -333,8 +339,8 @@ def test_spark_finds_what_duckdb_finds(
         for name in state.keys() - {"right_rows"}:
             state[name] += other[name]
 
-    clean = gate(frames(sound(kind)), kind, small=small).collect()
-    dirty = gate(frames(state), kind, small=small).collect()
+    clean = gate(frames(sound(kind)), kind, **options).collect()
+    dirty = gate(frames(state), kind, **options).collect()
 
     assert clean == []
     assert {verdict["rule"]: verdict["offending"] for verdict in dirty} == Counter(rule for rule, _ in made)

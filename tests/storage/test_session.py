@@ -27,12 +27,33 @@ def test_settings_of_the_user_win() -> None:
         ("spark.jars", "/mine.jar", "/cache/a.jar,/cache/b.jar,/mine.jar"),
         ("spark.sql.extensions", "my.Extension", "DeltaSparkSessionExtension,my.Extension"),
         ("spark.driver.extraJavaOptions", "-Xss4m", "log4j2.properties -Xss4m"),
-        ("spark.executor.extraJavaOptions", "-Xss4m", "-Duser.timezone=UTC -Xss4m"),
+        ("spark.executor.extraJavaOptions", "-Xss4m", "-XX:-DontCompileHugeMethods -Xss4m"),
     ],
 )
 def test_settings_that_are_lists_are_appended(key: str, value: str, end: str) -> None:
     """A user who adds a JAR, an extension or a Java option does not lose Delta or the log settings by it."""
     assert settings("local[2]", JARS, CACHE, {key: value})[key].endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("told", "variable", "found"),
+    [
+        ("", "", "-XX:+UseParallelGC"),
+        ("-Xss4m -XX:+UseGCOverheadLimit", "", "-XX:+UseParallelGC"),
+        ("-XX:+UseG1GC", "", "-XX:+UseG1GC"),
+        ("", "-Xss4m -XX:+UseZGC", None),
+    ],
+)
+def test_jvm_is_told_one_garbage_collector(
+    told: str, variable: str, found: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two would keep it from starting: whoever names one, in the file or in Java's own variable, has it."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", variable)
+    conf = {"spark.driver.extraJavaOptions": told} if told else {}
+
+    options = settings("local[2]", JARS, CACHE, conf)["spark.driver.extraJavaOptions"].split()
+
+    assert [o for o in options if o.startswith("-XX:+Use") and o.endswith("GC")] == ([found] if found else [])
 
 
 @pytest.mark.bad_input(34)
