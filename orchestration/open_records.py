@@ -10,8 +10,9 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from orchestration.batch_context import Batch, log_of
 from orchestration.config import Pipeline
 from storage.data_files import read_table
+from storage.figures import quarantined
 from storage.frames import empty
-from storage.lake import QUARANTINE
+from storage.lake import QUARANTINE, Lake
 from storage.logs import read_log
 from storage.plan import Journal
 from storage.state import State
@@ -32,6 +33,25 @@ def open_records(pipeline: Pipeline, journal: Journal, state: State) -> DataFram
     latest = grouped.select("table", "date", "file", "line", "last.*", place)
     waiting = latest.where(~_replaced(pipeline, journal, state))
     return waiting.join(_healed(pipeline, journal, state), ["table", POSITION], "left_anti")
+
+
+def open_counts(lake: Lake, journal: Journal) -> dict[str, dict[str, int]]:
+    """Count the records in quarantine after the last finished batch by table and reason, without a JVM.
+
+    Late records are counted, too: that they are there is final.
+    """
+    if journal.last is None:
+        return {}
+    # what was open in a file then was either read or ended by it: only what came later is open still
+    since = {(f.table, f.name): p.batch for p in journal.finished("replace") for f in p.files}
+    retried = {(f.table, f.name): p.batch for p in journal.finished("retry") for f in p.files}
+    since = {place: max(since.get(place, 0), retried.get(place, 0)) for place in since | retried}
+    found: dict[str, dict[str, int]] = {}
+    for of, count in sorted(quarantined(lake, journal.last.batch).items()):
+        if of.reason == LATE or of.batch >= since.get((of.table, of.file), 0):
+            reasons = found.setdefault(of.table, {})
+            reasons[of.reason] = reasons.get(of.reason, 0) + count
+    return found
 
 
 def only_open(records: DataFrame, name: str, batch: Batch) -> DataFrame:

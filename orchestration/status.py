@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 from orchestration.backlog import Backlog, backlog
 from orchestration.config import Input, Pipeline
 from orchestration.config.values import RESERVED_PREFIX
+from orchestration.open_records import open_counts
 from orchestration.pending import list_files
 from orchestration.rebuilding import join_remains
 from storage.feed_log import Feed
-from storage.figures import quarantined, row_count
+from storage.figures import row_count
 from storage.lake import Lake, joined_of
 from storage.plan import Journal, Plan, Published
 from storage.source_columns import source_columns
@@ -32,7 +33,7 @@ class Status:
     joins: Counts
     """Rows there are, and answers by resolution."""
     quarantine: Counts
-    """Records in quarantine by table and reason."""
+    """Records that are in quarantine still, by table and reason."""
     backlog: Backlog | None
     """What waits; None where a source cannot be listed."""
     unlisted: str
@@ -57,7 +58,7 @@ def lake_status(pipeline: Pipeline, now: datetime) -> Status:
         unfinished=journal.unfinished,
         tables=_tables(pipeline, journal),
         joins=_joins(pipeline, lake, journal),
-        quarantine=quarantined(lake, last.batch) if last else {},
+        quarantine=open_counts(lake, journal),
         backlog=waiting,
         unlisted=unlisted,
         undeclared=_undeclared(pipeline, now) if waiting else {},

@@ -1,7 +1,10 @@
 """Numbers about the tables of a lake, read from their logs and files with delta-rs: no JVM is started."""
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 
 from storage.lake import QUARANTINE, Lake, reading_table
@@ -14,17 +17,26 @@ def row_count(lake: Lake, table: str, version: int) -> int:
     return sum(file.rows - file.deleted for file in live_files(lake.path(table), version))
 
 
-def quarantined(lake: Lake, through: int) -> dict[str, dict[str, int]]:
-    """Return how many records batches up to `through` put in quarantine, by table and reason."""
+class Quarantined(NamedTuple):
+    """What records in quarantine are counted by."""
+
+    table: str
+    file: str
+    reason: str
+    batch: int
+
+
+def quarantined(lake: Lake, through: int) -> Mapping[Quarantined, int]:
+    """Return how many records batches up to `through` put in quarantine."""
     snapshot = lake.snapshot(QUARANTINE)
-    counts: Counter[tuple[str, str]] = Counter()
-    if snapshot is not None:
-        dataset = snapshot.delta.to_pyarrow_dataset()
-        finished = ds.field(BATCH) <= through
-        with reading_table(lake.path(QUARANTINE)):
-            for rows in dataset.to_batches(columns=["table", "reason"], filter=finished):
-                counts.update(zip(rows["table"].to_pylist(), rows["reason"].to_pylist(), strict=True))
-    found: dict[str, dict[str, int]] = {}
-    for (table, reason), count in sorted(counts.items()):
-        found.setdefault(table, {})[reason] = count
-    return found
+    counts: Counter[Quarantined] = Counter()
+    if snapshot is None:
+        return counts
+    columns = ["table", "file", "reason", BATCH]
+    dataset = snapshot.delta.to_pyarrow_dataset()
+    with reading_table(lake.path(QUARANTINE)):
+        for rows in dataset.to_batches(columns=columns, filter=ds.field(BATCH) <= through):
+            grouped = pa.Table.from_batches([rows]).group_by(columns).aggregate([([], "count_all")])
+            for *place, count in zip(*grouped.to_pydict().values(), strict=True):
+                counts[Quarantined(*place)] += count
+    return counts

@@ -36,6 +36,8 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.databricks.delta.merge.materializeSource": "none",
         # A batch makes some 700 pieces of code; by default the last 100 are kept, and each batch compiles all anew.
         "spark.sql.codegen.cache.maxEntries": "5000",
+        # What Spark says of each query before it runs it, for a web page that nobody opens; by default in full.
+        "spark.sql.ui.explainMode": "simple",
         # By default PySpark looks at its own stack at every step of every expression: most of what a plan costs it.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # What a value is must neither depend on the machine nor go wrong in silence.

@@ -1,5 +1,6 @@
 """Records in quarantine are listed, and read once more where they can be accepted now."""
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 from faults.shop import run, write_lines
 from orchestration.cli import app, options
 from orchestration.config import Pipeline, load
+from orchestration.open_records import open_counts
 from orchestration.quarantine import in_quarantine, known, retry
 from storage.lake import Lake, joined_of
 from storage.plan import Journal
@@ -57,9 +59,13 @@ def cities(pipeline: Pipeline, spark: SparkSession) -> dict[int, str | None]:
 
 
 def places(pipeline: Pipeline, spark: SparkSession) -> list[tuple[str, int, str]]:
-    """What is in quarantine: table, line, reason."""
-    rows = in_quarantine(pipeline, spark, known(pipeline, ()))
-    return [(row["table"], row["line"], row["reason"]) for row in rows.collect()]
+    """What is in quarantine: table, line, reason; `status` counts the same."""
+    rows = in_quarantine(pipeline, spark, known(pipeline, ())).collect()
+    counts = Counter((row["table"], row["reason"]) for row in rows)
+    lake = Lake(pipeline.lake)
+    told = open_counts(lake, Journal(lake))
+    assert {(table, reason): n for table, reasons in told.items() for reason, n in reasons.items()} == counts
+    return [(row["table"], row["line"], row["reason"]) for row in rows]
 
 
 @pytest.fixture

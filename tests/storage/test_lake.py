@@ -14,7 +14,7 @@ from storage.lake import QUARANTINE, Lake, reading_table
 @pytest.fixture
 def table(lake: Path) -> Path:
     """Return the quarantine of a lake, with one row."""
-    rows = pa.table({"_lj_batch": [1], "table": ["orders"], "reason": ["parse_error"]})
+    rows = pa.table({"_lj_batch": [1], "table": ["orders"], "file": ["a.jsonl"], "reason": ["parse_error"]})
     write_deltalake(str(lake / QUARANTINE), rows)
     return lake / QUARANTINE
 
@@ -26,7 +26,7 @@ def commit(table: Path) -> Path:
 
 def test_whole_table_is_read(lake: Path, table: Path) -> None:
     """Nothing is said of it."""
-    assert quarantined(Lake(str(lake)), 1) == {"orders": {"parse_error": 1}}
+    assert quarantined(Lake(str(lake)), 1) == {("orders", "a.jsonl", "parse_error", 1): 1}
     assert row_count(Lake(str(lake)), QUARANTINE, 0) == 1
 
 
