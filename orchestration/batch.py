@@ -114,10 +114,8 @@ def _read_table(batch: Batch, name: str) -> TableBatch:
             taken = Files([file.name for file in files], batch.journal.replaced_files(name, batch.plan.batch))
             read = replace_batch(table.spec, kept, taken, batch.state, batch.frames, needed=needed)
         else:
-            stops = table.on_truncate == "stop"
-            read = table_batch(
-                table.spec, kept, batch.state, batch.frames, truncate_stops=stops, needed=needed
-            )
+            stated = None if options.flat else table.on_truncate
+            read = table_batch(table.spec, kept, batch.state, batch.frames, on_truncate=stated, needed=needed)
         check_read(table, files, None if batch.plan.kind == "retry" else read.counts["records"])
     return read
 

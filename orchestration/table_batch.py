@@ -1,8 +1,9 @@
 """One declared table in one batch: its source records, walked into changes, beside the rows they met."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -43,6 +44,8 @@ from transforms.schemas import (
 from transforms.versions import is_version
 
 VERDICTS = ("applied", "out_of_order", "duplicate", "tombstone", "expired", "late", "ignored", "quarantined")
+_ROWS_ONLY: Mapping[str, object] = {"truncated": 0, "unavailable": 0, "beside": 1}
+"""What may be said of a few flat records without a look at them: that some cannot be accepted may be."""
 RAW_LIMIT = 1_000_000
 """Characters of a record's raw text that quarantine keeps."""
 
@@ -108,22 +111,23 @@ def table_batch(
     state: State,
     frames: Frames,
     *,
-    truncate_stops: bool,
+    on_truncate: Literal["stop", "delete"] | None,
     needed: Callable[[], list[str]],
 ) -> TableBatch:
     """Walk a table's source records of a batch.
 
-    `records`: what the parsers yield; read several times. `needed`: columns of the rows before the batch that the joins
-    read. Raises `TruncateStopped` at a truncate event the configuration does not allow.
+    `records`: what the parsers yield; read several times. `on_truncate`: what a truncate event leads to; None where the
+    records are rows, which neither truncate a table nor leave a value out. `needed`: columns of the rows before the
+    batch that the joins read. Raises `TruncateStopped` at a truncate event the configuration does not allow.
     """
     versioned, clock = table.history_retention is not None, None
     if versioned:
         timed = refuse_times(records, table, state.plan.planned_at, has_time())
         records = ordered_by_time(timed, table)
-    found = _special(records)
+    found = _ROWS_ONLY if on_truncate is None and frames.small and not versioned else _special(records)
     if versioned:
         records, clock = in_time(records, table, state, frames, found)
-    if found["truncated"] and truncate_stops:
+    if found["truncated"] and on_truncate == "stop":
         raise TruncateStopped(
             f"{table.name}: {found['first_truncate']} says that the source table was truncated; found "
             "`on_truncate: stop`. Set `on_truncate: delete` to delete every row it had, then run again."
@@ -184,7 +188,7 @@ def _records_schema(table: TableSpec) -> StructType:
     return schema
 
 
-def _special(records: DataFrame) -> dict[str, object]:
+def _special(records: DataFrame) -> Mapping[str, object]:
     truncate = F.col(OP) == "truncate"
     position = F.concat_ws(":", F.col(POSITION)["file"], F.col(POSITION)["line"])
     return aggregated(

@@ -69,6 +69,11 @@ class ParseOptions:
     max_depth: int = DEEPEST
     """Levels of objects and arrays that a line may have."""
 
+    @property
+    def flat(self) -> bool:
+        """Whether the records are rows, which neither truncate their table nor leave a value out."""
+        return self.format != "debezium"
+
 
 @dataclass(frozen=True)
 class Cell:
