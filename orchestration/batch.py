@@ -32,7 +32,7 @@ from orchestration.stream_stages import (
     without_late,
 )
 from orchestration.table_batch import TableBatch, table_batch, untouched
-from storage.commits import load
+from storage.commits import preload
 from storage.frames import SMALL, framing
 from storage.joined import apply_emissions, create_joined, joined_schema
 from storage.lake import (
@@ -198,7 +198,7 @@ def _load_joined(batch: Batch, pool: ThreadPoolExecutor) -> None:
     """Let Delta look at the joined tables while the sources are read, for it takes a while and needs no answer."""
     for name in batch.plan.joins:
         if name in batch.pipeline.foreign_key_joins and joined_of(name) in batch.plan.versions:
-            pool.submit(load, batch.spark, batch.lake.path(joined_of(name)))
+            pool.submit(preload, batch.spark, batch.lake.path(joined_of(name)))
 
 
 def _made(commits: list[Future[None]]) -> None:

@@ -53,7 +53,7 @@ class Transaction:
         return json.dumps({"batch": self.batch, "app": self.app, **self.metadata}, sort_keys=True)
 
 
-def load(spark: SparkSession, path: str) -> None:
+def preload(spark: SparkSession, path: str) -> None:
     """Let Delta look at a table; the next commit to it begins with what was found."""
     DeltaTransaction(spark, path).load()
 
@@ -76,7 +76,7 @@ def append(
 
 def replace(  # noqa: PLR0913
     new: DataFrame, count: int, keys: DataFrame, key: StructType, path: str, transaction: Transaction,
-    *, small: bool, ready: Callable[[], None],
+    *, small: bool, ready: Callable[[], None] = lambda: None,
 ) -> None:  # fmt: skip
     """Put new rows in the place of those that have these keys, once and in one commit.
 
