@@ -1,8 +1,8 @@
 """What the tables of a first load take to be written, with nothing to work out: `floor.py --lake DIR`.
 
 DIR is what `run.py --keep-lake` made. Spark reads each table that the first load commits, and writes its rows as a new
-Delta table: all in turn, and all at once as a batch may. No engine on Spark that makes these tables takes less. Prints
-medians; exit code 2 for wrong usage.
+Delta table: all in turn, and all at once as a batch may. Whatever makes these tables by Spark with these settings takes
+no less. Prints medians; exit code 2 for wrong usage.
 """
 
 import argparse

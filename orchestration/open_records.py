@@ -43,9 +43,7 @@ def open_counts(lake: Lake, journal: Journal) -> dict[str, dict[str, int]]:
     if journal.last is None:
         return {}
     # what was open in a file then was either read or ended by it: only what came later is open still
-    since = {(f.table, f.name): p.batch for p in journal.finished("replace") for f in p.files}
-    retried = {(f.table, f.name): p.batch for p in journal.finished("retry") for f in p.files}
-    since = {place: max(since.get(place, 0), retried.get(place, 0)) for place in since | retried}
+    since = {(f.table, f.name): p.batch for p in journal.finished("replace", "retry") for f in p.files}
     found: dict[str, dict[str, int]] = {}
     for of, count in sorted(quarantined(lake, journal.last.batch).items()):
         if of.reason == LATE or of.batch >= since.get((of.table, of.file), 0):

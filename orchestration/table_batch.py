@@ -45,7 +45,7 @@ from transforms.versions import is_version
 
 VERDICTS = ("applied", "out_of_order", "duplicate", "tombstone", "expired", "late", "ignored", "quarantined")
 _ROWS_ONLY: Mapping[str, object] = {"truncated": 0, "unavailable": 0, "beside": 1}
-"""What may be said of a few flat records without a look at them: that some cannot be accepted may be."""
+"""What is taken for granted of a few flat records, without a job that looks: some may not be acceptable."""
 RAW_LIMIT = 1_000_000
 """Characters of a record's raw text that quarantine keeps."""
 

@@ -269,9 +269,9 @@ class Journal:
         plans = [plan for plan in self.plans if plan.kind != "retry" and not self._is_abandoned(plan)]
         return {file.name: file for plan in plans for file in plan.files_of(table)}
 
-    def finished(self, kind: Kind) -> list[Plan]:
-        """The plans of a kind whose batch is finished."""
-        return [plan for plan, done in zip(self.plans, self.published, strict=False) if done.kind == kind]
+    def finished(self, *kinds: Kind) -> list[Plan]:
+        """The plans of these kinds whose batch is finished, in its order."""
+        return [plan for plan, done in zip(self.plans, self.published, strict=False) if done.kind in kinds]
 
     def replaced_files(self, table: str, until: int) -> dict[str, int]:
         """For each file of a table that was exported again, the last batch before `until` that took it so."""
