@@ -34,7 +34,7 @@ test-slow: .venv/installed ## the tests that take many minutes: random histories
 	$(BIN)/pytest -m "slow or ui"
 
 reliability: .venv/installed ## docs/reliability.md: every failure, bad input and guard with its tests, slow ones included, and how they end
-	$(BIN)/pytest -m "failure or bad_input or guard" --reliability=docs/reliability.md
+	$(BIN)/pytest -m "failure or bad_input or guard" --reliability=docs/reliability.md $(if $(ONLY),-k "$(ONLY)")
 
 check: lint ## what takes less than a minute: lint, and the tests without Spark
 	$(BIN)/pytest -m "not spark and not slow and not ui"

@@ -44,17 +44,25 @@ def read_rows(path: Path = ROWS) -> Mapping[str, Sequence[Row]]:
 
 
 class Report:
-    """Collects which tests are about which rows, and how they end."""
+    """Collects which tests are about which rows, and how they end.
 
-    def __init__(self, page: Path) -> None:
+    The tests take hours, so how each ended last is kept in pytest's cache, and a run of some of them (`-k`) brings the
+    page up to date.
+    """
+
+    def __init__(self, page: Path, cache: pytest.Cache) -> None:
         self._page = page
+        self._cache = cache
         self._rows = read_rows()
         self._tests: dict[tuple[str, int], list[str]] = {}
-        self._results: dict[str, list[str]] = {}
+        self._results: dict[str, str] = {}
+        """How each case of a test ended."""
         self._unguarded: dict[str, str] = {}
         """Cases of tests, by their guard that is out."""
         self._found: dict[str, str] = {}
         """What they say without it."""
+        self._cases: set[str] = set()
+        """All there are, also those that this run leaves out."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -62,6 +70,7 @@ class Report:
 
         Raises `UsageError` for a row that there is not.
         """
+        self._cases = {item.nodeid for item in items}
         for item in items:
             if guard := removed(item):
                 self._unguarded[item.nodeid] = guard
@@ -83,12 +92,23 @@ class Report:
             said = dict(report.user_properties).get("found")
             self._found[report.nodeid] = f"fails: {said}" if report.passed else "**passes**"
         if report.when == "call" or report.outcome != "passed":
-            self._results.setdefault(_name(report.nodeid), []).append(report.outcome)
+            self._results[report.nodeid] = min(
+                report.outcome, self._results.get(report.nodeid, "passed"), key=_ORDER.index
+            )
 
     def pytest_sessionfinish(self) -> None:
         """Write the page."""
+        self._results = self._kept("results", self._results)
+        self._found = self._kept("found", self._found)
         head = self._page.read_text().partition(MARK)[0]
         self._page.write_text(f"{head}{MARK}\n\n{self.tables()}")
+
+    def _kept(self, name: str, found: Mapping[str, str]) -> dict[str, str]:
+        """What this run found, and for tests that it left out what an earlier one did."""
+        earlier = self._cache.get(f"reliability/{name}", {})
+        both = {case: text for case, text in earlier.items() if case in self._cases} | found
+        self._cache.set(f"reliability/{name}", both)
+        return both
 
     def tables(self) -> str:
         """The tables in Markdown."""
@@ -119,7 +139,7 @@ class Report:
         yield ""
 
     def _result(self, test: str) -> str:
-        results = self._results.get(test, [])
+        results = [result for case, result in self._results.items() if _name(case) == test]
         worst = next((result for result in _ORDER if result in results), "not run")
         return worst if len(results) < 2 else f"{worst} ({len(results)} cases)"
 
