@@ -15,9 +15,10 @@ from orchestration.recovery import check_progress, check_shapes, snapshots_of
 from orchestration.run import run_batches
 from storage.commits import remove_batch
 from storage.damage import set_aside
+from storage.journal import Journal
 from storage.lake import Lake, joined_of
 from storage.lock import writing
-from storage.plan import Journal, Plan, Published
+from storage.plan import Plan, Published
 
 
 def abandon(

@@ -30,8 +30,8 @@ from orchestration.config import Pipeline
 from orchestration.spark_resource import RunSpark
 from orchestration.time_frames import BATCHES, HISTORY
 from storage.errors import LakejoinError
+from storage.journal import Journal
 from storage.lake import Lake
-from storage.plan import Journal
 
 
 def pipeline_checks(pipeline: Pipeline) -> AssetChecksDefinition:

@@ -32,8 +32,9 @@ from orchestration.partitions import dates_of_run
 from orchestration.run import run_batches
 from orchestration.spark_resource import RunSpark
 from storage.errors import LakejoinError
+from storage.journal import Journal
 from storage.lake import Lake
-from storage.plan import Journal, Published
+from storage.plan import Published
 
 Event = MaterializeResult[None] | AssetMaterialization
 

@@ -10,8 +10,9 @@ from orchestration.pending import Dates, blamed, is_wanted, list_files
 from orchestration.recovery import kept_joins
 from storage.feed_log import FEED
 from storage.files import FoundFile
+from storage.journal import Journal
 from storage.lake import Lake
-from storage.plan import Journal, Plan, PlannedFile
+from storage.plan import Plan, PlannedFile
 
 SETTLE = timedelta(seconds=30)
 """A file that changed less than this ago may still be being written; tables may declare another time."""

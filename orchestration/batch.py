@@ -35,6 +35,7 @@ from orchestration.table_batch import TableBatch, table_batch, untouched
 from storage.commits import preload
 from storage.frames import SMALL, framing
 from storage.joined import apply_emissions, create_joined, joined_schema
+from storage.journal import Journal
 from storage.lake import (
     QUARANTINE,
     Lake,
@@ -44,7 +45,7 @@ from storage.lake import (
     response_log_of,
     subscription_log_of,
 )
-from storage.plan import Journal, Plan, Published
+from storage.plan import Plan, Published
 from storage.sources import read_records
 from transforms.schemas import (
     DELETED,

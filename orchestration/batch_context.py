@@ -14,6 +14,7 @@ from orchestration.config import Pipeline
 from storage.commits import append, overwrite
 from storage.data_files import LOG_PROPERTIES
 from storage.frames import Frames
+from storage.journal import Journal
 from storage.lake import (
     QUARANTINE,
     Lake,
@@ -27,7 +28,7 @@ from storage.lake import (
     subscription_store_of,
     versions_of,
 )
-from storage.plan import Journal, Plan
+from storage.plan import Plan
 from storage.state import State
 from transforms.schemas import BATCH, TIME, named
 

@@ -14,8 +14,8 @@ from orchestration.config import Pipeline
 from orchestration.cut import published_cut
 from orchestration.recovery import check_shapes
 from orchestration.time_frames import time_assets
+from storage.journal import Journal
 from storage.lake import Lake
-from storage.plan import Journal
 from storage.state import State
 
 

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from orchestration.errors import WrongUsage
+from storage.journal import Journal
 from storage.lake import Lake
-from storage.plan import Journal, Plan
+from storage.plan import Plan
 from storage.table_files import is_whole
 
 

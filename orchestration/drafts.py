@@ -11,9 +11,10 @@ from orchestration.finished import pinned_bases, with_present_bases
 from orchestration.pending import Group, check_unchanged
 from orchestration.rebuilding import tables_of_join
 from orchestration.recovery import shapes_of, still_wanted
+from storage.journal import Journal
 from storage.lake import Lake, rows_of
 from storage.maintenance import Folds
-from storage.plan import Journal, Kind, Plan, PlannedFile
+from storage.plan import Kind, Plan, PlannedFile
 
 
 class Drafts:

@@ -7,7 +7,8 @@ from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
 from orchestration.pending import blamed, list_files, planned
 from storage.files import FileCounter, measure_file
-from storage.plan import Journal, PlannedFile
+from storage.journal import Journal
+from storage.plan import PlannedFile
 
 
 def exported_again(

@@ -7,8 +7,9 @@ from datetime import datetime
 from orchestration.batch_context import bases_of, state_tables
 from orchestration.config import Pipeline
 from orchestration.cut import published_cut
+from storage.journal import Journal
 from storage.lake import Lake, subscription_store_of
-from storage.plan import Journal, Plan
+from storage.plan import Plan
 
 
 def finished_state(pipeline: Pipeline, lake: Lake, journal: Journal, now: datetime) -> Plan:

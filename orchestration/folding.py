@@ -7,9 +7,10 @@ from pyspark.sql import Column, SparkSession
 
 from orchestration.config import Pipeline
 from storage.compaction import Crumbs, compact, crumbs, has_many_small_files
+from storage.journal import Journal
 from storage.lake import Lake, joined_of, rows_of, subscription_store_of, versions_of
 from storage.maintenance import Folds, fold_rows, fold_subscriptions, fold_versions, is_due
-from storage.plan import Journal, Plan
+from storage.plan import Plan
 from transforms.schemas import BATCH, named
 
 

@@ -7,9 +7,9 @@ from orchestration.batch_context import state_tables
 from orchestration.config import Pipeline
 from storage.errors import LakeInconsistent
 from storage.foreign import check_own
+from storage.journal import Journal
 from storage.lake import MAINTENANCE, PLAN, PUBLISHED, Lake
 from storage.log_damage import DamagedCommit, damaged_commits
-from storage.plan import Journal
 from storage.remedies import remedy
 
 logger = logging.getLogger(__name__)

@@ -19,6 +19,7 @@ from orchestration.pending import Group
 from orchestration.recovery import changed_shapes, check_progress, check_shapes
 from storage.errors import ConfigurationChanged
 from storage.joined import joined_schema
+from storage.journal import Journal
 from storage.lake import (
     Lake,
     changelog_of,
@@ -32,7 +33,7 @@ from storage.lake import (
     versions_of,
 )
 from storage.lock import writing
-from storage.plan import Journal, Published
+from storage.plan import Published
 from storage.schema_changes import add_columns, schema_of, widen_columns
 from transforms.responses import response_schema
 from transforms.schema_drift import widens

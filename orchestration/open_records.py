@@ -12,9 +12,9 @@ from orchestration.config import Pipeline
 from storage.data_files import read_table
 from storage.figures import quarantined
 from storage.frames import empty
+from storage.journal import Journal
 from storage.lake import QUARANTINE, Lake
 from storage.logs import read_log
-from storage.plan import Journal
 from storage.state import State
 from transforms.schemas import BATCH, CONTEXT, POSITION, POSITION_TYPE, QUARANTINE_SCHEMA, named
 

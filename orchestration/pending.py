@@ -10,7 +10,8 @@ from orchestration.config import Input, Pipeline
 from orchestration.feeds import check_feed, together, unread_versions, versions_between
 from storage.feed_log import FEED
 from storage.files import FileCounter, FoundFile, MeasuredFile, find_files, measure_file, stat_file
-from storage.plan import Journal, Plan, PlannedFile, dates_of
+from storage.journal import Journal
+from storage.plan import Plan, PlannedFile, dates_of
 from storage.source_errors import SourceChanged, SourceError
 
 BatchBy = Literal["date", "all"]

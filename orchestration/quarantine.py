@@ -15,9 +15,10 @@ from orchestration.errors import WrongUsage, unknown
 from orchestration.open_records import open_records
 from orchestration.pending import Group, check_unchanged
 from orchestration.recovery import check_progress, check_shapes
+from storage.journal import Journal
 from storage.lake import Lake
 from storage.lock import writing
-from storage.plan import Journal, PlannedFile, Published
+from storage.plan import PlannedFile, Published
 from storage.state import State
 from transforms.schemas import POSITION, QUARANTINE_SCHEMA, named
 

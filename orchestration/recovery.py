@@ -12,9 +12,10 @@ from orchestration.config.problems import Problem
 from orchestration.log_recovery import check_begun, check_own_commits
 from orchestration.rebuilding import join_remains
 from storage.errors import ConfigurationChanged, LakeInconsistent
+from storage.journal import Journal
 from storage.lake import PLAN, Lake, Snapshot, rows_of
 from storage.maintenance import Folds
-from storage.plan import Journal, Plan
+from storage.plan import Plan
 from storage.remedies import remedy
 
 _CHANGEABLE = {"tombstone_retention", "on_truncate", "changelog", "late"}

@@ -28,9 +28,10 @@ from orchestration.recovery import (
 )
 from orchestration.spark_checks import check_expressions
 from storage.damage import damages, set_aside
+from storage.journal import Journal
 from storage.lake import Lake, rows_of, versions_of
 from storage.lock import writing
-from storage.plan import Journal, Plan, Published
+from storage.plan import Plan, Published
 
 
 @dataclass(frozen=True)

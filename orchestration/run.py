@@ -20,9 +20,10 @@ from orchestration.recovery import check_progress, check_shapes, new_joins
 from orchestration.schema_changes import check_schemas
 from orchestration.spark_checks import check_expressions
 from orchestration.spark_failures import explained
+from storage.journal import Journal
 from storage.lake import Lake
 from storage.lock import writing
-from storage.plan import Journal, Plan, Published
+from storage.plan import Plan, Published
 from storage.sources import csv_counter
 
 

@@ -12,8 +12,9 @@ from orchestration.pending import list_files
 from orchestration.rebuilding import join_remains
 from storage.feed_log import Feed
 from storage.figures import row_count
+from storage.journal import Journal
 from storage.lake import Lake, joined_of
-from storage.plan import Journal, Plan, Published
+from storage.plan import Plan, Published
 from storage.source_columns import source_columns
 from storage.source_errors import SourceError
 

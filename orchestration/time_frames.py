@@ -8,9 +8,9 @@ from expectations.keys import Kind
 from expectations.validation import Asset
 from orchestration.check_frames import Scope
 from orchestration.config import Pipeline
+from storage.journal import Journal
 from storage.lake import QUARANTINE, joined_of, records_of, versions_of
 from storage.logs import read_log
-from storage.plan import Journal
 from transforms.resolution import LEFT_HASH
 from transforms.rows import restrict
 from transforms.schemas import (

@@ -20,6 +20,7 @@ from orchestration.recovery import check_progress, check_shapes
 from storage.bookkeeping import condense
 from storage.compaction import Crumbs, crumbs
 from storage.errors import LakeInconsistent
+from storage.journal import Journal
 from storage.lake import (
     MAINTENANCE,
     PLAN,
@@ -29,7 +30,7 @@ from storage.lake import (
     joined_of,
 )
 from storage.log_entries import checkpoint, entries
-from storage.plan import Journal, Plan
+from storage.plan import Plan
 from storage.retention import state_retention, unstated
 from storage.scratch import clear, leftovers
 from storage.table_files import stored_files

@@ -20,8 +20,9 @@ from storage.commits import overwrite
 from storage.compaction import COMPRESSION
 from storage.errors import LakeBusy
 from storage.frames import SMALL, Frames, aggregated, framing
+from storage.journal import Journal
 from storage.lake import MAINTENANCE, Lake, rows_of, subscription_store_of, versions_of
-from storage.plan import Journal, Plan
+from storage.plan import Plan
 from storage.session import changed_settings
 from storage.state import State
 from transforms.event_time import from_micros

@@ -44,8 +44,8 @@ def check(
 def _check_published(lake: str) -> None:
     """Say that there is nothing to check before Spark is started for it."""
     from orchestration.cut import published_cut
+    from storage.journal import Journal
     from storage.lake import Lake
-    from storage.plan import Journal
 
     published_cut(Journal(Lake(lake)))
 

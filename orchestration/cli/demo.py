@@ -117,8 +117,8 @@ def _explain(example: "Example", spark: "SparkSession") -> bool:
     """Say how the departures compare, and whether every difference has a cause."""
     from orchestration.cut import published_cut
     from orchestration.departures import EQUAL, JOIN, explain, has_departures
+    from storage.journal import Journal
     from storage.lake import Lake
-    from storage.plan import Journal
     from storage.state import State
 
     if not has_departures(example):
@@ -138,8 +138,8 @@ def _print_rows(example: "Example", spark: "SparkSession") -> None:
     from orchestration.cut import published_cut
     from orchestration.formats import texts
     from orchestration.show import find_view
+    from storage.journal import Journal
     from storage.lake import Lake
-    from storage.plan import Journal
     from storage.state import State
 
     lake, name = Lake(example.pipeline.lake), next(iter(example.pipeline.joins))

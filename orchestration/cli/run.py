@@ -102,8 +102,8 @@ def run(  # noqa: PLR0913 - one parameter for each option
 
 def _buffered(pipeline: "Pipeline") -> bool:
     """Whether records of a stream waited for their grace period when the last batch ended."""
+    from storage.journal import Journal
     from storage.lake import Lake
-    from storage.plan import Journal
 
     last = Journal(Lake(pipeline.lake)).last
     return last is not None and last.waits
@@ -136,8 +136,8 @@ def _waiting(pipeline: "Pipeline", dates: "Dates | None", rebuilt: Collection[st
     """List what is pending; warn about a source without any file: more often than not a mistyped path."""
     from orchestration.backlog import backlog
     from orchestration.recovery import check_shapes
+    from storage.journal import Journal
     from storage.lake import Lake
-    from storage.plan import Journal
 
     check_shapes(pipeline, Journal(Lake(pipeline.lake)), rebuilt)
     waiting = backlog(pipeline, datetime.now(UTC), settle=timedelta(0), dates=dates)

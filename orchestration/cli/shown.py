@@ -17,8 +17,8 @@ from orchestration.store_view import open_view
 from orchestration.stores import stored_tables
 from orchestration.time_views import as_of_view
 from orchestration.view import View
+from storage.journal import Journal
 from storage.lake import Lake
-from storage.plan import Journal
 from storage.state import State
 
 

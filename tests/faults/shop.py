@@ -13,8 +13,8 @@ from orchestration.config import Pipeline, load
 from orchestration.cut import published_cut
 from orchestration.run import run_batches
 from storage.joined import joined_schema
+from storage.journal import Journal
 from storage.lake import LEASE, PLAN, PUBLISHED, Lake
-from storage.plan import Journal
 from storage.state import State
 from transforms.schemas import is_internal, named
 

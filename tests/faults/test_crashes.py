@@ -17,8 +17,8 @@ from faults.crashing import WHEN, Crash, Point, When, commits
 from faults.market import DAYS, make_market
 from faults.shop import Content, content, copy_of, run
 from orchestration.config import Pipeline
+from storage.journal import Journal
 from storage.lake import PLAN, PUBLISHED, Lake
-from storage.plan import Journal
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -13,9 +13,9 @@ from faults.lakes import BASES, LOGS, cut, forget_logs, last_commit, refused
 from faults.shop import Content, content, copy_of, run
 from orchestration.config import Pipeline
 from storage.errors import LakeInconsistent
+from storage.journal import Journal
 from storage.lake import PLAN, PUBLISHED, Lake
 from storage.log_damage import damaged_commits
-from storage.plan import Journal
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -15,8 +15,8 @@ from faults.shop import copy_of, joins, run, texts, write_lines
 from guards import GUARDS
 from orchestration.config import Pipeline, load
 from storage.errors import LakeBusy, LakeInconsistent
+from storage.journal import Journal
 from storage.lake import Lake
-from storage.plan import Journal
 from transforms.schemas import JoinSpec
 from transforms.sides import left_changes
 

@@ -21,8 +21,8 @@ from faults.shop import Content, content, copy_of, run
 from orchestration.config import Pipeline
 from orchestration.spark_failures import BatchFailed
 from storage.errors import LakeUnusable
+from storage.journal import Journal
 from storage.lake import PUBLISHED, Lake
-from storage.plan import Journal
 
 pytestmark = [
     pytest.mark.spark,

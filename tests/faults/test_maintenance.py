@@ -12,10 +12,10 @@ from orchestration.cut import check_kept, published_cut
 from orchestration.errors import WrongUsage
 from orchestration.maintenance import Done, find_steps, maintain
 from orchestration.upkeep import WORKS
+from storage.journal import Journal
 from storage.lake import MAINTENANCE, Lake
 from storage.logs import read_log
 from storage.maintenance import Folds
-from storage.plan import Journal
 from storage.state import State
 from storage.table_files import live_files
 from transforms.schemas import changes_schema

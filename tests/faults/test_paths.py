@@ -12,8 +12,8 @@ from faults.shop import CONFIGURATION, make_shop, run, texts
 from orchestration.config import Pipeline, load
 from orchestration.join_batch import emit_results
 from storage.frames import Frames
+from storage.journal import Journal
 from storage.lake import SCRATCH, Lake, joined_of
-from storage.plan import Journal
 from transforms.resolution import LEFT_HASH
 
 pytestmark = pytest.mark.spark

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from faults.shop import content, run, write_lines
 from orchestration.config import Pipeline, load
+from storage.journal import Journal
 from storage.lake import Lake, joined_of
-from storage.plan import Journal
 
 pytestmark = pytest.mark.spark
 

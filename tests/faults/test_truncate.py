@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from faults.shop import run
 from orchestration.config import Pipeline, load
 from orchestration.table_batch import TruncateStopped
+from storage.journal import Journal
 from storage.lake import PLAN, Lake, joined_of
-from storage.plan import Journal
 
 pytestmark = pytest.mark.spark
 

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from orchestration.checks import check_lake
 from orchestration.config import Pipeline, load
 from orchestration.run import run_batches
+from storage.journal import Journal
 from storage.lake import QUARANTINE, Lake, changes_of, joined_of
-from storage.plan import Journal
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -12,8 +12,9 @@ from orchestration import drafts
 from orchestration import run as runs
 from orchestration.drafts import Drafts
 from orchestration.pending import Group
+from storage.journal import Journal
 from storage.lake import Lake
-from storage.plan import Journal, Published
+from storage.plan import Published
 
 
 @pytest.mark.bad_input(48)

@@ -53,8 +53,8 @@ def view(tiny: Example, tiny_days: tuple["Day", ...], spark: SparkSession) -> Ca
     """Return what opens a table of the tiny lake, as of a batch."""
     from orchestration.cut import published_cut
     from orchestration.show import find_view
+    from storage.journal import Journal
     from storage.lake import Lake
-    from storage.plan import Journal
     from storage.state import State
 
     assert len(tiny_days) == 3

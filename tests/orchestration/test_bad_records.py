@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 from orchestration.bad_records import TooManyBadRecords, check_bad_ratio
 from orchestration.config import load_text
 from orchestration.pending import pending_groups
+from storage.journal import Journal
 from storage.lake import Lake
-from storage.plan import Journal, Plan
+from storage.plan import Plan
 from storage.sources import csv_counter
 
 pytestmark = pytest.mark.spark

@@ -20,8 +20,8 @@ from orchestration.cut import published_cut
 from orchestration.run import run_batches
 from orchestration.show import View, find_view
 from orchestration.stores import stored_tables
+from storage.journal import Journal
 from storage.lake import Lake
-from storage.plan import Journal
 from storage.state import State
 from storage.stores.lake_tables import joined_store
 

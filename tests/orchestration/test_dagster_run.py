@@ -22,9 +22,9 @@ from orchestration.batch_context import state_tables
 from orchestration.code_location import pipeline_definitions
 from orchestration.config import Pipeline, load
 from recordings.tiny import DAYS, write_pipeline
+from storage.journal import Journal
 from storage.lake import PLAN, PUBLISHED, Lake, joined_of
 from storage.lock import writing
-from storage.plan import Journal
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

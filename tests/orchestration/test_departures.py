@@ -7,8 +7,8 @@ from orchestration.cut import published_cut
 from orchestration.demo import Day
 from orchestration.departures import EQUAL, UNEXPLAINED, Explained, explain, has_departures
 from orchestration.example import Example
+from storage.journal import Journal
 from storage.lake import Lake
-from storage.plan import Journal
 from storage.state import State
 
 pytestmark = pytest.mark.spark

@@ -14,8 +14,9 @@ from orchestration.cli import app
 from orchestration.config import Pipeline, load
 from orchestration.pending import Group, check_read, check_unchanged, cut, pending_groups
 from orchestration.status import lake_status
+from storage.journal import Journal
 from storage.lake import Lake
-from storage.plan import Journal, Plan, PlannedFile
+from storage.plan import Plan, PlannedFile
 from storage.source_errors import SourceChanged, SourceNotFound, SourceTrimmed
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

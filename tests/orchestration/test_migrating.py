@@ -15,8 +15,8 @@ from orchestration.migrating import Migrated, migrate
 from orchestration.ranges import Range
 from orchestration.run import run_batches
 from storage.errors import ConfigurationChanged
+from storage.journal import Journal
 from storage.lake import Lake, joined_of
-from storage.plan import Journal
 from storage.stores.lake_tables import joined_store
 
 pytestmark = pytest.mark.spark

@@ -13,8 +13,9 @@ from orchestration.config import Pipeline, load_text
 from orchestration.drafts import code_version
 from orchestration.pending import Dates, check_read, check_unchanged, cut, pending_groups
 from storage.errors import LakejoinError
+from storage.journal import Journal
 from storage.lake import Lake
-from storage.plan import Journal, Plan, PlannedFile
+from storage.plan import Plan, PlannedFile
 from storage.source_errors import SourceChanged, SourceNotFound
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

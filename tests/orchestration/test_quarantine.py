@@ -14,8 +14,8 @@ from orchestration.cli import app, options
 from orchestration.config import Pipeline, load
 from orchestration.open_records import open_counts
 from orchestration.quarantine import in_quarantine, known, retry
+from storage.journal import Journal
 from storage.lake import Lake, joined_of
-from storage.plan import Journal
 from storage.source_errors import SourceChanged
 
 pytestmark = pytest.mark.spark

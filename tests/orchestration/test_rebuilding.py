@@ -14,8 +14,8 @@ from orchestration.maintenance import maintain
 from orchestration.ranges import Range
 from orchestration.rebuilding import joins_to_rebuild
 from storage.errors import ConfigurationChanged
+from storage.journal import Journal
 from storage.lake import Lake, joined_of
-from storage.plan import Journal
 
 pytestmark = pytest.mark.spark
 

@@ -18,8 +18,9 @@ from orchestration.recovery import (
     still_wanted,
 )
 from storage.errors import ConfigurationChanged, LakeInconsistent
+from storage.journal import Journal
 from storage.lake import Lake
-from storage.plan import Journal, Plan, PlannedFile, Published
+from storage.plan import Plan, PlannedFile, Published
 
 TEXT = """\
 name: shop

@@ -17,8 +17,8 @@ from orchestration.errors import WrongUsage
 from orchestration.maintenance import maintain
 from orchestration.repair import Moved, examine, repair
 from storage.errors import LakeInconsistent
+from storage.journal import Journal
 from storage.lake import Lake, changes_of, joined_of, rows_of, subscription_log_of, subscription_store_of
-from storage.plan import Journal
 from storage.source_errors import SourceNotFound
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

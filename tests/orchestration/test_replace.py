@@ -13,8 +13,8 @@ from orchestration.config import Pipeline, load
 from orchestration.cut import published_cut
 from orchestration.errors import WrongUsage
 from orchestration.maintenance import maintain
+from storage.journal import Journal
 from storage.lake import Lake
-from storage.plan import Journal
 from storage.source_errors import SourceChanged
 from storage.state import State
 from transforms.schemas import DELETED, named

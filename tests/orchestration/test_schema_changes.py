@@ -18,8 +18,8 @@ from orchestration.config.column_types import parse_type
 from orchestration.pending import pending_groups
 from orchestration.run import run_batches
 from orchestration.schema_changes import SchemaChanged, check_schemas
+from storage.journal import Journal
 from storage.lake import Lake
-from storage.plan import Journal
 from storage.sources import csv_counter
 from transforms.schema_drift import always_fits
 

@@ -22,8 +22,9 @@ from orchestration.ranges import Range
 from orchestration.store_view import StoredTable, StoreView, open_view
 from orchestration.stores import stored_tables
 from orchestration.view import View
+from storage.journal import Journal
 from storage.lake import Lake
-from storage.plan import Journal, Plan
+from storage.plan import Plan
 from storage.stores.lake_tables import joined_store, rows_store, subscription_store
 
 pytestmark = pytest.mark.spark

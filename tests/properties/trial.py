@@ -16,8 +16,9 @@ from orchestration.run import run_batches
 from properties.relations import COLUMNS, JOINS, TABLES, Row, joined_by_model, joined_by_spark, rows_of
 from properties.scenarios import Arrival, Change, Scenario, Side
 from reference.tables import Record, Table, count
+from storage.journal import Journal
 from storage.lake import Lake, joined_of
-from storage.plan import Journal, Published
+from storage.plan import Published
 
 FIRST_DAY = date(2024, 2, 27)
 VERDICTS = ("applied", "out_of_order", "duplicate", "tombstone", "expired", "late", "ignored", "quarantined")

@@ -39,9 +39,9 @@ from soak.comparison import check_counts, check_joined, check_logs
 from soak.disturbing import disturbed
 from soak.model import ADDED, LONGEST, Model
 from storage.errors import LakeBusy
+from storage.journal import Journal
 from storage.lake import Lake
 from storage.maintenance import BATCHES_BEHIND, Folds
-from storage.plan import Journal
 from storage.source_errors import SourceChanged
 
 SETTLED = timedelta(hours=1)

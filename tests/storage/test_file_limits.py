@@ -17,8 +17,8 @@ from storage import file_limits
 from storage.csv_files import _header
 from storage.file_limits import FileLimits
 from storage.files import FoundFile, MeasuredFile, measure_file, stat_file
+from storage.journal import Journal
 from storage.lake import Lake
-from storage.plan import Journal
 from storage.source_columns import source_columns
 from storage.source_errors import SourceBroken, SourceTooLarge
 
