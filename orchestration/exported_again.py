@@ -1,4 +1,4 @@
-"""Files of a day that were exported again: found, and measured as new ones."""
+"""Files that were exported again: found, and measured as new ones."""
 
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
@@ -12,41 +12,42 @@ from storage.plan import PlannedFile
 
 
 def exported_again(
-    pipeline: Pipeline, journal: Journal, day: date, *, now: datetime, counter: FileCounter | None
+    pipeline: Pipeline, journal: Journal, what: date | str, *, now: datetime, counter: FileCounter | None
 ) -> list[PlannedFile]:
-    """Return the files of a `{date}` whose content is no longer what was read, whole.
+    """Return the files of a `{date}`, or of a name, whose content is no longer what was read, whole.
 
-    Raises `WrongUsage` where nothing of that day changed, or where a table or stream does not allow it.
+    Raises `WrongUsage` where none of them changed, or where a table or stream does not allow it.
     """
-    found = list(_changed(pipeline, journal, day, now, counter))
+    found = list(_changed(pipeline, journal, what, now, counter))
     if not found:
+        which = f"of the name {what!r}" if isinstance(what, str) else "of that day"
         raise WrongUsage(
-            f"--replace {day}: no file of that day that was read has other content now; new files and new lines need "
-            "no --replace"
+            f"--replace {what}: no file {which} that was read has other content now; new files and new lines need no "
+            "--replace"
         )
     for name in {file.table for file in found}:
         if name in pipeline.streams:
             raise WrongUsage(
-                f"--replace {day}: {name} is a stream, and what its records met cannot be taken back; bring the "
+                f"--replace {what}: {name} is a stream, and what its records met cannot be taken back; bring the "
                 "correction as later records"
             )
         if pipeline.tables[name].versioned:
             raise WrongUsage(
-                f"--replace {day}: {name} is versioned; bring the correction as records of the same times in a new "
+                f"--replace {what}: {name} is versioned; bring the correction as records of the same times in a new "
                 "file: at the same time the later record counts"
             )
     return found
 
 
 def _changed(
-    pipeline: Pipeline, journal: Journal, day: date, now: datetime, counter: FileCounter | None
+    pipeline: Pipeline, journal: Journal, what: date | str, now: datetime, counter: FileCounter | None
 ) -> Iterator[PlannedFile]:
     for name, table in pipeline.inputs.items():
         if table.source.format == "delta":
             continue
         known = journal.known_files(name)
         for file in list_files(table, settle=timedelta(0), now=now):
-            if file.date != day or file.name not in known:
+            if what not in (file.date, file.name) or file.name not in known:
                 continue
             with blamed(table):
                 measured = measure_file(file, table.source.format, None, counter, table.source.file_limits)

@@ -1,4 +1,4 @@
-"""A table in a batch that takes files in the place of what they were: `lakejoin run --replace DATE`."""
+"""A table in a batch that takes files in the place of what they were: `lakejoin run --replace`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -39,7 +39,7 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
     settle: timedelta | None = None,
     flush: bool = False,
     rebuild: Collection[str] = (),
-    replace: date | None = None,
+    replace: date | str | None = None,
     progress: Progress = lambda _: None,
 ) -> Iterator[Published]:
     """Work off what is pending, one finished batch after the other.
@@ -48,7 +48,7 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
     cut batches to about so many records. `batches`: stop after so many. `accept`: rules that may be violated.
     `flush`: at the end, release what waits for its grace period to pass, in a batch of its own. `rebuild`: joins that
     begin anew, as they are declared now, before new input is read; until then readers see what they were.
-    `replace`: a `{date}` whose files were exported again; they are taken in the place of what they were.
+    `replace`: a `{date}`, or the name of a file: what was exported again is taken in the place of what it was.
     Raises `LakejoinError`s; whatever was yielded before stays published.
     """
     lake, rebuilt = Lake(pipeline.lake), joins_to_rebuild(pipeline, rebuild)
@@ -79,7 +79,7 @@ class _Asked:
     settle: timedelta | None
     flush: bool
     rebuilt: Collection[str]
-    replace: date | None
+    replace: date | str | None
 
 
 def _plans(

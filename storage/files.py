@@ -5,6 +5,7 @@ machine. What was read is recognised by size and time, and when these differ by 
 lines may be added behind it, nothing before that may change. The errors are in `storage.source_errors`.
 """
 
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -127,15 +128,8 @@ def _check_appended(found: FoundFile, known: MeasuredFile, content: FileContent)
 def _changed(found: FoundFile, what: str) -> SourceChanged:
     return SourceChanged(
         f"{found.path}: changed after it was read: {what}. Expected the same bytes, at most with whole lines "
-        f"added behind them. Put the old file back, and give the new content another name{_instead(found)}."
-    )
-
-
-def _instead(found: FoundFile) -> str:
-    return (
-        f"; or, to take it in the place of the old: `lakejoin run --replace {found.date}`"
-        if found.date
-        else ""
+        f"added behind them. Put the old file back, and give the new content another name; or, to take it in the place "
+        f"of the old: `lakejoin run --replace {found.date or shlex.quote(found.name)}`."
     )
 
 

@@ -51,11 +51,11 @@ def run(  # noqa: PLR0913 - one parameter for each option
         ),
     ] = None,
     replace: Annotated[
-        datetime | None,
+        str | None,
         typer.Option(
-            formats=["%Y-%m-%d"],
-            metavar="DATE",
-            help="First take the files of this {date}, which were exported again, in the place of what they were.",
+            metavar="DATE|FILE",
+            help="First take the files of this {date}, or of this name, which were exported again, in the place of "
+            "what they were.",
         ),
     ] = None,
     flush: Annotated[
@@ -93,11 +93,18 @@ def run(  # noqa: PLR0913 - one parameter for each option
         return run_batches(
             pipeline, spark, dates=dates, batch_by=batch_by, batch_rows=batch_rows, batches=batches,
             accept=accept or (), flush=flush, rebuild=rebuilt,
-            replace=replace.date() if replace else None, progress=progress,
+            replace=_day_or_name(replace), progress=progress,
         )  # fmt: skip
 
     if not follow(work, expected if batches is None else batches):
         say(f"Nothing pending: {_files_read(pipeline, waiting)}.")
+
+
+def _day_or_name(text: str | None) -> date | str | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        return text
 
 
 def _buffered(pipeline: "Pipeline") -> bool:
