@@ -26,7 +26,9 @@ def _error(pipeline: Pipeline, file: str, message: str) -> LakejoinError:
     table, _, name = file.rpartition("/")
     if not table.startswith(f"{pipeline.lake.rstrip('/')}/"):
         return SourceBroken(
-            f"{file}: cannot be read ({message}). Put back what the file had, then run again."
+            f"{file}: cannot be read ({message}). Where it was whole when the batch was planned, put back what it had, "
+            "then run again. Where it came so, write it anew, and give the batch up: "
+            f"`lakejoin repair {pipeline.path} --replan`."
         )
     return LakeInconsistent(
         f"{table}: {name} is gone or damaged, which the table's log names; expected the file as it was written. A "

@@ -20,6 +20,7 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from storage.file_content import open_text
 from storage.file_systems import spark_path
 from storage.line_numbers import FileRange, number_lines
+from storage.open_quotes import runs_to_the_end
 from storage.source_errors import SourceBroken
 from transforms.parsing import ParseOptions, reason_is
 from transforms.parsing_flat import OP_COLUMN, parse_rows
@@ -148,8 +149,11 @@ def _parse(
             raise SourceBroken(f"{ranges[0].path}: the header has {name!r} twice, expected once; rename one")
     scan = _scan(spark, [part.path for part in ranges], header)
     rows = number_lines(scan, ranges, one_task=True)
-    malformed = F.col(_CORRUPT).isNotNull()
-    expected = F.lit(f"expected {len(header.names)} fields as in the header")
+    corrupt, unended = F.col(_CORRUPT).isNotNull(), runs_to_the_end(ranges)
+    malformed = corrupt | unended
+    expected = F.when(unended, "a quote is open to the end of the file").otherwise(
+        f"expected {len(header.names)} fields as in the header"
+    )
     rows = rows.withColumns(
         {
             **{column: _decoded(column) for column in (*header.columns, _CORRUPT)},

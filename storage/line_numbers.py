@@ -39,6 +39,8 @@ class FileRange:
     to_line: int
     lines: int
     """How many the whole file had when it was measured."""
+    complete: bool = True
+    """Its last line had its end, and no quoted CSV field was open."""
 
 
 @dataclass(frozen=True)

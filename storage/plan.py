@@ -106,7 +106,9 @@ class PlannedFile:
     @property
     def range(self) -> FileRange:
         """The part as the readers of sources take it."""
-        return FileRange(self.path, self.name, self.date, self.from_line, self.to_line, self.lines)
+        return FileRange(
+            self.path, self.name, self.date, self.from_line, self.to_line, self.lines, self.complete
+        )
 
 
 def dates_of(files: Iterable[PlannedFile]) -> tuple[date, ...]:

@@ -3,14 +3,19 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from orchestration.config import load_text
+from orchestration.abandoning import abandon
+from orchestration.config import load, load_text
+from orchestration.run import run_batches
 from orchestration.spark_failures import BatchFailed, explained
 from storage.plan import Plan
+from storage.source_errors import SourceBroken
 
 pytestmark = pytest.mark.spark
 
@@ -61,6 +66,34 @@ def test_what_the_disk_refuses_is_explained(spark: SparkSession, tmp_path: Path)
 
     with pytest.raises(BatchFailed, match=r"file.*See that the disk has room"), explained(PIPELINE, PLAN):
         spark.range(1).write.parquet(f"{tmp_path}/file/lake")
+
+
+@pytest.mark.bad_input(41)
+@pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "zstd"])
+def test_source_with_a_damaged_page_is_told_and_can_be_written_anew(
+    compression: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its footer is whole, so it is planned; then the batch stops, without a row of it."""
+    (tmp_path / "shop.yaml").write_text(
+        "name: shop\nlake: ./lake\ntables:\n  orders:\n    source: {format: parquet, path: orders.parquet}\n"
+        "    columns: {id: bigint, note: string}\n    key: [id]\n"
+    )
+    pipeline, file = load(tmp_path / "shop.yaml"), tmp_path / "orders.parquet"
+    rows = pa.table({"op": ["c"] * 2000, "id": range(2000), "note": [f"{n * n}" for n in range(2000)]})
+    pq.write_table(rows, file, compression=compression, use_dictionary=False, data_page_version="2.0")
+    content = bytearray(file.read_bytes())
+    page = pq.read_metadata(file).row_group(0).column(2).data_page_offset
+    content[page + 4 : page + 60] = b"\xff" * 56
+    file.write_bytes(content)
+
+    with pytest.raises(
+        SourceBroken, match=rf"{file}: cannot be read .*`lakejoin repair {pipeline.path} --replan`"
+    ):
+        list(run_batches(pipeline, spark))
+    pq.write_table(rows, file)
+    list(abandon(pipeline, lambda: spark))
+
+    assert [batch.tables["orders"]["applied"] for batch in run_batches(pipeline, spark)] == [2000]
 
 
 def test_other_errors_pass(spark: SparkSession) -> None:

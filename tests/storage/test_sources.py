@@ -62,7 +62,10 @@ def measure(spark: SparkSession, path: Path | str, form: Format) -> list[Measure
 
 def ranges(files: Sequence[MeasuredFile], start: int = 0, end: int | None = None) -> list[FileRange]:
     """All lines of files, or the same part of each."""
-    return [FileRange(f.path, f.name, f.date, start, f.lines if end is None else end, f.lines) for f in files]
+    return [
+        FileRange(f.path, f.name, f.date, start, f.lines if end is None else end, f.lines, f.complete)
+        for f in files
+    ]
 
 
 def read(
@@ -275,7 +278,11 @@ def test_bad_csv_records_keep_their_text(spark: SparkSession, tmp_path: Path) ->
             "no column `op`, or null in it; expected c, r, u or d",
             '{"id":"4","op":null,"name":"a","name":"b"}',
         ),
-        (None, None, None),
+        (
+            "parse_error",
+            "a quote is open to the end of the file",
+            '{"id":"5","op":"c","name":"a","name":"b\\nc\\n"}',
+        ),
     ]
     with pytest.raises(SourceBroken, match="the header has 'name' twice"):
         read(spark, table("id bigint, name string"), "csv", ranges(files))
@@ -284,6 +291,35 @@ def test_bad_csv_records_keep_their_text(spark: SparkSession, tmp_path: Path) ->
         spark, table("id bigint, name string"), "csv", ranges(measure(spark, tmp_path / "b.csv", "csv"))
     )
     assert [(row[REASON], row[RAW]) for row in bad] == [("invalid_utf8", '3,c,"�",b')]
+
+
+@pytest.mark.bad_input(1)
+@pytest.mark.parametrize(
+    ("text", "is_open"),
+    [
+        ('1,c,"a\n2,c,b\n', True), ('1,c,"a\n2,c,""\n', True), ('1,c,"a"\n2,c,"b""', True), ('1,c,"', True),
+        ('1,c,"a', True), ('1,c,"a\n\n"2,c,"', True),
+        # quotes within a field that has none around it mean nothing
+        ('1,c,a"\n2,c,b\n', False), ('1,c,5" and 6"\n2,c,7"', False), ('"1",c,"a\nb"\n2,c,d"', False),
+        ('1,c,"a""b"\n2,c,x"y', False),
+    ],
+)  # fmt: skip
+def test_record_that_an_open_quote_ran_through_to_the_end_is_bad(
+    text: str, is_open: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    """It swallowed the records behind it, and would be taken for a good one. Spark's reader sees the same end."""
+    (tmp_path / "a.csv").write_text("id,op,name\n" + text)
+    (tmp_path / "b.csv").write_text("id,op,name\n" + text + "\n9,c,z")
+    spec = table("id string, name string")
+
+    rows = read(spark, spec, "csv", ranges(measure(spark, tmp_path / "a.csv", "csv")))
+    longer = read(spark, spec, "csv", ranges(measure(spark, tmp_path / "b.csv", "csv")))
+
+    assert [row[REASON] for row in rows[:-1]] == [None] * (len(rows) - 1)
+    assert (rows[-1][REASON], rows[-1][DETAIL]) == (
+        ("parse_error", "a quote is open to the end of the file") if is_open else (None, None)
+    )
+    assert len(longer) == len(rows) + (not is_open)
 
 
 @pytest.mark.bad_input(1)
