@@ -23,18 +23,28 @@ def settle_logs(pipeline: Pipeline, lake: Lake) -> None:
     """
     if lake.local is None:
         return
-    for damaged in damaged_commits(lake.local, (PLAN, PUBLISHED, MAINTENANCE)):
-        _settle(lake, damaged, -1)
+    for damaged in damaged_commits(lake.local, (PUBLISHED, PLAN, MAINTENANCE)):
+        _settle(lake, damaged, damaged.version if _is_finished(lake, damaged) else -1)
     journal = Journal(lake)
     cuts = [cut.versions for cut in (journal.last, journal.unfinished) if cut is not None]
     for damaged in damaged_commits(lake.local, state_tables(pipeline)):
         _settle(lake, damaged, max((versions.get(damaged.table, -1) for versions in cuts), default=-1))
 
 
+def _is_finished(lake: Lake, damaged: DamagedCommit) -> bool:
+    """Whether the commit held the plan of a batch that was published."""
+    if damaged.table != PLAN:
+        return False
+    published = lake.snapshot(PUBLISHED)
+    plans = lake.snapshot(PLAN, damaged.version - 1) if damaged.version else None
+    done, planned = (len(table.read(["batch"])) if table else 0 for table in (published, plans))
+    return done > planned
+
+
 def _settle(lake: Lake, damaged: DamagedCommit, pinned: int) -> None:
     """Set a commit aside, unless it is needed. `pinned`: the last version of its table that a cut names."""
     if damaged.version <= pinned or not damaged.last:
-        needed = "later versions stand on it" if not damaged.last else "a finished batch is read at it"
+        needed = "later versions stand on it" if not damaged.last else "a finished batch needs it"
         raise LakeInconsistent(
             f"{lake.path(damaged.table)}: the commit of version {damaged.version} {damaged.found}, and {needed}; "
             f"expected a whole commit. The machine lost power, or {damaged.file.name} was cut. {remedy(damaged.table)}"

@@ -153,13 +153,13 @@ class Lake:
                 return _is_directory(self.local / table / "_delta_log")
             return DeltaTable.is_deltatable(self.path(table))
 
-    def snapshot(self, table: str) -> Snapshot | None:
-        """The table as it is now, or None where there is none. Raises `LakeUnusable`, `LakeInconsistent`."""
+    def snapshot(self, table: str, version: int | None = None) -> Snapshot | None:
+        """The table as it is now or was, or None where there is none. Raises `LakeUnusable`, `LakeInconsistent`."""
         with reading_table(self.path(table)):
             if self.local is not None and not self.has(table):
                 return None
             try:
-                delta = DeltaTable(self.path(table))
+                delta = DeltaTable(self.path(table), version=version)
             except TableNotFoundError:
                 return None
         version = delta.version()

@@ -83,6 +83,23 @@ def test_plan_that_was_lost_after_its_batch_began_stops_the_run(
 
 
 @pytest.mark.failure(16)
+@pytest.mark.parametrize("size", [0, 40], ids=["empty", "torn"])
+def test_plan_of_a_finished_batch_is_not_set_aside(
+    size: int, folded: Pipeline, tmp_path: Path, spark: SparkSession
+) -> None:
+    """Nothing could make it again; the file stays where it is for whoever has a copy."""
+    pipeline = copy_of(folded, tmp_path / "market")
+    file = last_commit(pipeline, PLAN)
+    whole = file.read_bytes()
+    cut(file, size)
+
+    assert "and a finished batch needs it" in refused(pipeline, spark, PLAN)
+
+    file.write_bytes(whole)
+    assert run(pipeline, spark) == 1
+
+
+@pytest.mark.failure(16)
 @pytest.mark.parametrize("table", [PLAN, PUBLISHED, "joins/left/joined"])
 def test_reader_does_not_take_an_empty_commit_for_one_without_changes(
     table: str, folded: Pipeline, tmp_path: Path
