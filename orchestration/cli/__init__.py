@@ -22,8 +22,8 @@ from orchestration.cli.show import show
 from orchestration.cli.status import status
 from orchestration.cli.validate import validate
 
-_JVM_GONE = "Exception while sending command."
-"""What Py4J logs then."""
+_OF_PY4J = ("Exception while sending command.", "KeyboardInterrupt while sending command.")
+"""What Py4J logs where the JVM is gone, or the user has enough."""
 
 app = typer.Typer(
     name="lakejoin",
@@ -61,14 +61,14 @@ def lakejoin(
 ) -> None:
     """Keep foreign-key joins of change data up to date in Delta tables.
 
-    Exit codes: 0 done, 1 a check or a batch failed, 2 wrong usage or configuration.
+    Exit codes: 0 done, 1 a check or a batch failed, 2 wrong usage or configuration, 130 interrupted.
     """
 
 
 def main() -> None:
     """Run the command that the process was started with, and end the process with its exit code."""
-    # Py4J logs a traceback past its own loggers where the JVM is gone; the command says so in a line
-    logging.getLogger().addFilter(lambda record: record.msg != _JVM_GONE)
+    # with a traceback, and past its own loggers; the command says so in a line
+    logging.getLogger().addFilter(lambda record: record.msg not in _OF_PY4J)
     app(prog_name="lakejoin")
 
 

@@ -1,4 +1,7 @@
-"""What a failed command says and which exit code it ends with: 1 for the work, 2 for what was asked of it."""
+"""What a failed command says and which exit code it ends with: 1 for the work, 2 for what was asked of it.
+
+An interrupted one ends with 130, as shells expect.
+"""
 
 from typing import Any
 
@@ -14,7 +17,7 @@ WRONG = 2
 
 
 class Commands(TyperGroup):
-    """Commands whose `LakejoinError`s become a message; any other error keeps its traceback."""
+    """Commands whose `LakejoinError`s, and an interrupt, become a message; any other error keeps its traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; a `LakejoinError` is printed and becomes the exit code."""
@@ -24,6 +27,9 @@ class Commands(TyperGroup):
             for line in str(error).splitlines():
                 typer.echo(line, err=True)
             raise typer.Exit(exit_code(error)) from None
+        except KeyboardInterrupt:
+            typer.echo("Interrupted. Every finished batch stays, and a run goes on from there.", err=True)
+            raise
 
 
 def exit_code(error: LakejoinError) -> int:

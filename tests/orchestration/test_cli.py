@@ -296,6 +296,20 @@ def test_demo_removes_nothing_but_a_lake(tmp_path: Path) -> None:
     assert (tmp_path / "precious.txt").exists()
 
 
+def test_interrupt_is_no_failure(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends with the code that shells expect, and says what became of the work."""
+
+    def interrupt(_: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(options, "load_pipeline", interrupt)
+
+    result = lakejoin("run", config)
+
+    assert result.exit_code == 130
+    assert result.stderr == "Interrupted. Every finished batch stays, and a run goes on from there.\n"
+
+
 def test_unexpected_error_keeps_its_traceback(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mistake of the program is not dressed up as one of the user."""
 
