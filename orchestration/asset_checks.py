@@ -70,7 +70,13 @@ def pipeline_checks(pipeline: Pipeline) -> AssetChecksDefinition:
         except LakejoinError as error:
             raise Failure(f"{type(error).__name__}: {error}") from error
         for check in selected:
-            yield _rule_result(check, subjects[check.asset_key][0], checked)
+            name = subjects[check.asset_key][0]
+            if name in checked.results:
+                yield _rule_result(check, name, checked)
+            else:
+                yield _result(
+                    check, passed=True, description="No batch has begun the join yet: nothing to check."
+                )
 
     return checks
 

@@ -1,6 +1,6 @@
 """Runs the rules of `expectations` over a lake: all of it, or the rows that its last batches touched."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,8 @@ class Checked:
     """Only rows that batches after this one touched were looked at; None for all rows."""
     through: int
     """The batch that left the state that was looked at."""
+    not_begun: Sequence[str]
+    """Joins that were declared since, which the next run begins with."""
 
     @property
     def passed(self) -> bool:
@@ -63,10 +65,12 @@ def check_lake(
     frames = [frame.persist() for asset in assets for frame in asset.frames.values()]
     try:
         # Each rule reads its frames anew; what is kept is read from the lake once.
-        return Checked(validate_assets(assets, docs=docs, run=run), docs, since, finished)
+        results = validate_assets(assets, docs=docs, run=run)
     finally:
         for frame in frames:
             frame.unpersist()
+    not_begun = [name for name in pipeline.joins if name not in state.plan.joins]
+    return Checked(results, docs, since, finished, not_begun)
 
 
 def docs_folder(lake: Lake) -> Path:
@@ -76,7 +80,8 @@ def docs_folder(lake: Lake) -> Path:
 
 def _assets(pipeline: Pipeline, scope: Scope, journal: Journal) -> list[Asset]:
     tables = [table_asset(table.spec, scope) for table in pipeline.tables.values()]
-    joins = [join_asset(pipeline, name, scope) for name in pipeline.foreign_key_joins]
+    begun = scope.state.plan.joins
+    joins = [join_asset(pipeline, name, scope) for name in pipeline.foreign_key_joins if name in begun]
     return [*tables, *joins, *time_assets(pipeline, scope, journal)]
 
 

@@ -57,6 +57,8 @@ def print_checked(checked: "Checked") -> None:
     for name, results in checked.results.items():
         for result in results:
             _print_offending(name, result)
+    for name in checked.not_begun:
+        say(f"{name}: not checked; it was declared since, and `lakejoin run` begins with it")
     say(f"Data Docs: {checked.docs.index}")
 
 

@@ -214,6 +214,18 @@ def test_changed_configuration_is_refused(ran: Path) -> None:
     assert ":13: joins.lines_with_products.how: changed since batch 1" in result.stderr
 
 
+def test_check_leaves_out_a_join_that_no_run_has_begun(ran: Path) -> None:
+    """It breaks no rule, and is named."""
+    added = "  cheap: {left: lines, right: products, foreign_key: [sku], how: inner}\n"
+    ran.write_text(PIPELINE.rstrip("\n") + "\n" + added)
+
+    result = lakejoin("check", ran, "--full")
+
+    assert result.exit_code == 0, result.stdout
+    assert "cheap: not checked; it was declared since, and `lakejoin run` begins with it" in result.stdout
+    assert "lines_with_products" in result.stdout
+
+
 def test_join_that_is_no_longer_declared_is_reported(ran: Path) -> None:
     """Its tables stay, and status says so."""
     ran.write_text(PIPELINE.partition("joins:")[0])
