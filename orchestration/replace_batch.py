@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.table_batch import TableBatch, beside_walk, count_verdicts
+from orchestration.table_batch import TableBatch
+from orchestration.verdicts import beside_walk, count_verdicts
 from storage.errors import LakejoinError
 from storage.frames import Frames, aggregated, empty
 from storage.lake import changes_of

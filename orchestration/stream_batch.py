@@ -10,7 +10,8 @@ from pyspark.sql.types import StringType
 from orchestration.batch_context import Batch
 from orchestration.open_records import only_open
 from orchestration.pending import check_read
-from orchestration.table_batch import VERDICTS, quarantine_rows
+from orchestration.table_batch import quarantine_rows
+from orchestration.verdicts import VERDICTS
 from storage.frames import aggregated, empty
 from storage.sources import read_records
 from transforms.event_time import from_micros, refuse_times, times_of

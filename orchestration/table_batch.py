@@ -7,8 +7,8 @@ from typing import Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, StringType, StructType
 
+from orchestration.verdicts import VERDICTS, beside_walk, count_verdicts, records_schema
 from orchestration.version_batch import EXPIRED, in_time, with_history
 from storage.errors import LakejoinError
 from storage.frames import Frames, aggregated, empty
@@ -23,7 +23,6 @@ from transforms.schemas import (
     DELETED,
     DERIVED,
     DETAIL,
-    EXISTED,
     HASH,
     INSERTED,
     OP,
@@ -32,7 +31,6 @@ from transforms.schemas import (
     RAW,
     REASON,
     SEQUENCE,
-    TIE,
     TIME,
     UNAVAILABLE,
     VERDICT,
@@ -41,9 +39,7 @@ from transforms.schemas import (
     named,
     rows_schema,
 )
-from transforms.versions import is_version
 
-VERDICTS = ("applied", "out_of_order", "duplicate", "tombstone", "expired", "late", "ignored", "quarantined")
 _ROWS_ONLY: Mapping[str, object] = {"truncated": 0, "unavailable": 0, "beside": 1}
 """What is taken for granted of a few flat records, without a job that looks: some may not be acceptable."""
 RAW_LIMIT = 1_000_000
@@ -170,22 +166,12 @@ def _before(good: DataFrame, table: TableSpec, state: State, frames: Frames, col
 
 def untouched(table: TableSpec, state: State) -> TableBatch:
     """A table that has no records in the batch."""
-    records = empty(state.spark, _records_schema(table))
+    records = empty(state.spark, records_schema(table))
     before = empty(state.spark, rows_schema(table.columns, table.sequence))
     nothing = dict.fromkeys(
         ("records", *VERDICTS, "history", "versions", "tie", "changed", "inserted", "removed"), 0
     )
     return TableBatch(table, records, before, nothing, clock=state.plan.clocks.get(f"tables/{table.name}"))
-
-
-def _records_schema(table: TableSpec) -> StructType:
-    """What the walk says of a record, beside what the log keeps of it."""
-    schema = StructType([*changes_schema(table.columns, table.sequence)])
-    for name in (REASON, DETAIL, RAW):
-        schema = schema.add(name, StringType())
-    for name in (CHANGED, EXISTED, INSERTED):
-        schema = schema.add(name, BooleanType())
-    return schema
 
 
 def _special(records: DataFrame) -> Mapping[str, object]:
@@ -228,53 +214,3 @@ def _truncations(records: DataFrame, good: DataFrame, state: State, table: Table
     )
     rest = {f.name: F.lit(None).cast(f.dataType) for f in good.schema if f.name not in deletes.columns}
     return deletes.withColumns(rest).select(*[named(name) for name in good.columns])
-
-
-def beside_walk(walked: DataFrame, records: DataFrame, table: TableSpec) -> DataFrame:
-    """Put the records that never reached the walk beside those that did, so that each is accounted for."""
-    schema = _records_schema(table)
-    expired = F.col(EXPIRED) if EXPIRED in records.columns else F.lit(False)
-    verdict = F.when(F.col(REASON).isNotNull(), "quarantined").when(expired, "expired").otherwise("applied")
-    beside = records.where(
-        ~F.col(CONTEXT) & (F.col(REASON).isNotNull() | (F.col(OP) == "truncate") | expired)
-    ).withColumns({VERDICT: verdict, CURRENT: F.lit(False), TIE: F.lit(False), DELETED: F.lit(False)})
-    frames = []
-    for frame in (walked, beside):
-        present = set(frame.columns)
-        frames.append(
-            frame.select(
-                *[
-                    named(f.name) if f.name in present else F.lit(None).cast(f.dataType).alias(f.name)
-                    for f in schema
-                ]
-            )
-        )
-    return frames[0].unionByName(frames[1])
-
-
-def count_verdicts(records: DataFrame) -> dict[str, int]:
-    """Records of a batch by verdict, each source record once.
-
-    Beside them: `history` (of those out of order, what entered the history of a versioned table) and `versions` (all
-    that did), ties, `changed` (applied changes, derived ones as well), the keys `inserted` and `removed`, and plain
-    inserts as `INSERTED`.
-    """
-    own = ~F.col(DERIVED)
-    return aggregated(
-        records,
-        F.count_if(own).alias("records"),
-        *[F.count_if(own & _counts_as(verdict)).alias(verdict) for verdict in VERDICTS],
-        F.count_if(own & (F.col(VERDICT) == "history")).alias("history"),
-        F.count_if(is_version()).alias("versions"),
-        F.count_if(F.col(TIE)).alias("tie"),
-        F.count_if((F.col(VERDICT) == "applied") & (F.col(OP) != "truncate")).alias("changed"),
-        F.count_if(F.col(CURRENT) & ~F.col(DELETED) & ~F.col(EXISTED)).alias("inserted"),
-        F.count_if(F.col(CURRENT) & F.col(DELETED) & F.col(EXISTED)).alias("removed"),
-        F.count_if(F.col(INSERTED)).alias(INSERTED),
-    )
-
-
-def _counts_as(verdict: str) -> Column:
-    """A version that came late is out of order for its key."""
-    found = F.col(VERDICT) == verdict
-    return found | (F.col(VERDICT) == "history") if verdict == "out_of_order" else found
