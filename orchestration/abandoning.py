@@ -11,8 +11,9 @@ from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
 from orchestration.log_recovery import settle_logs
 from orchestration.rebuilding import joins_to_rebuild
-from orchestration.recovery import check_progress, check_shapes, snapshots_of
+from orchestration.recovery import check_progress, snapshots_of
 from orchestration.run import run_batches
+from orchestration.shapes import check_shapes
 from storage.commits import remove_batch
 from storage.damage import set_aside
 from storage.journal import Journal

@@ -6,8 +6,8 @@ from datetime import date, datetime, timedelta
 
 from orchestration.config import Pipeline
 from orchestration.feeds import waiting_versions
+from orchestration.kept_joins import kept_joins
 from orchestration.pending import Dates, blamed, is_wanted, list_files
-from orchestration.recovery import kept_joins
 from storage.feed_log import FEED
 from storage.files import FoundFile
 from storage.journal import Journal

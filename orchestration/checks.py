@@ -12,7 +12,7 @@ from expectations.validation import Asset, validate_assets
 from orchestration.check_frames import Scope, join_asset, table_asset
 from orchestration.config import Pipeline
 from orchestration.cut import published_cut
-from orchestration.recovery import check_shapes
+from orchestration.shapes import check_shapes
 from orchestration.time_frames import time_assets
 from storage.journal import Journal
 from storage.lake import Lake
@@ -69,7 +69,7 @@ def check_lake(
     finally:
         for frame in frames:
             frame.unpersist()
-    not_begun = [name for name in pipeline.joins if name not in state.plan.joins]
+    not_begun = [name for name in pipeline.joins if name not in journal.kept]
     return Checked(results, docs, since, finished, not_begun)
 
 
@@ -80,8 +80,8 @@ def docs_folder(lake: Lake) -> Path:
 
 def _assets(pipeline: Pipeline, scope: Scope, journal: Journal) -> list[Asset]:
     tables = [table_asset(table.spec, scope) for table in pipeline.tables.values()]
-    begun = scope.state.plan.joins
-    joins = [join_asset(pipeline, name, scope) for name in pipeline.foreign_key_joins if name in begun]
+    kept = [name for name in pipeline.foreign_key_joins if name in journal.kept]
+    joins = [join_asset(pipeline, name, scope) for name in kept]
     return [*tables, *joins, *time_assets(pipeline, scope, journal)]
 
 

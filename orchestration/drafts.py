@@ -8,9 +8,10 @@ from importlib.metadata import PackageNotFoundError, version
 from orchestration.batch_context import bases_of, state_tables
 from orchestration.config import Pipeline
 from orchestration.finished import pinned_bases, with_present_bases
+from orchestration.kept_joins import still_wanted
 from orchestration.pending import Group, check_unchanged
 from orchestration.rebuilding import tables_of_join
-from orchestration.recovery import shapes_of, still_wanted
+from orchestration.shapes import shapes_of
 from storage.journal import Journal
 from storage.lake import Lake, rows_of
 from storage.maintenance import Folds

@@ -16,7 +16,8 @@ from orchestration.config import Input, Pipeline
 from orchestration.drafts import Drafts
 from orchestration.errors import WrongUsage
 from orchestration.pending import Group
-from orchestration.recovery import changed_shapes, check_progress, check_shapes
+from orchestration.recovery import check_progress
+from orchestration.shapes import changed_shapes, check_shapes
 from storage.errors import ConfigurationChanged
 from storage.joined import joined_schema
 from storage.journal import Journal

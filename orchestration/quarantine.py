@@ -14,7 +14,8 @@ from orchestration.drafts import Drafts
 from orchestration.errors import WrongUsage, unknown
 from orchestration.open_records import open_records
 from orchestration.pending import Group, check_unchanged
-from orchestration.recovery import check_progress, check_shapes
+from orchestration.recovery import check_progress
+from orchestration.shapes import check_shapes
 from storage.journal import Journal
 from storage.lake import Lake
 from storage.lock import writing

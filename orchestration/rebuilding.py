@@ -44,3 +44,8 @@ def tables_of_join(name: str) -> list[str]:
 def join_remains(lake: Lake, name: str) -> bool:
     """Whether the lake has tables of a join, kept or not."""
     return bool(lake.versions(tables_of_join(name)))
+
+
+def rebuild_command(pipeline: Pipeline, name: str) -> str:
+    """The command that computes a join anew."""
+    return f"`lakejoin run {pipeline.path} --rebuild {name}`"

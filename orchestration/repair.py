@@ -17,15 +17,11 @@ from orchestration.drafts import Drafts, under_way
 from orchestration.errors import unknown
 from orchestration.finished import finished_state
 from orchestration.folding import fold
+from orchestration.kept_joins import new_joins
 from orchestration.log_recovery import settle_logs
 from orchestration.rebuilding import joins_to_rebuild, tables_of_join
-from orchestration.recovery import (
-    check_progress,
-    check_shapes,
-    new_joins,
-    snapshots_of,
-    wrong_stages,
-)
+from orchestration.recovery import check_progress, snapshots_of, wrong_stages
+from orchestration.shapes import check_shapes
 from orchestration.spark_checks import check_expressions
 from storage.damage import damages, set_aside
 from storage.journal import Journal

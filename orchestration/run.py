@@ -13,11 +13,13 @@ from orchestration.config import Pipeline
 from orchestration.drafts import Drafts, under_way
 from orchestration.exported_again import exported_again
 from orchestration.folding import tidy_up
+from orchestration.kept_joins import new_joins
 from orchestration.log_recovery import settle_logs
 from orchestration.pending import BatchBy, Dates, Group, cut, pending_groups
 from orchestration.rebuilding import joins_to_rebuild
-from orchestration.recovery import check_progress, check_shapes, new_joins
+from orchestration.recovery import check_progress
 from orchestration.schema_changes import check_schemas
+from orchestration.shapes import check_shapes
 from orchestration.spark_checks import check_expressions
 from orchestration.spark_failures import explained
 from storage.journal import Journal

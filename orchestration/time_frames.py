@@ -46,7 +46,7 @@ _COUNTED = pa.schema(
 def time_assets(pipeline: Pipeline, scope: Scope, journal: Journal) -> list[Asset]:
     """Return what is checked of versioned tables and of streams' joins."""
     found = [_history(table.spec, scope) for table in pipeline.tables.values() if table.versioned]
-    for name in [name for name in pipeline.stream_joins if name in scope.state.plan.joins]:
+    for name in [name for name in pipeline.stream_joins if name in journal.kept]:
         join = pipeline.stream_join_spec(name)
         found += [_stream_join(join, pipeline.streams[join.left].spec, scope), _batches(join, scope, journal)]
     return found

@@ -16,7 +16,8 @@ from orchestration.config import Pipeline
 from orchestration.findings import Doubt, Finding, Left
 from orchestration.finished import finished_state, pinned_versions
 from orchestration.folding import behind, fold, put_together
-from orchestration.recovery import check_progress, check_shapes
+from orchestration.recovery import check_progress
+from orchestration.shapes import check_shapes
 from storage.bookkeeping import condense
 from storage.compaction import Crumbs, crumbs
 from storage.errors import LakeInconsistent

@@ -1,6 +1,6 @@
 """The journal of a lake: the plans of its batches and what was published of them, read and written without a JVM."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 
 from storage.bookkeeping import record
@@ -81,6 +81,11 @@ class Journal:
     def last(self) -> Published | None:
         """The last finished batch."""
         return self.published[-1] if self.published else None
+
+    @property
+    def kept(self) -> Collection[str]:
+        """The joins that the last finished batch kept."""
+        return self.last.joins if self.last else ()
 
     def known_files(self, table: str) -> dict[str, PlannedFile]:
         """For each file of a table that was ever planned, the last part of it that was."""

@@ -142,7 +142,7 @@ def _check_rules(accept: list[str]) -> None:
 def _waiting(pipeline: "Pipeline", dates: "Dates | None", rebuilt: Collection[str]) -> "Backlog":
     """List what is pending; warn about a source without any file: more often than not a mistyped path."""
     from orchestration.backlog import backlog
-    from orchestration.recovery import check_shapes
+    from orchestration.shapes import check_shapes
     from storage.journal import Journal
     from storage.lake import Lake
 

@@ -11,7 +11,7 @@ from orchestration.cut import check_kept, published_cut
 from orchestration.errors import WrongUsage
 from orchestration.formats import Format, lines, texts
 from orchestration.ranges import Range
-from orchestration.recovery import check_shape
+from orchestration.shapes import check_shape
 from orchestration.show import find_view
 from orchestration.store_view import open_view
 from orchestration.stores import stored_tables

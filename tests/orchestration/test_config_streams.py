@@ -171,7 +171,7 @@ def test_tables_without_history_are_ordered_as_before() -> None:
 
 def test_state_of_a_lake_depends_on_grace_and_not_on_what_becomes_of_late_records() -> None:
     """With another grace what waits would be another range of the stream; `late` says only how a run goes on."""
-    from orchestration.recovery import shapes_of
+    from orchestration.shapes import shapes_of
 
     before = shapes_of(pipeline())
 

@@ -9,14 +9,10 @@ import pytest
 from deltalake import write_deltalake
 
 from orchestration.config import load_text
+from orchestration.kept_joins import new_joins, still_wanted
 from orchestration.rebuilding import join_remains
-from orchestration.recovery import (
-    check_progress,
-    check_shapes,
-    new_joins,
-    shapes_of,
-    still_wanted,
-)
+from orchestration.recovery import check_progress
+from orchestration.shapes import check_shapes, shapes_of
 from storage.errors import ConfigurationChanged, LakeInconsistent
 from storage.journal import Journal
 from storage.lake import Lake
