@@ -39,7 +39,7 @@ def abandon(
         if plan is None:
             raise WrongUsage(
                 f"{lake.root}: no batch is under way; a finished one is corrected by its records' later changes, or, "
-                "for a file that was exported again, by reading that file"
+                "for a file that was exported again, by `lakejoin run FILE --replace`"
             )
         check_shapes(pipeline, journal)
         check_progress(pipeline, lake, journal)

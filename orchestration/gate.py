@@ -38,7 +38,7 @@ def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames) -> dict[str, 
             f"{batch.join.name}: {contradictory:,} answers are to the change that their left row is from, by its "
             "place, and to another value, by its hash; the joined table was not touched. The rows or the subscriptions "
             "of the lake were altered, or another version of Lakejoin hashes otherwise. Build the join anew: "
-            f"`lakejoin run --rebuild {batch.join.name}`."
+            f"`lakejoin run FILE --rebuild {batch.join.name}`."
         )
     violated = [row for row in found.values() if row["rule"] not in accept]
     if violated:
@@ -75,6 +75,6 @@ def _message(join: str, violated: Sequence[object]) -> str:
         lines += [f"    {sample}" for sample in row["sample"] or ()]  # type: ignore[index]
     names = " ".join(f"--accept {row['rule']}" for row in violated)  # type: ignore[index]
     lines.append(
-        f"The plan stands. Run `lakejoin run {names}` to publish the batch all the same (it is recorded)."
+        f"The plan stands. Run `lakejoin run FILE {names}` to publish the batch all the same (it is recorded)."
     )
     return "\n".join(lines)

@@ -27,16 +27,22 @@ def new_joins(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Collect
     for name in new:
         if name not in rebuilt and join_remains(lake, name):
             raise ConfigurationChanged(
-                str(
-                    pipeline.problem(
-                        ("joins", name),
-                        f"{lake.path(f'joins/{name}')} is there from an earlier join of this name, and was not kept up "
-                        "to date since; give the join another name, or compute it anew: "
-                        f"{rebuild_command(pipeline, name)}",
-                    )
-                )
+                str(pipeline.problem(("joins", name), _left_behind(pipeline, lake, name)))
             )
     return new
+
+
+def _left_behind(pipeline: Pipeline, lake: Lake, name: str) -> str:
+    folder = lake.path(f"joins/{name}")
+    other = (
+        f"compute it anew: {rebuild_command(pipeline, name)}"
+        if name in pipeline.foreign_key_joins
+        else "remove that directory"
+    )
+    return (
+        f"{folder} is there from an earlier join of this name, and was not kept up to date since; give the join "
+        f"another name, or {other}"
+    )
 
 
 def still_wanted(pipeline: Pipeline, plan: Plan, rebuilt: Collection[str] = ()) -> Plan:

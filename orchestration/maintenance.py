@@ -25,6 +25,8 @@ class Done:
     after: Extent | None = None
     skipped: str = ""
     """Why the step is left for later."""
+    failed: bool = False
+    """Whether it was tried in vain, and not only left to a batch at work."""
 
 
 def find_steps(pipeline: Pipeline) -> list[Step]:
@@ -57,8 +59,9 @@ def maintain(
             try:
                 done = _do(pipeline, lake, step, session, everything=everything)
             except LakejoinError as error:
-                yield Done(step, skipped=_first_line(error))
-                if isinstance(error, LakeBusy):
+                busy = isinstance(error, LakeBusy)
+                yield Done(step, skipped=_first_line(error), failed=not busy)
+                if busy:
                     return
                 continue
             if done is not None:

@@ -8,6 +8,7 @@ from dagster import (
     AssetObservation,
     Config,
     DefaultScheduleStatus,
+    Failure,
     JobDefinition,
     MetadataValue,
     OpExecutionContext,
@@ -59,13 +60,13 @@ def maintenance_job(pipeline: Pipeline) -> JobDefinition:
             ):
                 done.append(step)
                 if step.skipped:
-                    context.log.warning(
-                        f"{step.step.work} {step.step.table} is left for later: {step.skipped}"
-                    )
+                    context.log.warning(f"{_outcome(step)}: {step.skipped}")
         finally:
             context.add_output_metadata(_metadata(done))
             for observation in _observations(pipeline, done):
                 context.log_event(observation)
+        if failed := [f"{_outcome(step)}: {step.skipped}" for step in done if step.failed]:
+            raise Failure("\n".join(failed))
 
     @job(
         name=f"{pipeline.name}_maintenance",
@@ -95,6 +96,10 @@ def nightly_schedule(pipeline: Pipeline, work: JobDefinition) -> ScheduleDefinit
         return RunRequest(run_key=datetime.now(UTC).date().isoformat())
 
     return nightly
+
+
+def _outcome(step: Done) -> str:
+    return f"{step.step.work} {step.step.table} {'failed' if step.failed else 'is left for later'}"
 
 
 def _metadata(done: Iterable[Done]) -> dict[str, Any]:

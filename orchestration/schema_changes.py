@@ -37,6 +37,6 @@ def _changed(table: Input, found: Sequence[Difference]) -> SchemaChanged:
     return SchemaChanged(
         f"table {table.name}: its source has other columns than are declared: "
         f"{'; '.join(map(str, found[:_SHOWN]))}{more}. Nothing of the batch was written. Correct the files, or "
-        "declare the columns as they are now: a lake with rows takes new ones by `lakejoin migrate`, other types in a "
-        "new table. Or set `on_schema_change: ignore`. Then run again."
+        "declare the columns as they are now: a lake with rows takes new and wider ones by `lakejoin migrate FILE`, "
+        "other types only a new lake. Or set `on_schema_change: ignore`. Then run again."
     )

@@ -89,7 +89,7 @@ def _problem(pipeline: Pipeline, plan: Plan, changed: str) -> Problem:
 def _ways_for(pipeline: Pipeline, kind: str, name: str, setting: str) -> str:
     if kind != "joins":
         return (
-            f", or, where columns were added: `lakejoin migrate {pipeline.path}`"
+            f", or, where columns were added or widened: `lakejoin migrate {pipeline.path}`"
             if setting == "columns"
             else ""
         )

@@ -106,21 +106,22 @@ def _expression(pipeline: Pipeline, causes: list[Any]) -> str | None:
         if not _is(cause, "org.apache.spark.SparkThrowable"):
             continue
         for context in cause.getQueryContext():
-            place = _place(pipeline, context.fragment()) if str(context.contextType()) == "SQL" else None
-            if place is not None:
+            found = _place(pipeline, context.fragment()) if str(context.contextType()) == "SQL" else None
+            if found is not None:
+                join, place = found
                 return (
-                    f"{place} fails on a row: {reason_of(cause.getMessage())} As the batch was planned with it, give "
-                    "the join with the corrected expression another name"
+                    f"{place} fails on a row: {reason_of(cause.getMessage())} The batch was planned with it: "
+                    f"correct the expression (`try_cast`, ...) and add `--rebuild {join}`"
                 )
     return None
 
 
-def _place(pipeline: Pipeline, fragment: str) -> str | None:
-    """File, line and path of the first foreign key that holds a piece of SQL."""
+def _place(pipeline: Pipeline, fragment: str) -> tuple[str, str] | None:
+    """The first join with a foreign key that holds a piece of SQL, and its file, line and path."""
     for name, join in pipeline.foreign_key_joins.items():
         for index, text in enumerate(join.foreign_key):
             if fragment in text:
-                return str(pipeline.problem(("joins", name, "foreign_key", index), repr(text)))
+                return name, str(pipeline.problem(("joins", name, "foreign_key", index), repr(text)))
     return None
 
 

@@ -11,6 +11,7 @@ from orchestration.stream_batch import StreamBatch
 from orchestration.stream_join_batch import StreamJoinBatch, stream_join_batch
 from orchestration.table_batch import TableBatch
 from storage.data_files import TIMED_LOG_PROPERTIES
+from storage.joined import OF_STREAMS
 from storage.lake import QUARANTINE, joined_of, records_of
 from transforms.schemas import POSITION
 
@@ -74,5 +75,5 @@ def commit_stream_join(batch: Batch, join: StreamJoinBatch) -> None:
     table = joined_of(join.join.name)
     batch.append(
         f"joined/{join.join.name}", table, join.emissions, join.counts["emissions"],
-        TIMED_LOG_PROPERTIES, makes=table not in batch.plan.versions,
+        OF_STREAMS, makes=table not in batch.plan.versions,
     )  # fmt: skip

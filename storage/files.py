@@ -129,7 +129,7 @@ def _changed(found: FoundFile, what: str) -> SourceChanged:
     return SourceChanged(
         f"{found.path}: changed after it was read: {what}. Expected the same bytes, at most with whole lines "
         f"added behind them. Put the old file back, and give the new content another name; or, to take it in the place "
-        f"of the old: `lakejoin run --replace {found.date or shlex.quote(found.name)}`."
+        f"of the old: `lakejoin run FILE --replace {found.date or shlex.quote(found.name)}`."
     )
 
 

@@ -7,15 +7,19 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
 from storage.commits import Transaction, merge, overwrite, replace
+from storage.data_files import TIMED_LOG_PROPERTIES
 from storage.frames import SMALL
 from transforms.resolution import LEFT_HASH, RIGHT_HASH, TOMBSTONE
 from transforms.schemas import BATCH, HASH, HASH_TYPE, JoinSpec, named, quoted
 
 MERGE = "spark.lakejoin.merge"
 """Setting: `true` changes the joined table by MERGE, through Delta's public API alone; slower at any size."""
-PROPERTIES = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": "true"}
+_FEED = {"delta.enableChangeDataFeed": "true"}
+PROPERTIES = {"delta.enableDeletionVectors": "true", **_FEED}
 """An update then writes the rows that changed and marks the old ones, instead of rewriting their files; and from these
 Delta derives the Change Data Feed, for which our commits write nothing (MERGE would)."""
+OF_STREAMS = {**TIMED_LOG_PROPERTIES, **_FEED}
+"""The joined table of a stream only grows."""
 
 
 def joined_schema(join: JoinSpec) -> StructType:

@@ -57,7 +57,8 @@ class Journal:
         if not 0 <= len(self.plans) - len(self.published) <= 1:
             raise LakeInconsistent(
                 f"{self._lake.root}: {len(self.plans)} batches are planned and {len(self.published)} published; at "
-                f"most one may be under way. `{PLAN}` or `{PUBLISHED}` was restored to an earlier version."
+                f"most one may be under way. `{PLAN}` or `{PUBLISHED}` was restored to an earlier version: restore "
+                "both from the same copy, or load the sources into a new lake."
             )
 
     @property

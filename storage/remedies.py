@@ -8,7 +8,7 @@ def remedy(table: str) -> str:
     """Return the way on, as a sentence. `table`: a path, or the name below the lake."""
     match table.rstrip("/").split("/")[-3:]:
         case ["joins", name, _]:
-            return _repair(name, "the log of changes")
+            return _repair(name, "the log of changes unless it is a join of a stream")
         case ["tables", name, kind] if kind in REPAIRED:
             return _repair(name, "its log of changes")
     return "Restore it from a copy, or load the sources anew into a new lake."

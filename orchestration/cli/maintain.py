@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestration.cli import options
+from orchestration.cli.failures import FAILED
 from orchestration.cli.options import Config
 from orchestration.cli.terminal import Cell, Row, print_table, progress_bar, say
 
@@ -23,13 +24,15 @@ def maintain(
         bool, typer.Option("--all", help="Do whatever would change anything, due or not.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option(help="Only say what could be done, and the figures that decide about it.")
+        bool,
+        typer.Option("--dry-run", help="Only say what could be done, and the figures that decide about it."),
     ] = False,
 ) -> None:
     """Keep the lake small and fast.
 
     Folds, compaction, vacuum and checkpoints of Delta's logs, as far as they are due; where nothing is, no Spark is
-    started. Can run beside batches: it holds the lake for one step at a time, and a batch that waits goes first.
+    started. Can run beside batches: it holds the lake for one step at a time, and a batch that waits goes first. Exit
+    code 1 where a step failed.
     """
     from orchestration.maintenance import find_steps
     from orchestration.maintenance import maintain as work
@@ -50,6 +53,8 @@ def maintain(
         _print_done(done)
     if not done:
         say("Nothing is due; `lakejoin maintain --dry-run` says what decides about it.")
+    if any(step.failed for step in done):
+        raise typer.Exit(FAILED)
 
 
 def _print_found(steps: "list[Step]", *, everything: bool) -> None:
@@ -78,7 +83,8 @@ def _print_done(done: "list[Done]") -> None:
         header = ["what", "table", "files", "after", "live MiB", "after", "stored MiB", "after"]
         print_table("Done", header, rows)
     for step in (step for step in done if step.skipped):
-        say(f"left for later: {step.step.work} {step.step.table}: {step.skipped}")
+        outcome = "failed" if step.failed else "left for later"
+        say(f"{outcome}: {step.step.work} {step.step.table}: {step.skipped}")
 
 
 def _figures(extent: "Extent | None") -> tuple[Cell, Cell, Cell]:

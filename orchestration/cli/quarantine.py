@@ -53,7 +53,7 @@ def retry(config: Config, names: Names = None) -> None:
     """Read the records in quarantine once more, in a batch of their own.
 
     For records that can be accepted now: a limit was raised, or a value that was left out is known. Each is held
-    against the rows as a late one, at its own position. For a file that was corrected: `lakejoin run --replace`.
+    against the rows as a late one, at its own position. For a file that was corrected: `lakejoin run FILE --replace`.
     """
     from orchestration.quarantine import known
     from orchestration.quarantine import retry as again

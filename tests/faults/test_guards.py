@@ -148,7 +148,7 @@ def test_hash_and_place_of_an_answer_that_disagree_end_the_batch(
 
     with (
         mock.patch("orchestration.sides.left_changes", hashed_otherwise),
-        pytest.raises(LakeInconsistent, match=r"named: 1 answers are .*run --rebuild named"),
+        pytest.raises(LakeInconsistent, match=r"named: 1 answers are .*run FILE --rebuild named"),
     ):
         run(parts, spark)
 

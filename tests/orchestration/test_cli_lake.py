@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 from orchestration.cli import app, options
 from orchestration.config import load
 from orchestration.example import Example
+from storage.errors import LakeInconsistent
 from storage.lake import Lake
 from storage.lock import writing
 
@@ -341,3 +342,18 @@ def test_maintain_leaves_the_rest_for_later_when_a_batch_works(ran: Path) -> Non
         done = lakejoin("maintain", ran, "--all")
     assert done.exit_code == 0
     assert re.match(r"left for later: fold tables/lines/rows: .* is being written by process", done.stdout)
+
+
+def test_maintain_fails_where_a_step_does(ran: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are done; what is scheduled must not fail in silence."""
+
+    def fail(path: str, _: object) -> None:
+        raise LakeInconsistent(f"{path}: is damaged")
+
+    monkeypatch.setattr("orchestration.upkeep.condense", fail)
+
+    done = lakejoin("maintain", ran, "--all")
+
+    assert done.exit_code == 1
+    assert re.search(r"^failed: condense _maintenance: .*_maintenance: is damaged$", done.stdout, re.MULTILINE)
+    assert "fold" in done.stdout.partition("failed: ")[0]

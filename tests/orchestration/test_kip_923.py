@@ -57,6 +57,17 @@ def test_example_gives_the_results_that_the_proposal_prints(tmp_path: Path, spar
     flushed = [report.joins["with_grace"]["released"] for report in run_batches(pipeline, spark, flush=True)]
     assert flushed == [len(STREAM)]
     assert _joined(spark, Path(pipeline.lake)) == expected
+    path = Path(pipeline.lake) / "joins" / "with_grace" / "joined"
+    feed = (
+        spark.read.option("readChangeFeed", "true")
+        .option("startingVersion", 0)
+        .format("delta")
+        .load(str(path))
+    )
+    followed = [
+        (row["k"], row["v"] + row["right_v"], row["_change_type"]) for row in feed.orderBy("id").collect()
+    ]
+    assert followed == [(*row, "insert") for row in expected["with_grace"]]
 
 
 def _joined(spark: SparkSession, lake: Path) -> dict[str, list[tuple[str, str]]]:

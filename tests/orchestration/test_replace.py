@@ -199,7 +199,7 @@ def test_what_cannot_be_replaced_is_refused_before_anything_is_written(
     with pytest.raises(WrongUsage, match="--replace 2024-01-02: no file of that day"):
         run(pipeline, spark, replace=DAY)
     declare(tmp_path / "shop", {str(DAY): NEW})
-    with pytest.raises(SourceChanged, match="`lakejoin run --replace 2024-01-02`"):
+    with pytest.raises(SourceChanged, match="`lakejoin run FILE --replace 2024-01-02`"):
         run(pipeline, spark)
     assert len(Journal(Lake(pipeline.lake)).plans) == 2
 
@@ -220,7 +220,7 @@ def test_file_without_a_date_is_replaced_by_its_name(tmp_path: Path, spark: Spar
     run(pipeline, spark)
     run(expected, spark)
     write_lines(tmp_path / "replaced" / "of the shop" / "known customers.jsonl", new)
-    with pytest.raises(SourceChanged, match=r"`lakejoin run --replace 'known customers\.jsonl'`"):
+    with pytest.raises(SourceChanged, match=r"`lakejoin run FILE --replace 'known customers\.jsonl'`"):
         run(pipeline, spark)
     with pytest.raises(
         WrongUsage, match=r"--replace later.jsonl: no file of the name 'later.jsonl' that was read"

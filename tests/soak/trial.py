@@ -163,7 +163,7 @@ class SoakTrial:
     def _refused(self, refused: Refused) -> None:
         """A run stops before it plans anything, and says how to go on."""
         day = FIRST_DAY + timedelta(days=refused.day)
-        with pytest.raises(SourceChanged, match=f"`lakejoin run --replace {day}`"):
+        with pytest.raises(SourceChanged, match=f"`lakejoin run FILE --replace {day}`"):
             list(run_batches(self._pipeline, self.spark))
         self.happened["refused"] += 1
 
