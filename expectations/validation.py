@@ -18,7 +18,6 @@ from expectations.gate import broken_rules
 from expectations.keys import Kind
 from expectations.results import RuleResult, rule_results
 from expectations.rules import rules_for
-from transforms.schemas import How
 
 if TYPE_CHECKING:  # importing Great Expectations takes seconds
     from great_expectations.checkpoint.checkpoint import CheckpointResult
@@ -40,13 +39,6 @@ class Asset:
     """Those of `keys.frames_for(kind)`, full or restricted to touched keys."""
     small: bool = False
     """The frames fit in one task: fewer Spark jobs."""
-
-
-def validate_join(
-    name: str, how: How, frames: Mapping[str, DataFrame], *, docs: DataDocs | None = None, run: str = "check"
-) -> list[RuleResult]:
-    """Validate one joined table; see `validate_assets`."""
-    return validate_assets([Asset(name, how, frames)], docs=docs, run=run)[name]
 
 
 def validate_assets(

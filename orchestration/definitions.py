@@ -7,8 +7,7 @@ from pathlib import Path
 
 from orchestration.code_location import pipeline_definitions
 from orchestration.config import load
-
-DEMO = Path(__file__).parents[1] / "examples" / "flights" / "lakejoin.yaml"
+from orchestration.example import DEMO
 
 
 def configuration_file(environment: Mapping[str, str]) -> Path:

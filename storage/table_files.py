@@ -51,10 +51,8 @@ class Extent:
     """Live data files,"""
     live_bytes: int
     """and their bytes."""
-    stored_files: int
-    """All files below its path, the log among them,"""
     stored_bytes: int
-    """and their bytes."""
+    """Those of all files below its path, the log among them."""
 
 
 def live_files(path: str, version: int | None = None) -> list[LiveFile]:
@@ -110,4 +108,4 @@ def extent(path: str) -> Extent:
 
 def measured(live: Sequence[LiveFile], stored: Sequence[StoredFile]) -> Extent:
     """Add up files."""
-    return Extent(len(live), sum(file.size for file in live), len(stored), sum(file.size for file in stored))
+    return Extent(len(live), sum(file.size for file in live), sum(file.size for file in stored))

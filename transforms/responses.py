@@ -4,8 +4,6 @@ Within a batch the store takes the subscriptions first, then subscriptions look 
 the batch, then changed right rows find their subscribers: no pair is missed.
 """
 
-from typing import Literal
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -14,8 +12,6 @@ from transforms.marks import MARK, MARK_TYPE, mark
 from transforms.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE, JoinSpec
 from transforms.sides import beside
 from transforms.subscriptions import DELETE_AND, DELETE_NO, NULL_IF_NO
-
-Cause = Literal["subscription", "right_change"]
 
 _RIGHT = ("right", "hash", "position")
 _COLUMNS = ("primary_key", "foreign_key", "hash", MARK, "right_hash", "right_position", "cause", POSITION)

@@ -80,7 +80,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     waiting = _waiting(pipeline, dates, rebuilt)
     flush = flush and any(join.grace is not None for join in pipeline.stream_joins.values())
     if waiting.is_empty and replace is None and not (flush and _buffered(pipeline)):
-        say(f"Nothing pending: {_files_read(pipeline, waiting)}.")
+        say(f"Nothing pending: {_files_read(pipeline, waiting, dates)}.")
         return
     expected = (
         waiting.batches + flush + (replace is not None) if batch_by == "date" and batch_rows is None else None
@@ -97,7 +97,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
         )  # fmt: skip
 
     if not follow(work, expected if batches is None else batches):
-        say(f"Nothing pending: {_files_read(pipeline, waiting)}.")
+        say(f"Nothing pending: {_files_read(pipeline, waiting, dates)}.")
 
 
 def _day_or_name(text: str | None) -> date | str | None:
@@ -153,10 +153,10 @@ def _waiting(pipeline: "Pipeline", dates: "Dates | None", rebuilt: Collection[st
     return dataclasses.replace(waiting, new_joins=waiting.new_joins + tuple(rebuilt))
 
 
-def _files_read(pipeline: "Pipeline", waiting: "Backlog") -> str:
+def _files_read(pipeline: "Pipeline", waiting: "Backlog", dates: "Dates | None") -> str:
     feeds = {name for name, table in pipeline.inputs.items() if table.source.format == "delta"}
     found = [
-        f"{name} is a Delta table" if name in feeds else f"{name} has {count} files"
+        f"{name} is a Delta table" if name in feeds else f"{name} has {count} file{'s' * (count != 1)}"
         for name, count in waiting.found.items()
     ]
-    return ", ".join(found) + ", all read"
+    return ", ".join(found) + (", all read" if dates is None else "; other dates were not looked at")

@@ -53,12 +53,13 @@ def _print_waiting(pipeline: "Pipeline", found: "Status") -> None:
         return
     for name, count in waiting.found.items():
         files = [w.file.name for w in waiting.files if w.table == name]
+        kind = "stream" if name in pipeline.streams else "table"
         if count == 0:
-            say(f"table {name}: no file matches {pipeline.inputs[name].source.path}")
+            say(f"{kind} {name}: no file matches {pipeline.inputs[name].source.path}")
         elif files and pipeline.inputs[name].source.format == "delta":
-            say(f"table {name}: {len(files)} versions wait, from {files[0]} on")
+            say(f"{kind} {name}: {len(files)} versions wait, from {files[0]} on")
         elif files:
-            say(f"table {name}: {len(files)} of {count} files wait, from {files[0]} on")
+            say(f"{kind} {name}: {len(files)} of {count} files wait, from {files[0]} on")
     for name in waiting.new_joins:
         say(f"join {name} is new: the next run starts it from the rows there are")
     if waiting.is_empty and found.batches:

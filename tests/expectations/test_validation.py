@@ -11,12 +11,19 @@ from pyspark.sql import DataFrame, SparkSession
 
 from expectations import validation
 from expectations.data_docs import DataDocs
+from expectations.results import RuleResult
 from expectations.rules import rules_for
-from expectations.validation import Asset, validate_assets, validate_join
+from expectations.validation import Asset, validate_assets
 
 pytestmark = pytest.mark.spark
 
 Frames = dict[str, DataFrame]
+
+
+def validated(frames: Frames, **where: Any) -> list[RuleResult]:
+    """The results of one inner join."""
+    asset = Asset("flights_with_planes", "inner", frames)
+    return validate_assets([asset], **where)[asset.name]
 
 
 @pytest.fixture
@@ -29,7 +36,7 @@ def stale(sound: Any, row: Any, frames: Callable[[Any], Frames]) -> Frames:
 
 def test_violated_rule_comes_back_with_its_rows(stale: Frames) -> None:
     """Each rule has a result, in order; the violated one fails with count and rows, the others succeed."""
-    results = validate_join("flights_with_planes", "inner", stale)
+    results = validated(stale)
 
     assert [(result.rule, result.statement) for result in results] == [
         (rule.name, rule.statement) for rule in rules_for("inner")
@@ -57,7 +64,7 @@ def test_sound_assets_succeed_in_one_go(sound: Any, frames: Callable[[Any], Fram
 def test_data_docs_show_the_violation(stale: Frames, tmp_path: Path) -> None:
     """The index names the rule and links a page that shows the rule's SQL and the offending row."""
     docs = DataDocs(tmp_path / "_data_docs")
-    validate_join("flights_with_planes", "inner", stale, docs=docs, run="batches 1/3 to 2/3")
+    validated(stale, docs=docs, run="batches 1/3 to 2/3")
 
     index = docs.index.read_text(encoding="utf-8")
     assert "left_row_current" in index
@@ -76,7 +83,7 @@ def test_data_docs_show_markup_in_a_key_as_text(sound: Any, row: Any, frames: An
     state, docs = sound("inner"), DataDocs(tmp_path / "_data_docs")
     state["joined"][0] = row("joined", 1, 91, "<script>alert(1)</script>$x{{1}}", 21, 1)
 
-    validate_join("flights_with_planes", "inner", frames(state), docs=docs)
+    validated(frames(state), docs=docs)
 
     pages = [path.read_text("utf-8") for path in docs.folder.rglob("*.html")]
     shown = [page for page in pages if "alert(1)" in page]
@@ -89,7 +96,7 @@ def test_data_docs_keep_the_last_runs(stale: Frames, sound: Any, frames: Any, tm
     docs = DataDocs(tmp_path / "_data_docs", keep=2)
     validate_assets([Asset("planes", "table", frames(sound("table")))], docs=docs, run="first")
     for run in ("first", "second", "third"):
-        validate_join("flights_with_planes", "inner", stale, docs=docs, run=run)
+        validated(stale, docs=docs, run=run)
 
     def runs(folder: str, pattern: str) -> set[tuple[str, ...]]:
         files = (docs.folder / folder).rglob(pattern)
@@ -107,7 +114,7 @@ def test_rule_that_raises_is_a_failure(stale: Frames, monkeypatch: pytest.Monkey
     """Where a rule has no verdict Great Expectations notes an exception, and the rule fails with that."""
     checked = [rule for rule in rules_for("inner") if rule.name != "nothing_pending"]
     monkeypatch.setattr(validation, "rules_for", lambda _: checked)
-    results = {result.rule: result for result in validate_join("flights_with_planes", "inner", stale)}
+    results = {result.rule: result for result in validated(stale)}
     assert not results["nothing_pending"].success
     assert results["nothing_pending"].error
     assert results["left_row_exists"].success

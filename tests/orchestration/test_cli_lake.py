@@ -355,5 +355,7 @@ def test_maintain_fails_where_a_step_does(ran: Path, monkeypatch: pytest.MonkeyP
     done = lakejoin("maintain", ran, "--all")
 
     assert done.exit_code == 1
-    assert re.search(r"^failed: condense _maintenance: .*_maintenance: is damaged$", done.stdout, re.MULTILINE)
+    assert re.search(
+        r"^failed: condense _maintenance: .*_maintenance: is damaged$", done.stdout, re.MULTILINE
+    )
     assert "fold" in done.stdout.partition("failed: ")[0]
