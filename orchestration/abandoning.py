@@ -78,7 +78,12 @@ def _given_up(
 ) -> Published:
     none = Published(plan.batch, "abandoned", plan.planned_at, (), {}, {}, {}, {}, {}, {})
     last = journal.last or none
-    nothing = {name: dict.fromkeys(counts, 0) for name, counts in last.joins.items() if name not in anew}
+    # what waits in a stream's join waits on
+    nothing = {
+        name: {count: value if count == "waiting" else 0 for count, value in counts.items()}
+        for name, counts in last.joins.items()
+        if name not in anew
+    }
     return replace(
         none,
         versions=lake.versions(state_tables(pipeline)),

@@ -27,6 +27,7 @@ def published_cut(journal: Journal, batch: int | None = None) -> Plan:
     return replace(
         plan, batch=number + 1, versions={**others, **bases}, clocks=published.clocks,
         flushed=number if published.kind == "flush" else plan.flushed,
+        begun={**plan.begun, **dict.fromkeys(plan.bootstrap, number)},
     )  # fmt: skip
 
 

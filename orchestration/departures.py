@@ -92,7 +92,7 @@ def _last_records(example: Example, join: StreamJoinSpec, state: State) -> DataF
     last = Window.partitionBy("flight_id").orderBy(F.col(POSITION).desc())
     records = departed.withColumn("nth", F.row_number().over(last)).where("nth = 1")
     clock = state.plan.clocks.get(f"joins/{JOIN}")
-    wait = waiting(state.stream_records(stream, after=state.plan.flushed), join, clock)
+    wait = waiting(state.stream_records(stream, after=state.plan.released(JOIN)), join, clock)
     waits = wait.select(POSITION).withColumn("waits", F.lit(True))
     return records.join(waits, POSITION, "left").select(
         "flight_id", "origin", "sched_dep", TIME, (F.col(VERDICT) == "late").alias("late"), "waits"

@@ -60,6 +60,7 @@ class Drafts:
             code=code_version(),
             clocks=self._journal.last.clocks if self._journal.last else {},
             flushed=self._journal.flushed,
+            begun=self._journal.begun,
         )
 
     def _floors(self, folded: Mapping[str, int]) -> dict[str, str]:

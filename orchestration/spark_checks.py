@@ -3,16 +3,17 @@
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType
 
 from orchestration.config import ConfigurationError, Pipeline
 from orchestration.config.join_checks import type_mistake
 from orchestration.config.problems import Problem
 from storage.frames import empty
-from transforms.schemas import JoinSpec
+from transforms.schemas import JoinSpec, TableSpec
 
 
 def check_expressions(pipeline: Pipeline, spark: SparkSession) -> None:
-    """Have Spark analyse every foreign key that is an expression; no row is read.
+    """Have Spark analyse every foreign key that is an expression, and every stream's condition; no row is read.
 
     Raises `ConfigurationError` for those that it does not understand, or that are of another type than the right key.
     """
@@ -20,6 +21,11 @@ def check_expressions(pipeline: Pipeline, spark: SparkSession) -> None:
         problem
         for name in pipeline.joins
         for problem in _problems(pipeline, pipeline.spec_of_join(name), spark)
+    ]
+    problems += [
+        pipeline.problem(("streams", name, "where"), mistake)
+        for name, stream in pipeline.streams.items()
+        if stream.where is not None and (mistake := _condition_mistake(stream.where, stream.spec, spark))
     ]
     if problems:
         raise ConfigurationError(problems)
@@ -40,6 +46,16 @@ def _problems(pipeline: Pipeline, join: JoinSpec, spark: SparkSession) -> list[P
         if mistake:
             found.append(pipeline.problem(("joins", join.name, "foreign_key", index), mistake))
     return found
+
+
+def _condition_mistake(text: str, stream: TableSpec, spark: SparkSession) -> str | None:
+    try:
+        dtype = empty(spark, stream.columns).select(F.expr(text)).schema[0].dataType
+    except (AnalysisException, ParseException) as error:
+        return f"{text!r} is refused by Spark: {reason_of(error)}"
+    if dtype == BooleanType():
+        return None
+    return f"{text!r} is {dtype.simpleString()}; expected a condition, which is true or false"
 
 
 def _mistake(left: DataFrame, join: JoinSpec, index: int, text: str) -> str | None:

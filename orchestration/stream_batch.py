@@ -30,6 +30,7 @@ from transforms.schemas import (
     TableSpec,
     named,
 )
+from transforms.stream_table_join import ACCEPTED
 from transforms.streams import is_event, judge_records, stream_schema
 
 _TICK = timedelta(microseconds=1)
@@ -104,6 +105,7 @@ def _seen(batch: Batch, records: DataFrame, stream: TableSpec) -> DataFrame:
     before = batch.state.stream_records(stream, later=None if oldest is None else oldest - _TICK)
     if oldest is not None:
         before = before.where(F.col(TIME) >= F.lit(oldest))
+    before = before.where(F.col(VERDICT).isin(*ACCEPTED))
     keys = records.select(*map(named, stream.key)).distinct()
     return restrict(before, keys, stream.key, small=batch.frames.small).select(
         *map(named, stream.key), SEQUENCE

@@ -29,6 +29,7 @@ from transforms.schemas import (
 )
 from transforms.sides import spread, unknown
 from transforms.stream_table_join import (
+    ACCEPTED,
     ROUTE,
     emit_records,
     is_due,
@@ -111,7 +112,7 @@ def _routed(join: StreamJoinSpec, stream: StreamBatch, batch: Batch, before: dat
         some_late = False
     records, small = stream.applied, batch.frames.small
     if join.name in batch.plan.bootstrap:
-        earlier = batch.state.stream_records(stream.stream).where(F.col(VERDICT) == "applied")
+        earlier = batch.state.stream_records(stream.stream).where(F.col(VERDICT).isin(*ACCEPTED))
         records, some_late = (
             earlier.select(*map(named, stream.applied.drop(REASON, DETAIL, RAW).columns)),
             False,
@@ -127,7 +128,9 @@ def _buffered(
     if join.name in batch.plan.bootstrap or before is None:
         return new
     assert join.grace is not None
-    log = batch.state.stream_records(stream.stream, after=batch.plan.flushed, later=before - join.grace)
+    log = batch.state.stream_records(
+        stream.stream, after=batch.plan.released(join.name), later=before - join.grace
+    )
     old = waiting(log, join, before)
     return new.unionByName(old, allowMissingColumns=True)
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.verdicts import VERDICTS, beside_walk, count_verdicts, records_schema
-from orchestration.version_batch import EXPIRED, in_time, with_history
+from orchestration.verdicts import VERDICTS, records_schema
+from orchestration.version_batch import EXPIRED, in_time
+from orchestration.walking import walk_batch
 from storage.errors import LakejoinError
 from storage.frames import Frames, aggregated, empty
 from storage.state import State
-from transforms.changes import walk
 from transforms.event_time import UNTIMELY, has_time, ordered_by_time, refuse_times, times_of
 from transforms.schemas import (
     BATCH,
@@ -139,11 +139,9 @@ def table_batch(
         good = good.drop(UNAVAILABLE)
     before = _before(good, table, state, frames, columns)
     beside = records if found["beside"] or versioned else records.limit(0)
-    walked = frames.keep(beside_walk(walk(good, before, table, _floor(state, table)), beside, table))
-    counts = count_verdicts(walked)
-    if versioned and counts["out_of_order"]:
-        walked = frames.keep(with_history(walked, table, state, small=frames.small))
-        counts = count_verdicts(walked)
+    walked, counts = walk_batch(
+        good, beside, before, table, state, frames, is_left_out=bool(found["unavailable"])
+    )
     return TableBatch(table, walked, before, counts, counts.pop(INSERTED), clock)
 
 
@@ -185,11 +183,6 @@ def _special(records: DataFrame) -> Mapping[str, object]:
         F.count_if(truncate | F.col(REASON).isNotNull()).alias("beside"),
         *times_of(F.col(REASON).isNull() & has_time()),
     )
-
-
-def _floor(state: State, table: TableSpec) -> Column:
-    text = state.plan.floors.get(table.name)
-    return F.from_json(F.lit(text), table.sequence) if text else F.lit(None).cast(table.sequence)
 
 
 def _truncations(records: DataFrame, good: DataFrame, state: State, table: TableSpec) -> DataFrame:

@@ -97,7 +97,7 @@ def _stream_join(join: StreamJoinSpec, stream: TableSpec, scope: Scope) -> Asset
 
 def _waiting(join: StreamJoinSpec, stream: TableSpec, scope: Scope) -> DataFrame:
     plan = scope.state.plan
-    log = scope.state.stream_records(stream, after=plan.flushed)
+    log = scope.state.stream_records(stream, after=plan.released(join.name))
     if join.grace is None:
         return log.limit(0)
     return waiting(log, join, plan.clocks.get(f"joins/{join.name}"))

@@ -106,7 +106,7 @@ def _joined(join: StreamJoinSpec, state: State) -> View:
 def _buffer(join: StreamJoinSpec, stream: TableSpec, state: State) -> View:
     """The records that wait for their grace period to pass, first to leave first."""
     clock = state.plan.clocks.get(f"joins/{join.name}")
-    log = state.stream_records(stream, after=state.plan.flushed)
+    log = state.stream_records(stream, after=state.plan.released(join.name))
     rows = waiting(log, join, clock).drop("foreign_key")
     return View(
         f"{join.name}.buffer", rows, columns_of(join.left_key), (F.col(TIME), *order_of(join.left_key))

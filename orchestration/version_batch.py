@@ -12,7 +12,18 @@ from storage.state import State
 from transforms.changes import walk
 from transforms.event_time import CLOCK, behind_clock, from_micros, has_time, latest, with_clock
 from transforms.rows import restrict
-from transforms.schemas import CONTEXT, POSITION, REASON, TIME, VERDICT, TableSpec, named
+from transforms.schemas import (
+    CONTEXT,
+    DETAIL,
+    POSITION,
+    RAW,
+    REASON,
+    SEQUENCE,
+    TIME,
+    VERDICT,
+    TableSpec,
+    named,
+)
 from transforms.versions import last_by_time
 
 EXPIRED = "_lj_expired"
@@ -58,4 +69,25 @@ def with_history(records: DataFrame, table: TableSpec, state: State, *, small: b
     again = judged.select(*map(named, names), verdict.alias(_AGAIN)).where(F.col(_AGAIN).isNotNull())
     late_verdict = F.when(F.col(VERDICT) == "out_of_order", F.coalesce(_AGAIN, VERDICT))
     joined = records.join(again, list(names), "left")
-    return joined.withColumn(VERDICT, F.coalesce(late_verdict, VERDICT)).select(*map(named, records.columns))
+    judged = joined.withColumn(VERDICT, F.coalesce(late_verdict, VERDICT)).select(
+        *map(named, records.columns)
+    )
+    return _known_again(judged, table, state, small=small)
+
+
+def _known_again(records: DataFrame, table: TableSpec, state: State, *, small: bool) -> DataFrame:
+    """Take back what was set aside for a value it left out where it has the sequence of a known version.
+
+    It is out of order and no duplicate: that would move the version to it, and it does not know its value.
+    """
+    left_out = F.col(REASON) == "unavailable_value"
+    identity = (*table.key, SEQUENCE)
+    keys = records.where(left_out).select(*map(named, table.key)).distinct()
+    stored = state.versions(table, keys, small=small).select(*map(named, identity))
+    walked = records.where(F.col(VERDICT).isin("applied", "out_of_order")).select(*map(named, identity))
+    known = stored.unionByName(walked).distinct().withColumn(_AGAIN, F.lit("out_of_order"))
+    found = records.join(known, list(identity), "left")
+    again = left_out & F.col(_AGAIN).isNotNull()
+    said = {name: F.when(~again, F.col(name)) for name in (REASON, DETAIL, RAW)}
+    verdict = F.when(again, F.col(_AGAIN)).otherwise(F.col(VERDICT))
+    return found.withColumns({**said, VERDICT: verdict}).select(*map(named, records.columns))

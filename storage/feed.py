@@ -6,7 +6,8 @@ or the earlier half of an update, is a delete only if nothing of that key came i
 replaced, and no record. An update that changes the key is a delete of the old one and an upsert of the new one.
 
 A position has no date, the version (20 digits, as Delta's log names it) in place of a file, and as line the number of
-the record among those of its key in that version: one, unless the table has several rows with the key.
+the record among those of its key in that version: one, unless the table has several rows with the key. In streams and
+versioned tables, where records of all keys move one clock, it is the number among all of the version, by their time.
 """
 
 from collections.abc import Sequence
@@ -49,9 +50,14 @@ def _records(rows: DataFrame, table: TableSpec, options: ParseOptions) -> DataFr
     types = {field.name: field.dataType for field in rows.schema if field.name in table.columns.names}
     # a joined table has internal columns of its own, of which none may meet ours
     rows = rows.select(*[named(name) for name in types], _OP, _VERSION)
-    of_key = Window.partitionBy(_VERSION, *[named(name) for name in table.key if name in types])
+    key = [named(name) for name in table.key if name in types]
+    of_key = Window.partitionBy(_VERSION, *key)
     content = [_orderable(named(name), dtype) for name, dtype in types.items()]
-    placed = _placed(_without_replaced(rows, of_key), of_key.orderBy(*content))
+    in_order = of_key.orderBy(*content)
+    if table.max_future is not None:
+        time = [named(table.event_time)] if table.event_time in types else []
+        in_order = Window.partitionBy(_VERSION).orderBy(*time, *key, *content)
+    placed = _placed(_without_replaced(rows, of_key), in_order)
     row = F.struct(F.col(_OP).alias("op"), *[named(name) for name in types])
     raw = F.to_json(row, {"ignoreNullFields": "false"})
     columns = {name: (named(name), dtype) for name, dtype in types.items()}

@@ -40,6 +40,8 @@ _SCHEMA = pa.schema(
         ("floor", pa.string()),
     ]
 )
+_EXACTLY = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
+"""Else Spark writes a time in JSON without its microseconds."""
 ROWS_PER_FILE = 1_000_000
 BATCHES_BEHIND = 64
 """A base is folded when its log holds so many batches,"""
@@ -167,9 +169,9 @@ def _purged(cutoff: datetime | None) -> Column:
 
 def _floor(purged: DataFrame, table: TableSpec, former: str | None) -> str | None:
     before = F.from_json(F.lit(former), table.sequence) if former else F.lit(None).cast(table.sequence)
-    floor: str | None = aggregated(purged, F.to_json(F.greatest(F.max(SEQUENCE), before)).alias("floor"))[
-        "floor"
-    ]
+    floor: str | None = aggregated(
+        purged, F.to_json(F.greatest(F.max(SEQUENCE), before), _EXACTLY).alias("floor")
+    )["floor"]
     return floor
 
 

@@ -53,6 +53,7 @@ _PLAN = pa.schema(
         ("code", pa.string()),
         ("clocks", _CLOCKS),
         ("flushed", pa.int64()),
+        ("begun", _COUNTS),
     ]
 )
 _PUBLISHED = pa.schema(
@@ -145,17 +146,23 @@ class Plan:
     time of each join with grace."""
     flushed: int = 0
     """Last batch that released every record that waited."""
+    begun: Mapping[str, int] = field(default_factory=dict)
+    """The batch that a join last began with from the rows there were; none for one that was there at first."""
 
     @classmethod
     def of_row(cls, row: dict[str, Any]) -> "Plan":
         """The plan that a row of `_plan` holds."""
         row["files"] = tuple(PlannedFile(**file) for file in row["files"])
         row["joins"], row["bootstrap"] = tuple(row["joins"]), tuple(row["bootstrap"])
-        return cls(**_as_made_before(row, flushed=0))
+        return cls(**_as_made_before(row, flushed=0, begun={}))
 
     def files_of(self, table: str) -> list[PlannedFile]:
         """The parts of a table's files that the batch reads, in the order of their positions."""
         return [file for file in self.files if file.table == table]
+
+    def released(self, join: str) -> int:
+        """The last batch whose records a stream's join has all released; one that began since has its own waiting."""
+        return self.flushed if self.begun.get(join, 0) <= self.flushed else 0
 
     def without(self, tables: Collection[str]) -> "Plan":
         """The plan without these tables: what they hold does not count."""

@@ -141,7 +141,7 @@ def _with_places(records: DataFrame, table: TableSpec) -> DataFrame:
 
 
 def _quarantine_unknown(placed: DataFrame, table: TableSpec, floor: Column) -> DataFrame:
-    """Set aside the records that left out a value which their key does not have.
+    """Set aside the records that left out a value which their key does not have, or had at another time.
 
     Whether one is set aside depends on the records before it, and decides what those after it are held against: a
     chain of any length, which no fixed number of windows resolves. So such keys are followed record by record.
@@ -171,7 +171,10 @@ def _unknown_values(placed: DataFrame, table: TableSpec, floor: Column) -> DataF
     left_out = F.col(UNAVAILABLE).isNotNull()
     step = F.struct(POSITION, SEQUENCE, _is_delete().alias("deletes"), left_out.alias("left_out"))
     followed = F.aggregate(
-        _STEPS, F.col(_START), lambda key, record: _follow(key, record, floor), lambda key: key["marks"]
+        _STEPS,
+        F.col(_START),
+        lambda key, record: _follow(key, record, floor, has_history=table.history_retention is not None),
+        lambda key: key["marks"],
     )
     set_aside = F.filter(_STEPS, lambda _, number: F.get(_MARKS, number) == "?")
     return (
@@ -188,13 +191,18 @@ def _is_delete() -> Column:
     return F.col(OP).isin("delete", "tombstone")
 
 
-def _follow(key: Column, record: Column, floor: Column) -> Column:
-    """What is known of a key after a record: where it stands, if it has a row, and a mark for each record so far."""
+def _follow(key: Column, record: Column, floor: Column, *, has_history: bool) -> Column:
+    """What is known of a key after a record: where it stands, if it has a row, and a mark for each record so far.
+
+    `has_history`: a record that comes late enters the history, where the key may have had another value than now.
+    """
     sequence = F.coalesce(record[SEQUENCE], key["at"][SEQUENCE])
     at = F.struct(sequence.alias(SEQUENCE), record[POSITION].alias(POSITION))
     is_new = F.coalesce(sequence > floor, sequence.isNotNull())
     in_order = F.when(key["at"].isNull(), is_new).otherwise(at >= key["at"])
     unknown = in_order & record["left_out"] & ~key["exists"]
+    if has_history:
+        unknown |= F.coalesce(record["left_out"] & (sequence < key["at"][SEQUENCE]), F.lit(False))
     counts = in_order & ~unknown
     return F.struct(
         F.when(counts, at).otherwise(key["at"]).alias("at"),

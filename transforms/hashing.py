@@ -44,6 +44,14 @@ _CONVERSIONS: dict[type[DataType], Callable[[Column], Column]] = {
 }
 
 
+_JSON = {
+    "ignoreNullFields": "false",
+    # else Spark leaves the microseconds out
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
+
 def value_hash(columns: StructType) -> Column:
     """Hash of a row's declared columns, as `HASH_TYPE`; the caller nulls it for deleted rows."""
     parts: list[Column] = []
@@ -77,7 +85,7 @@ def _canonical(value: Column, dtype: DataType) -> Column:
     """The value in the one form of its family that `xxhash64` reads the same on every width."""
     if isinstance(dtype, ArrayType | MapType | StructType):
         nested = F.struct(_sorted(value, dtype).alias("value"))
-        return F.when(value.isNotNull(), F.to_json(nested, {"ignoreNullFields": "false"}))
+        return F.when(value.isNotNull(), F.to_json(nested, _JSON))
     if isinstance(dtype, DecimalType):
         return value.cast(DecimalType(38, dtype.scale))
     if isinstance(dtype, TimestampNTZType):

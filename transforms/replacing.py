@@ -97,10 +97,12 @@ def _is_same() -> Column:
 def _judged(rows: DataFrame) -> DataFrame:
     """Rows beside what their key was: nothing is applied that changes nothing."""
     unchanged = F.col(_SAME) & (F.col(VERDICT) == "applied")
+    # a second delivery of what another file has, and of what the old file had something else in the place of
+    returns = F.col(CURRENT) & ~F.col(_SAME) & (F.col(VERDICT) == "duplicate")
     existed = F.coalesce(~F.col(_STORED)["content"]["deleted"], F.lit(False))
     return rows.withColumns(
         {
-            VERDICT: F.when(unchanged, "duplicate").otherwise(F.col(VERDICT)),
+            VERDICT: F.when(unchanged, "duplicate").when(returns, "applied").otherwise(F.col(VERDICT)),
             TIE: F.col(TIE) & ~F.col(_SAME),
             CHANGED: ~F.col(_SAME),
             EXISTED: existed,

@@ -25,6 +25,8 @@ from transforms.schemas import (
 )
 from transforms.sides import beside, foreign_key
 
+ACCEPTED = ("applied", "late")
+"""Verdicts of a stream's record that joins take: `late` is one that each join there was when it came had dropped."""
 ROUTE = "_lj_route"
 """What a stream's join does with a record of the batch: `at_once`, `waits`, `late` or `ignored`."""
 
@@ -73,7 +75,7 @@ def waiting(records: DataFrame, join: StreamJoinSpec, clock: datetime | None) ->
     `records`: rows of the stream's log. What lies at or before stream time less grace was released, or came late.
     """
     assert join.grace is not None
-    accepted = records.where(F.col(VERDICT) == "applied")
+    accepted = records.where(F.col(VERDICT).isin(*ACCEPTED))
     if clock is not None:
         accepted = accepted.where(F.col(TIME) > F.lit(clock - join.grace))
     keyed = accepted.withColumn("foreign_key", foreign_key(join))

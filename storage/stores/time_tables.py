@@ -25,7 +25,7 @@ from transforms.schemas import (
     TableSpec,
     quoted,
 )
-from transforms.stream_table_join import stream_joined_schema
+from transforms.stream_table_join import ACCEPTED, stream_joined_schema
 from transforms.streams import stream_schema
 from transforms.versions import VALID_FROM, versions_schema
 
@@ -33,6 +33,7 @@ _POSITION: tuple[Column, ...] = tuple((POSITION, name) for name in POSITION_TYPE
 _BATCH: Column = (BATCH,)
 _TIME: Column = (TIME,)
 _APPLIED: dict[Column, frozenset[str]] = {(VERDICT,): frozenset({"applied"})}
+_ACCEPTED: dict[Column, frozenset[str]] = {(VERDICT,): frozenset(ACCEPTED)}
 _VERSIONS: dict[Column, frozenset[str]] = {
     (VERDICT,): frozenset({"applied", "history", "duplicate"}),
     (OP,): frozenset({"upsert", "delete", "tombstone"}),
@@ -88,13 +89,13 @@ def buffer_reader(
     What waits is a part of the stream's records: those after stream time less grace that refer to something. The
     foreign key must be columns: `foreign_columns`.
     """
-    limits: dict[Column, Between] = {_BATCH: Between(cut.flushed, low_inclusive=False)}
+    limits: dict[Column, Between] = {_BATCH: Between(cut.released(join.name), low_inclusive=False)}
     limits |= {(name,): Between() for name in foreign_columns(join) or ()}
     if (clock := cut.clocks.get(f"joins/{join.name}")) is not None and join.grace is not None:
         limits[_TIME] = Between(clock - join.grace, low_inclusive=False)
     schema = stream_schema(stream)
     shape = _records(join.left_key, schema) if by_key else _records((TIME, *join.left_key), schema, times=())
-    sources = pinned(lake, cut, records_of(stream.name), where=_APPLIED, limits=limits)
+    sources = pinned(lake, cut, records_of(stream.name), where=_ACCEPTED, limits=limits)
     return reader_of(sources, shape, schema)
 
 

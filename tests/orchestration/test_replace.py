@@ -228,3 +228,17 @@ def test_file_without_a_date_is_replaced_by_its_name(tmp_path: Path, spark: Spar
         run(pipeline, spark, replace="later.jsonl")
     assert run(pipeline, spark, replace="known customers.jsonl") == 1
     assert results(pipeline, spark) == results(expected, spark)
+
+
+def test_second_delivery_that_gives_a_key_its_state_reaches_the_joins(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """The new file has, of one key, what another file has already, in the place of a newer value."""
+    first = {
+        "orders": [order("c", 1, "ada", 10, rev=5), order("c", 2, "bob", 20, rev=5)],
+        "customers": FIRST["customers"],
+    }
+    old = {"orders": [order("u", 1, "bob", 11, rev=6), order("d", 2, "bob", rev=6)]}
+    new = {"orders": [order("u", 1, "ada", 10, rev=5), order("c", 2, "bob", 20, rev=5)]}
+    replaced, expected = both(tmp_path, {"2024-01-01": first, str(DAY): new}, old, spark, sequence=True)
+    assert results(replaced, spark) == results(expected, spark)

@@ -79,3 +79,39 @@ def test_run_checks_expressions_before_it_plans(spark: SparkSession, tmp_path: P
         list(run_batches(pipeline, spark))
 
     assert [path.name for path in (tmp_path / "lake").iterdir()] == ["_lock"]
+
+
+STREAM = """\
+name: shop
+lake: ./lake
+tables:
+  customers: {{source: {{format: jsonl, path: customers.jsonl}}, columns: {{id: int}}, key: [id]}}
+streams:
+  clicks:
+    source: {{format: jsonl, path: clicks.jsonl}}
+    columns: {{id: int, status: string, at: timestamp}}
+    key: [id]
+    event_time: at
+    where: {0}
+joins:
+  known: {{stream: clicks, table: customers, foreign_key: [id], how: left}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\"array_contains(status, 'x')\"", "is refused by Spark: [DATATYPE_MISMATCH"),
+        ("\"split(status, ',')[0]\"", "is string; expected a condition, which is true or false"),
+    ],
+)
+def test_wrong_condition_of_a_stream_is_a_mistake_of_the_file(
+    spark: SparkSession, text: str, message: str
+) -> None:
+    """After the plan it would stop the batch, and every one after it."""
+    with pytest.raises(ConfigurationError) as refused:
+        check_expressions(load_text(STREAM.format(text), "/etc/shop.yaml"), spark)
+
+    assert str(refused.value).startswith("/etc/shop.yaml:11: streams.clicks.where: ")
+    assert message in str(refused.value)
+    check_expressions(load_text(STREAM.format("\"status = 'x'\""), "/etc/shop.yaml"), spark)

@@ -1,5 +1,7 @@
 """What the versions of a Delta table say as records. Somebody else writes the table: delta-rs, or Spark's own SQL."""
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import LongType, MapType, StringType, StructField, StructType, TimestampType
 
 from storage.feed_log import FEED, NOTHING
 from storage.line_numbers import FileRange
@@ -125,3 +127,18 @@ def test_rows_with_the_same_key_have_a_fixed_order(spark: SparkSession, tmp_path
     part = FileRange(str(path), FEED, None, 0, 1, 0)
     bad = read_records(spark, TABLE, ParseOptions("delta"), [part]).where(F.col(REASON).isNotNull())
     assert [row[RAW] for row in bad.collect()] == ['{"op":"c","id":null,"city":"c","tags":{"k":"v"}}']
+
+
+def test_records_that_move_a_clock_have_one_order_in_a_version(spark: SparkSession, tmp_path: Path) -> None:
+    """By their time, over all keys: so which of them came late is the same each time that they are read."""
+    path = tmp_path / "t"
+    times = [datetime(2024, 1, 1, hour, tzinfo=UTC) for hour in (10, 12, 11)]
+    rows = {"id": pa.array([1, 2, 3], pa.int64()), "city": ["Rome", "Oslo", "Bonn"], "at": times}
+    write_deltalake(str(path), pa.table(rows), configuration=ON)
+    columns = StructType([*TABLE.columns, StructField("at", TimestampType())])
+    stream = replace(TABLE, columns=columns, event_time="at", max_future=timedelta(days=1))
+    part = FileRange(str(path), FEED, None, NOTHING, 0, 0)
+
+    found = read_records(spark, stream, ParseOptions("delta"), [part]).orderBy(POSITION).collect()
+
+    assert [(row["id"], row[POSITION]["line"]) for row in found] == [(1, 1), (3, 2), (2, 3)]

@@ -23,6 +23,7 @@ from transforms.schemas import HASH_TYPE
 pytestmark = pytest.mark.spark
 
 NOON = datetime(2013, 1, 1, 12, 0, 0, 1)  # noqa: DTZ001 - as Spark's row holds it, in UTC
+MOMENT = datetime(2013, 1, 1, 12, 0, 0, 123456)  # noqa: DTZ001 - as Spark hands them over
 NOON_MICROS = 1_357_041_600_000_001
 
 
@@ -77,6 +78,8 @@ VECTORS: list[tuple[str, Any, str, bytes]] = [
     ("decimal(38,38)", Decimal("0.5"), "decimal(38)", (5 * 10**37).to_bytes(16, "big")),
     ("array<int>", [1, None], "json", b'{"value":[1,null]}'),
     ("array<string>", [], "json", b'{"value":[]}'),
+    ("array<timestamp>", [MOMENT], "json", b'{"value":["2013-01-01T12:00:00.123456Z"]}'),
+    ("array<timestamp_ntz>", [MOMENT], "json", b'{"value":["2013-01-01T12:00:00.123456"]}'),
     ("struct<b:string,a:int>", ("x", None), "json", b'{"value":{"a":null,"b":"x"}}'),
     (
         "map<string,array<struct<z:int,y:date>>>",

@@ -1,0 +1,120 @@
+"""Streams whose joins come and go, whose batches are given up, and whose records come twice within a microsecond."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from faults.crashing import Crash, commits
+from faults.shop import run, write_lines
+from orchestration.abandoning import abandon
+from orchestration.config import Pipeline, load
+from storage.journal import Journal
+from storage.lake import Lake, joined_of
+from storage.source_errors import SourceNotFound
+
+pytestmark = pytest.mark.spark
+
+TEXT = """\
+name: board
+lake: ./lake
+tables:
+  prices:
+    source: {format: jsonl, path: "prices/{date}.jsonl"}
+    columns: {code: string, price: int, at: timestamp}
+    key: [code]
+    event_time: at
+    versioned: {history_retention: 10 days}
+streams:
+  clicks:
+    source: {format: jsonl, path: "clicks/{date}.jsonl"}
+    columns: {id: bigint, code: string, status: string, at: timestamp}
+    key: [id]
+    sequence: [at]
+    event_time: at
+    where: "status = 'sold'"
+joins:
+  short: {stream: clicks, table: prices, foreign_key: [code], how: left, grace: 1 hour}
+"""
+LONG = "  long: {stream: clicks, table: prices, foreign_key: [code], how: left, grace: 2 hours}\n"
+PRICE = {"op": "c", "code": "a", "price": 1, "at": "2024-01-01T00:00:00Z"}
+
+
+def click(number: int, time: str, status: str = "sold") -> dict[str, object]:
+    """A record of the stream."""
+    return {"op": "c", "id": number, "code": "a", "status": status, "at": f"2024-01-01T{time}Z"}
+
+
+def declare(folder: Path, day: int, *clicks: dict[str, object], text: str = TEXT) -> Pipeline:
+    """Write a pipeline and a day of its stream."""
+    folder.mkdir(exist_ok=True)
+    (folder / "lakejoin.yaml").write_text(text)
+    write_lines(folder / "prices" / "2024-01-01.jsonl", [PRICE])
+    write_lines(folder / "clicks" / f"2024-01-{day:02}.jsonl", clicks)
+    return load(folder / "lakejoin.yaml")
+
+
+def joined(pipeline: Pipeline, spark: SparkSession, join: str) -> list[int]:
+    """Which records a join has had so far, each as often as it did."""
+    rows = spark.read.format("delta").load(Lake(pipeline.lake).path(joined_of(join)))
+    return sorted(row["id"] for row in rows.where("right_price = 1").collect())
+
+
+def test_join_that_is_added_after_a_flush_has_waiting_records_of_its_own(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """And it takes those that the joins before it had dropped as late."""
+    run(declare(tmp_path, 1, click(1, "10:30:00"), click(2, "12:00:00"), click(3, "09:00:00")), spark)
+    run(load(tmp_path / "lakejoin.yaml"), spark, flush=True)
+    pipeline = declare(
+        tmp_path, 1, click(1, "10:30:00"), click(2, "12:00:00"), click(3, "09:00:00"), text=TEXT + LONG
+    )
+    run(pipeline, spark)
+    assert joined(pipeline, spark, "long") == [3]
+    pipeline = declare(tmp_path, 2, click(4, "15:00:00"), text=TEXT + LONG)
+    run(pipeline, spark)
+    assert joined(pipeline, spark, "long") == [1, 2, 3]
+    assert joined(pipeline, spark, "short") == [1, 2]
+    run(pipeline, spark, flush=True)
+    assert joined(pipeline, spark, "long") == [1, 2, 3, 4]
+    assert joined(pipeline, spark, "short") == [1, 2, 4]
+
+
+def test_record_that_comes_again_is_known_to_the_microsecond(tmp_path: Path, spark: SparkSession) -> None:
+    """Delta's statistics, by which files are passed over, say less."""
+    run(declare(tmp_path, 1, click(1, "10:00:00"), click(2, "12:00:00.123456")), spark)
+    pipeline = declare(tmp_path, 2, click(2, "12:00:00.123456"), click(3, "16:00:00.5"))
+    run(pipeline, spark)
+    assert Journal(Lake(pipeline.lake)).last.tables["clicks"]["duplicate"] == 1
+    assert joined(pipeline, spark, "short") == [1, 2]
+
+
+def test_record_that_waits_leaves_to_the_microsecond(tmp_path: Path, spark: SparkSession) -> None:
+    """The last of its file, a part of a millisecond behind the stream's time less grace."""
+    run(declare(tmp_path, 1, click(1, "10:00:00.123900")), spark)
+    run(declare(tmp_path, 2, click(2, "11:00:00.123500")), spark)
+    pipeline = declare(tmp_path, 3, click(3, "14:00:00"))
+    run(pipeline, spark)
+    assert joined(pipeline, spark, "short") == [1, 2]
+
+
+def test_record_that_the_condition_left_out_makes_no_duplicate(tmp_path: Path, spark: SparkSession) -> None:
+    """It was never an event of the stream, in the same batch or in one before."""
+    run(declare(tmp_path, 1, click(1, "10:00:00", "planned")), spark)
+    pipeline = declare(tmp_path, 2, click(1, "10:00:00"), click(2, "16:00:00"))
+    run(pipeline, spark)
+    assert joined(pipeline, spark, "short") == [1]
+
+
+def test_what_waits_outlives_a_batch_that_was_given_up(tmp_path: Path, spark: SparkSession) -> None:
+    """The counts still say that it waits, so a flush releases it."""
+    run(declare(tmp_path, 1, click(1, "10:00:00")), spark)
+    pipeline = declare(tmp_path, 2, click(2, "10:10:00"))
+    with commits(0), pytest.raises(Crash):
+        run(pipeline, spark)
+    (tmp_path / "clicks" / "2024-01-02.jsonl").unlink()
+    with pytest.raises(SourceNotFound):
+        run(pipeline, spark)
+    list(abandon(pipeline, lambda: spark))
+    assert run(pipeline, spark, flush=True) == 1
+    assert joined(pipeline, spark, "short") == [1]
