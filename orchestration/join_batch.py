@@ -13,6 +13,7 @@ from transforms.inserts import applied_answers, pair, subscribe
 from transforms.marks import MARK, highwater
 from transforms.resolution import (
     LEFT_HASH,
+    REDUNDANT,
     RIGHT_HASH,
     TOMBSTONE,
     emit_pairs,
@@ -22,7 +23,15 @@ from transforms.resolution import (
 )
 from transforms.responses import answer_right_changes, answer_subscriptions, response_schema
 from transforms.rows import restrict
-from transforms.schemas import BATCH, POSITION, JoinSpec, key_struct, named
+from transforms.schemas import (
+    BATCH,
+    HASH,
+    POSITION,
+    PRIMARY_KEY,
+    JoinSpec,
+    key_struct,
+    named,
+)
 from transforms.sides import foreign_key, unknown
 from transforms.subscriptions import (
     live_subscriptions,
@@ -73,7 +82,7 @@ class JoinBatch:
     responses: DataFrame
     """Rows of `response_log`."""
     emissions: DataFrame
-    """Rows of the joined table with primary_key and `TOMBSTONE`."""
+    """Rows of the joined table with `PRIMARY_KEY` and `TOMBSTONE`."""
     left: DataFrame
     """primary_key, hash, position, value of the touched left rows after the batch, and of changed ones."""
     right: DataFrame
@@ -168,27 +177,28 @@ def changelog_rows(batch: JoinBatch, before: DataFrame) -> DataFrame:
 
     `before`: key (as primary_key) and hash of the joined table's rows before the batch.
     """
-    columns = [named(name) for name in (*joined_schema(batch.join).names, TOMBSTONE, "redundant")]
-    emissions = batch.emissions.withColumn("primary_key", key_struct(batch.join.joined_key))
+    columns = [named(name) for name in (*joined_schema(batch.join).names, TOMBSTONE, REDUNDANT)]
+    emissions = batch.emissions.withColumn(PRIMARY_KEY, key_struct(batch.join.joined_key))
     return redundant(emissions, before).select(*columns)
 
 
 def seen_by_rules(batch: JoinBatch) -> DataFrame:
     """The emissions as far as rules and counts look at them: keys, hashes, and which are tombstones."""
     keys = [named(batch.join.prefix + name) for name in batch.join.right_key]
-    return batch.emissions.select("primary_key", TOMBSTONE, LEFT_HASH, RIGHT_HASH, *keys, BATCH)
+    return batch.emissions.select(PRIMARY_KEY, TOMBSTONE, LEFT_HASH, RIGHT_HASH, *keys, BATCH)
 
 
 def rule_frames(batch: JoinBatch, emissions: DataFrame) -> dict[str, DataFrame]:
     """The rows at hand as the five frames that the rules of `expectations` read, restricted to touched keys."""
-    left = batch.left.select("primary_key", "hash", "value.*")
+    # apart from the row's own columns, which its foreign key is made of
+    left = batch.left.select(F.col("primary_key").alias(PRIMARY_KEY), F.col("hash").alias(HASH), "value.*")
     right_key = F.struct(*[named(batch.join.prefix + name).alias(name) for name in batch.join.right_key])
     return {
         "left_rows": left.select(
-            "primary_key",
-            F.when(F.col("hash").isNotNull(), foreign_key(batch.join)).alias("foreign_key"),
-            "hash",
-            F.col("hash").isNull().alias("deleted"),
+            F.col(PRIMARY_KEY).alias("primary_key"),
+            F.when(F.col(HASH).isNotNull(), foreign_key(batch.join)).alias("foreign_key"),
+            F.col(HASH).alias("hash"),
+            F.col(HASH).isNull().alias("deleted"),
         ),
         "subscriptions": batch.store.select("foreign_key", "primary_key", "hash"),
         "right_rows": batch.right.select("primary_key", "hash", F.col("hash").isNull().alias("deleted")),
@@ -196,7 +206,7 @@ def rule_frames(batch: JoinBatch, emissions: DataFrame) -> dict[str, DataFrame]:
             "primary_key", "foreign_key", "hash", "cause"
         ),
         "joined": emissions.where(~named(TOMBSTONE)).select(
-            "primary_key",
+            F.col(PRIMARY_KEY).alias("primary_key"),
             named(LEFT_HASH).alias("left_hash"),
             F.when(named(RIGHT_HASH).isNotNull(), right_key).alias("right_key"),
             named(RIGHT_HASH).alias("right_hash"),

@@ -17,6 +17,7 @@ from transforms.resolution import RIGHT_HASH
 from transforms.rows import restrict
 from transforms.schemas import (
     DETAIL,
+    FOREIGN_KEY,
     HASH,
     POSITION,
     POSITION_TYPE,
@@ -40,6 +41,7 @@ from transforms.stream_table_join import (
 )
 from transforms.versions import as_of, as_versions, versions_schema
 
+_DUE = "_lj_due"
 STREAM_JOIN_COUNTS = (
     "received", "at_once", "buffered", "late", "ignored", "released", "waiting", "emissions", "unmatched",
 )  # fmt: skip
@@ -77,15 +79,15 @@ def stream_join_batch(
     routed = _routed(join, stream, batch, before)
     counts, newest = _count_routes(routed)
     clock = latest(before, newest)
-    columns = [*join.left_columns.names, POSITION, TIME, HASH, "foreign_key"]
+    columns = [*join.left_columns.names, POSITION, TIME, HASH, FOREIGN_KEY]
     due = routed.where(F.col(ROUTE) == "at_once").select(*map(named, columns))
     counts |= {"released": 0, "waiting": 0}
     if join.grace is not None:
         buffered = _buffered(join, stream, routed, batch, before).select(*map(named, columns))
         flushed = F.lit(batch.plan.kind == "flush")
-        buffered = batch.frames.keep(buffered.withColumn("due", is_due(join, clock) | flushed))
+        buffered = batch.frames.keep(buffered.withColumn(_DUE, is_due(join, clock) | flushed))
         counts |= _count_due(buffered)
-        due = due.unionByName(buffered.where("due").drop("due"))
+        due = due.unionByName(buffered.where(_DUE).drop(_DUE))
     due = batch.frames.keep_if_small(due)
     met = _met(join, due, table, batch) if counts["at_once"] or counts["released"] else None
     none = empty(batch.spark, stream_joined_schema(join))
@@ -140,17 +142,17 @@ def _met(join: StreamJoinSpec, due: DataFrame, table: TableBatch, batch: Batch) 
     small = batch.frames.small
     if not join.as_of:
         right = right_table(table, batch.state, batch.frames)
-        return look_up(due, right.after.unionByName(right.lookup(unknown(due, "foreign_key", right.after))))
-    keys = due.select("foreign_key").where(F.col("foreign_key").isNotNull()).distinct()
+        return look_up(due, right.after.unionByName(right.lookup(unknown(due, FOREIGN_KEY, right.after))))
+    keys = due.select(FOREIGN_KEY).where(F.col(FOREIGN_KEY).isNotNull()).distinct()
     spec = table.table
     assert spec.history_retention is not None
-    wanted = spread(keys, "foreign_key", spec.key)
+    wanted = spread(keys, FOREIGN_KEY, spec.key)
     new = restrict(as_versions(table.changes, versions_schema(spec).names), wanted, spec.key, small=small)
     versions = batch.state.versions(spec, wanted, small=small).unionByName(new)
     # as it was before the batch: how far back a record is looked up must not depend on what came with it
     clock = batch.plan.clocks.get(f"tables/{spec.name}")
     bound = None if clock is None else clock - spec.history_retention
-    return as_of(due, versions, F.col("foreign_key"), F.col(TIME), spec, bound)
+    return as_of(due, versions, F.col(FOREIGN_KEY), F.col(TIME), spec, bound)
 
 
 def _late(join: StreamJoinSpec, routed: DataFrame) -> DataFrame:
@@ -168,7 +170,7 @@ def _count_routes(routed: DataFrame) -> tuple[dict[str, int], datetime | None]:
         routed,
         F.count(F.lit(1)).alias("received"),
         *[F.count_if(F.col(ROUTE) == way).alias(name) for name, way in ways.items()],
-        *times_of(F.col("foreign_key").isNotNull()),
+        *times_of(F.col(FOREIGN_KEY).isNotNull()),
     )
     found.pop("oldest")
     newest = from_micros(found.pop("newest"))
@@ -176,9 +178,7 @@ def _count_routes(routed: DataFrame) -> tuple[dict[str, int], datetime | None]:
 
 
 def _count_due(buffered: DataFrame) -> dict[str, int]:
-    return aggregated(
-        buffered, F.count_if("due").alias("released"), F.count_if(~F.col("due")).alias("waiting")
-    )
+    return aggregated(buffered, F.count_if(_DUE).alias("released"), F.count_if(~F.col(_DUE)).alias("waiting"))
 
 
 def _count_emissions(emissions: DataFrame) -> dict[str, int]:

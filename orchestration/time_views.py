@@ -16,6 +16,7 @@ from storage.state import State
 from transforms.schemas import (
     BATCH,
     DELETED,
+    FOREIGN_KEY,
     POSITION,
     TIME,
     VERDICT,
@@ -107,7 +108,7 @@ def _buffer(join: StreamJoinSpec, stream: TableSpec, state: State) -> View:
     """The records that wait for their grace period to pass, first to leave first."""
     clock = state.plan.clocks.get(f"joins/{join.name}")
     log = state.stream_records(stream, after=state.plan.released(join.name))
-    rows = waiting(log, join, clock).drop("foreign_key")
+    rows = waiting(log, join, clock).drop(FOREIGN_KEY)
     return View(
         f"{join.name}.buffer", rows, columns_of(join.left_key), (F.col(TIME), *order_of(join.left_key))
     )

@@ -9,12 +9,15 @@ from transforms.combined_results import GONE, retract_and_add
 from transforms.guards import stands
 from transforms.hashing import value_hash
 from transforms.marks import MARK, is_below
-from transforms.schemas import HASH, POSITION, JoinSpec, ResolvedBy, named
+from transforms.schemas import HASH, POSITION, PRIMARY_KEY, JoinSpec, ResolvedBy, named
 from transforms.sides import beside
 
 Resolution = Literal["applied", "superseded", "stale", "contradictory"]
 RESOLUTIONS: tuple[Resolution, ...] = get_args(Resolution)
 
+_STORED = "_lj_stored"
+REDUNDANT = "redundant"
+"""A column of the changelog, which so has none of its own of this name."""
 TOMBSTONE = "_lj_tombstone"
 """True for an emission that deletes its key from the joined table."""
 LEFT_HASH = "_lj_left_hash"
@@ -76,7 +79,7 @@ def emit_results(
     `resolved`: answers with their resolution. `left`: primary_key, hash and value of the left rows after the batch.
     `right`: primary_key and value of the right rows likewise. `before`: for a combined key, primary_key and foreign_key
     of the live left rows before the batch, of the keys that it changed.
-    Returns the columns of the joined table, the left key as `primary_key`, left, right and joined hash, and
+    Returns the columns of the joined table, the left key as `PRIMARY_KEY`, left, right and joined hash, and
     `TOMBSTONE`: left row gone, or right value null in an inner join. A tombstone carries the key and no other value.
     """
     applied = resolved.where(F.col("resolution") == "applied").select(
@@ -99,7 +102,7 @@ def emit_pairs(pairs: DataFrame, join: JoinSpec) -> DataFrame:
     before_foreign_key as well. Returns what `emit_results` does.
     """
     emitted = _with_tombstone(pairs, join).select(
-        "primary_key",
+        F.col("primary_key").alias(PRIMARY_KEY),
         TOMBSTONE,
         *_columns(join),
         F.when(~F.col(TOMBSTONE), F.col("left_hash")).alias(LEFT_HASH),
@@ -139,13 +142,13 @@ def _columns(join: JoinSpec) -> list[Column]:
 def redundant(emissions: DataFrame, before: DataFrame) -> DataFrame:
     """Mark the emissions that leave the joined table as it was.
 
-    `emissions`: of one batch. `before`: primary_key and hash of the joined rows before it, at least those of the
-    emissions' keys. Returns `emissions` with a boolean `redundant`.
+    `emissions`: of one batch, with `PRIMARY_KEY`. `before`: primary_key and hash of the joined rows before it, at least
+    those of the emissions' keys. Returns `emissions` with a boolean `REDUNDANT`.
     """
-    stored = beside(before, "stored", "hash")
-    same = named(HASH).eqNullSafe(F.col("stored_hash"))
+    stored = beside(before, _STORED, "hash")
+    same = named(HASH).eqNullSafe(F.col(f"{_STORED}_hash"))
     return (
-        emissions.join(stored, F.col("primary_key") == F.col("stored_key"), "left")
-        .withColumn("redundant", same)
-        .drop("stored_key", "stored_hash")
+        emissions.join(stored, F.col(PRIMARY_KEY) == F.col(f"{_STORED}_key"), "left")
+        .withColumn(REDUNDANT, same)
+        .drop(f"{_STORED}_key", f"{_STORED}_hash")
     )

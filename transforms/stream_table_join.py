@@ -14,8 +14,13 @@ from transforms.event_time import behind_clock, with_clock
 from transforms.resolution import LEFT_HASH, RIGHT_HASH
 from transforms.schemas import (
     BATCH,
+    FOREIGN_KEY,
     HASH,
     HASH_TYPE,
+    MET,
+    MET_HASH,
+    MET_KEY,
+    MET_VALUE,
     POSITION,
     POSITION_TYPE,
     TIME,
@@ -48,15 +53,15 @@ def stream_joined_schema(join: StreamJoinSpec) -> StructType:
 def route(
     records: DataFrame, join: StreamJoinSpec, clock: datetime | None, *, small: bool, some_late: bool
 ) -> DataFrame:
-    """Say for each accepted record of a batch what the join does with it, as `ROUTE`; adds foreign_key.
+    """Say for each accepted record of a batch what the join does with it, as `ROUTE`; adds `FOREIGN_KEY`.
 
     `records`: applied records of the stream. `clock`: the join's stream time before the batch. `some_late`: False
     where the times of the batch show that none can be late, which spares following the clock.
 
     A record that refers to nothing waits for nothing: it is ignored by an inner join and joined at once by a left one.
     """
-    keyed = records.withColumn("foreign_key", foreign_key(join))
-    refers = F.col("foreign_key").isNotNull()
+    keyed = records.withColumn(FOREIGN_KEY, foreign_key(join))
+    refers = F.col(FOREIGN_KEY).isNotNull()
     without = F.lit("at_once" if join.how == "left" else "ignored")
     if join.grace is None:
         return keyed.withColumn(ROUTE, F.when(refers, "at_once").otherwise(without))
@@ -70,7 +75,7 @@ def route(
 
 
 def waiting(records: DataFrame, join: StreamJoinSpec, clock: datetime | None) -> DataFrame:
-    """The records of a stream that wait at a stream time, with their foreign_key.
+    """The records of a stream that wait at a stream time, with their `FOREIGN_KEY`.
 
     `records`: rows of the stream's log. What lies at or before stream time less grace was released, or came late.
     """
@@ -78,8 +83,8 @@ def waiting(records: DataFrame, join: StreamJoinSpec, clock: datetime | None) ->
     accepted = records.where(F.col(VERDICT).isin(*ACCEPTED))
     if clock is not None:
         accepted = accepted.where(F.col(TIME) > F.lit(clock - join.grace))
-    keyed = accepted.withColumn("foreign_key", foreign_key(join))
-    return keyed.where(F.col("foreign_key").isNotNull())
+    keyed = accepted.withColumn(FOREIGN_KEY, foreign_key(join))
+    return keyed.where(F.col(FOREIGN_KEY).isNotNull())
 
 
 def is_due(join: StreamJoinSpec, clock: datetime | None) -> Column:
@@ -90,23 +95,23 @@ def is_due(join: StreamJoinSpec, clock: datetime | None) -> Column:
 
 
 def look_up(records: DataFrame, right: DataFrame) -> DataFrame:
-    """Put beside each record the table's row as it is now, as right_hash and right_value (null: none).
+    """Put beside each record the table's row as it is now, as `MET_HASH` and `MET_VALUE` (null: none).
 
-    `records`: with foreign_key. `right`: primary_key, hash (null for a tombstone) and value.
+    `records`: with `FOREIGN_KEY`. `right`: primary_key, hash (null for a tombstone) and value.
     """
-    rows = beside(right.where(F.col("hash").isNotNull()), "right", "hash", "value")
-    return records.join(rows, F.col("foreign_key") == F.col("right_key"), "left").drop("right_key")
+    rows = beside(right.where(F.col("hash").isNotNull()), MET, "hash", "value")
+    return records.join(rows, F.col(FOREIGN_KEY) == F.col(MET_KEY), "left").drop(MET_KEY)
 
 
 def emit_records(met: DataFrame, join: StreamJoinSpec) -> DataFrame:
     """Rows of the joined table: every record in a left join, those that met a row in an inner one."""
-    rows = met if join.how == "left" else met.where(F.col("right_hash").isNotNull())
+    rows = met if join.how == "left" else met.where(F.col(MET_HASH).isNotNull())
     return rows.select(
         *[named(name) for name in join.left_columns.names],
-        *[F.col("right_value")[n].alias(join.prefix + n) for n in join.right_columns.names],
+        *[F.col(MET_VALUE)[n].alias(join.prefix + n) for n in join.right_columns.names],
         F.lit(None).cast("bigint").alias(BATCH),
         named(POSITION),
         named(TIME),
         named(HASH).alias(LEFT_HASH),
-        F.col("right_hash").alias(RIGHT_HASH),
+        F.col(MET_HASH).alias(RIGHT_HASH),
     )

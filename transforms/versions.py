@@ -14,6 +14,8 @@ from transforms.schemas import (
     BATCH,
     DELETED,
     HASH,
+    MET_HASH,
+    MET_VALUE,
     OP,
     POSITION,
     SEQUENCE,
@@ -83,7 +85,7 @@ def reachable(versions: DataFrame, since: datetime | None) -> DataFrame:
 def as_of(
     records: DataFrame, versions: DataFrame, key: Column, time: Column, table: TableSpec, bound: datetime | None,
 ) -> DataFrame:  # fmt: skip
-    """Put beside each record the value that its key had at its time, as right_hash and right_value (null: none).
+    """Put beside each record the value that its key had at its time, as `MET_HASH` and `MET_VALUE` (null: none).
 
     `key`: a record's foreign key, a struct of the table's key columns; `time`: when to look. `versions`: columns of
     `versions_schema`, at least those of the records' keys. `bound`: the table's clock less its retention: before
@@ -121,8 +123,8 @@ def as_of(
     answers = found.where(F.col("record").isNotNull())
     return answers.select(
         "record.*",
-        F.when(kept, F.col("met")["hash"]).alias("right_hash"),
-        F.when(kept, F.col("met")["value"]).alias("right_value"),
+        F.when(kept, F.col("met")["hash"]).alias(MET_HASH),
+        F.when(kept, F.col("met")["value"]).alias(MET_VALUE),
     )
 
 

@@ -187,6 +187,15 @@ def _check_clashes(reading: Reading, join: str) -> None:
     if clashes := [name for name in named if name.lower() in taken]:
         message = f"with the prefix {prefix!r} the left and the right side both have {listed(clashes)}"
         reading.refuse(path, f"{message}; choose another prefix")
+    if reading.value("joins", join, "changelog") and (
+        own := {"redundant"} & {n.lower() for n in (*taken, *named)}
+    ):
+        message = (
+            f"the changelog says in a column {listed(sorted(own))} of its own which emissions change nothing"
+        )
+        reading.refuse(
+            ("joins", join, "changelog"), f"{message}; leave it out, or give the column another name"
+        )
     for name in named:
         try:
             check_column_name(name)

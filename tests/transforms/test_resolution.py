@@ -11,6 +11,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from transforms.hashing import value_hash
 from transforms.resolution import (
     LEFT_HASH,
+    REDUNDANT,
     RIGHT_HASH,
     TOMBSTONE,
     emit_results,
@@ -18,7 +19,17 @@ from transforms.resolution import (
     resolve_responses,
 )
 from transforms.responses import response_schema
-from transforms.schemas import BATCH, HASH, HASH_TYPE, POSITION, POSITION_TYPE, How, JoinSpec, named
+from transforms.schemas import (
+    BATCH,
+    HASH,
+    HASH_TYPE,
+    POSITION,
+    POSITION_TYPE,
+    PRIMARY_KEY,
+    How,
+    JoinSpec,
+    named,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -230,12 +241,13 @@ def hashed(spark: SparkSession, rows: Sequence[tuple[int, Hash | None]], column:
 def test_emission_is_redundant_where_the_joined_table_is_that_way_already(spark: SparkSession) -> None:
     """The same row again, or a tombstone for a key without row; anything else changes something."""
     emissions = hashed(spark, [(1, NEW), (2, NEW), (3, NEW), (4, None), (5, None)], HASH)
+    emissions = emissions.withColumnRenamed("primary_key", PRIMARY_KEY)
     before = hashed(spark, [(1, NEW), (2, OLD), (4, OLD), (6, NEW)], "hash")
 
     marked = redundant(emissions, before)
 
-    assert marked.columns == ["primary_key", HASH, "redundant"]
-    assert {row["primary_key"]["id"]: row["redundant"] for row in marked.collect()} == {
+    assert marked.columns == [PRIMARY_KEY, HASH, REDUNDANT]
+    assert {row[PRIMARY_KEY]["id"]: row[REDUNDANT] for row in marked.collect()} == {
         "1": True,  # the same row
         "2": False,  # another row
         "3": False,  # the first row

@@ -8,7 +8,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from transforms.schemas import DELETED, HASH, POSITION, POSITION_TYPE, SEQUENCE, TIME, TableSpec
+from transforms.schemas import (
+    DELETED,
+    HASH,
+    MET_HASH,
+    MET_VALUE,
+    POSITION,
+    POSITION_TYPE,
+    SEQUENCE,
+    TIME,
+    TableSpec,
+)
 from transforms.versions import VALID_FROM, VALID_TO, as_of, intervals, reachable, versions_schema
 
 pytestmark = pytest.mark.spark
@@ -119,8 +129,8 @@ def looked_up(spark: SparkSession, asked: list[tuple[str, int]], *, bound: int |
     records = spark.createDataFrame(rows, schema)
     history = versions(spark, *HISTORY)
     found = as_of(records, history, F.col("key"), F.col("when"), SPEC, at(bound)).orderBy("n").collect()
-    assert all((row["right_hash"] is None) == (row["right_value"] is None) for row in found)
-    return [None if row["right_value"] is None else row["right_value"]["temp"] for row in found]
+    assert all((row[MET_HASH] is None) == (row[MET_VALUE] is None) for row in found)
+    return [None if row[MET_VALUE] is None else row[MET_VALUE]["temp"] for row in found]
 
 
 SPEC_KEY = StructType().add("station", "string")
