@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from transforms.resolution import LEFT_HASH, RIGHT_HASH, TOMBSTONE, emit_results
-from transforms.schemas import HASH, HASH_TYPE, JoinSpec
+from transforms.schemas import HASH, HASH_TYPE, PRIMARY_KEY, JoinSpec
 
 pytestmark = pytest.mark.spark
 
@@ -69,7 +69,7 @@ def test_answer_retracts_the_pair_that_was_and_adds_the_one_that_is(spark: Spark
             values = (row["v"], row["a_name"], row[HASH], row[LEFT_HASH], row[RIGHT_HASH])
             whole = all(value is not None for value in values)
             assert whole if not row[TOMBSTONE] else values == (None,) * 5, name
-            assert row["primary_key"]["id"] == number
+            assert row[PRIMARY_KEY]["id"] == number
 
 
 def test_key_of_the_result_is_the_right_key_before_the_left_one() -> None:

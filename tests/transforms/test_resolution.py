@@ -196,7 +196,7 @@ def test_applied_answer_emits_the_joined_row_or_a_tombstone(spark: SparkSession,
     assert len(rows) == len(EMISSIONS)
     for no, (name, _, key, _, _, *expected) in enumerate(EMISSIONS):
         row = found[no]
-        assert (row["region"], row["primary_key"]) == ("EU", ("EU", no)), name
+        assert (row["region"], row[PRIMARY_KEY]) == ("EU", ("EU", no)), name
         values = tuple(row[column] for column in ("fk", "v", "to_code", "to_name"))
         match expected[0] if how == "inner" else expected[1]:
             case "joined":
