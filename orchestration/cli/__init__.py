@@ -4,8 +4,12 @@ Each command imports Spark, Dagster or Great Expectations only when it is starte
 and `status` answer at once and start no JVM.
 """
 
+import atexit
 import logging
-from typing import Annotated
+import os
+import sys
+from contextlib import suppress
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -69,7 +73,23 @@ def main() -> None:
     """Run the command that the process was started with, and end the process with its exit code."""
     # with a traceback, and past its own loggers; the command says so in a line
     logging.getLogger().addFilter(lambda record: record.msg not in _OF_PY4J)
-    app(prog_name="lakejoin")
+    try:
+        app(prog_name="lakejoin")
+    except SystemExit as end:
+        _leave(end.code if isinstance(end.code, int) else int(end.code is not None))
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process without taking Python down.
+
+    A thread of Arrow that comes back from its work meanwhile would abort the process, and the exit code of what was
+    done would be that of a crash (apache/arrow#34314).
+    """
+    atexit._run_exitfuncs()  # noqa: SLF001 - nothing else does what was registered for the end
+    with suppress(OSError):  # whoever read the output is gone
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
 
 
 __all__ = ["app", "main"]

@@ -299,6 +299,20 @@ def test_demo_removes_nothing_but_a_lake(tmp_path: Path) -> None:
     assert (tmp_path / "precious.txt").exists()
 
 
+def test_process_ends_with_its_code_and_all_it_had_to_say(tmp_path: Path) -> None:
+    """What was registered for its end is done, and no thread that is still at work keeps it or brings it down."""
+    code = (
+        "import atexit, sys, threading, time; atexit.register(print, 'good-bye'); "
+        "threading.Thread(target=time.sleep, args=[60]).start(); "
+        "sys.argv = ['lakejoin', *sys.argv[1:]]; from orchestration.cli import main; main()"
+    )
+    for arguments, expected in ((["--version"], 0), (["validate", str(tmp_path / "none.yaml")], 2)):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=50, check=False
+        )
+        assert (done.returncode, done.stdout.splitlines()[-1]) == (expected, "good-bye"), done.stderr
+
+
 def test_interrupt_is_no_failure(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends with the code that shells expect, and says what became of the work."""
 
