@@ -10,7 +10,7 @@ from faults.shop import run, write_lines
 from orchestration.config import load
 from storage.lake import Lake, joined_of
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 NAMES = (
     "answer", "at_once", "batch", "before", "cause", "content", "date", "deleted", "detail", "due", "file",

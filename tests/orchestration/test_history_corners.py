@@ -64,7 +64,7 @@ def history(pipeline: Pipeline, spark: SparkSession) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in chosen.collect()]
 
 
-@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("together", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_late_record_does_not_take_a_value_it_left_out_from_a_newer_one(
     together: bool, tmp_path: Path, spark: SparkSession
 ) -> None:

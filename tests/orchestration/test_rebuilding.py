@@ -68,6 +68,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> l
     return found
 
 
+@pytest.mark.slow
 def test_rebuilt_join_equals_one_that_always_was_declared_so(
     before: Pipeline, expected: list[dict[str, list[str]]], tmp_path: Path, spark: SparkSession
 ) -> None:

@@ -204,6 +204,7 @@ def test_what_cannot_be_replaced_is_refused_before_anything_is_written(
     assert len(Journal(Lake(pipeline.lake)).plans) == 2
 
 
+@pytest.mark.slow
 def test_file_without_a_date_is_replaced_by_its_name(tmp_path: Path, spark: SparkSession) -> None:
     """The error says how; files of other names stay, and a name that none has is refused."""
     old, new = OLD["customers"], [customer("c", "ada", "Nice"), customer("c", "bob", "Rome")]
@@ -230,6 +231,7 @@ def test_file_without_a_date_is_replaced_by_its_name(tmp_path: Path, spark: Spar
     assert results(pipeline, spark) == results(expected, spark)
 
 
+@pytest.mark.slow
 def test_second_delivery_that_gives_a_key_its_state_reaches_the_joins(
     tmp_path: Path, spark: SparkSession
 ) -> None:

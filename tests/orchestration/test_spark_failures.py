@@ -69,7 +69,9 @@ def test_what_the_disk_refuses_is_explained(spark: SparkSession, tmp_path: Path)
 
 
 @pytest.mark.bad_input(41)
-@pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "zstd"])
+@pytest.mark.parametrize(
+    "compression", ["snappy", *[pytest.param(c, marks=pytest.mark.slow) for c in ("none", "gzip", "zstd")]]
+)
 def test_source_with_a_damaged_page_is_told_and_can_be_written_anew(
     compression: str, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -89,6 +89,7 @@ def test_record_that_comes_again_is_known_to_the_microsecond(tmp_path: Path, spa
     assert joined(pipeline, spark, "short") == [1, 2]
 
 
+@pytest.mark.slow
 def test_record_that_waits_leaves_to_the_microsecond(tmp_path: Path, spark: SparkSession) -> None:
     """The last of its file, a part of a millisecond behind the stream's time less grace."""
     run(declare(tmp_path, 1, click(1, "10:00:00.123900")), spark)
@@ -98,6 +99,7 @@ def test_record_that_waits_leaves_to_the_microsecond(tmp_path: Path, spark: Spar
     assert joined(pipeline, spark, "short") == [1, 2]
 
 
+@pytest.mark.slow
 def test_record_that_the_condition_left_out_makes_no_duplicate(tmp_path: Path, spark: SparkSession) -> None:
     """It was never an event of the stream, in the same batch or in one before."""
     run(declare(tmp_path, 1, click(1, "10:00:00", "planned")), spark)
@@ -106,6 +108,7 @@ def test_record_that_the_condition_left_out_makes_no_duplicate(tmp_path: Path, s
     assert joined(pipeline, spark, "short") == [1]
 
 
+@pytest.mark.slow
 def test_what_waits_outlives_a_batch_that_was_given_up(tmp_path: Path, spark: SparkSession) -> None:
     """The counts still say that it waits, so a flush releases it."""
     run(declare(tmp_path, 1, click(1, "10:00:00")), spark)

@@ -293,33 +293,33 @@ def test_bad_csv_records_keep_their_text(spark: SparkSession, tmp_path: Path) ->
     assert [(row[REASON], row[RAW]) for row in bad] == [("invalid_utf8", '3,c,"�",b')]
 
 
+OPEN_ENDED = {
+    '1,c,"a\n2,c,b\n': True, '1,c,"a\n2,c,""\n': True, '1,c,"a"\n2,c,"b""': True, '1,c,"': True,
+    '1,c,"a': True, '1,c,"a\n\n"2,c,"': True,
+    # quotes within a field that has none around it mean nothing
+    '1,c,a"\n2,c,b\n': False, '1,c,5" and 6"\n2,c,7"': False, '"1",c,"a\nb"\n2,c,d"': False,
+    '1,c,"a""b"\n2,c,x"y': False,
+}  # fmt: skip
+"""Texts of CSV files, and whether a quote is open to their end."""
+
+
 @pytest.mark.bad_input(1)
-@pytest.mark.parametrize(
-    ("text", "is_open"),
-    [
-        ('1,c,"a\n2,c,b\n', True), ('1,c,"a\n2,c,""\n', True), ('1,c,"a"\n2,c,"b""', True), ('1,c,"', True),
-        ('1,c,"a', True), ('1,c,"a\n\n"2,c,"', True),
-        # quotes within a field that has none around it mean nothing
-        ('1,c,a"\n2,c,b\n', False), ('1,c,5" and 6"\n2,c,7"', False), ('"1",c,"a\nb"\n2,c,d"', False),
-        ('1,c,"a""b"\n2,c,x"y', False),
-    ],
-)  # fmt: skip
-def test_record_that_an_open_quote_ran_through_to_the_end_is_bad(
-    text: str, is_open: bool, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_record_that_an_open_quote_ran_through_to_the_end_is_bad(spark: SparkSession, tmp_path: Path) -> None:
     """It swallowed the records behind it, and would be taken for a good one. Spark's reader sees the same end."""
-    (tmp_path / "a.csv").write_text("id,op,name\n" + text)
-    (tmp_path / "b.csv").write_text("id,op,name\n" + text + "\n9,c,z")
-    spec = table("id string, name string")
+    for number, text in enumerate(OPEN_ENDED):
+        (tmp_path / f"{number}.csv").write_text("id,op,name\n" + text)
+        (tmp_path / f"{number}-longer.csv").write_text("id,op,name\n" + text + "\n9,c,z")
+    rows = read(spark, table("id string, name string"), "csv", ranges(measure(spark, tmp_path, "csv")))
 
-    rows = read(spark, spec, "csv", ranges(measure(spark, tmp_path / "a.csv", "csv")))
-    longer = read(spark, spec, "csv", ranges(measure(spark, tmp_path / "b.csv", "csv")))
-
-    assert [row[REASON] for row in rows[:-1]] == [None] * (len(rows) - 1)
-    assert (rows[-1][REASON], rows[-1][DETAIL]) == (
-        ("parse_error", "a quote is open to the end of the file") if is_open else (None, None)
-    )
-    assert len(longer) == len(rows) + (not is_open)
+    for number, (text, is_open) in enumerate(OPEN_ENDED.items()):
+        found, longer = (
+            [row for row in rows if row[POSITION]["file"] == f"{number}{end}.csv"] for end in ("", "-longer")
+        )
+        assert [row[REASON] for row in found[:-1]] == [None] * (len(found) - 1), text
+        assert (found[-1][REASON], found[-1][DETAIL]) == (
+            ("parse_error", "a quote is open to the end of the file") if is_open else (None, None)
+        ), text
+        assert len(longer) == len(found) + (not is_open), text
 
 
 @pytest.mark.bad_input(1)
