@@ -138,7 +138,8 @@ joins:
 WIDE = NARROW.replace(" int", " bigint").replace("decimal(6,2)", "decimal(12,2)").replace("float", "double")
 
 
-@pytest.mark.parametrize("folded", [pytest.param(folded, marks=pytest.mark.slow) for folded in (False, True)])
+@pytest.mark.slow
+@pytest.mark.parametrize("folded", [False, True])
 def test_wider_types_change_no_row_and_no_answer(tmp_path: Path, folded: bool, spark: SparkSession) -> None:
     """Of keys, foreign keys, sequences and values: what is there joins with what is beyond the narrow types."""
     first = {"op": "c", "id": 1, "customer": 7, "price": "1.50", "weight": 0.5, "n": 1}
