@@ -16,7 +16,7 @@ from storage.lake import joined_of, records_of
 from storage.logs import read_log
 from storage.state import State
 from transforms.schemas import BATCH, DELETED, POSITION, TIME, VERDICT, StreamJoinSpec, named
-from transforms.stream_table_join import stream_joined_schema, waiting
+from transforms.stream_table_join import ACCEPTED, stream_joined_schema, waiting
 from transforms.streams import stream_schema
 from transforms.versions import VALID_FROM, VALID_TO, intervals
 
@@ -88,7 +88,7 @@ def _last_records(example: Example, join: StreamJoinSpec, state: State) -> DataF
     """The last departure of each flight, whether it came late, and whether it still waits."""
     stream = example.pipeline.streams[join.left].spec
     log = read_log(state, records_of(join.left), stream_schema(stream))
-    departed = log.where(F.col(VERDICT).isin("applied", "late"))
+    departed = log.where(F.col(VERDICT).isin(*ACCEPTED))
     last = Window.partitionBy("flight_id").orderBy(F.col(POSITION).desc())
     records = departed.withColumn("nth", F.row_number().over(last)).where("nth = 1")
     clock = state.plan.clocks.get(f"joins/{JOIN}")

@@ -1,15 +1,18 @@
 """What of a configuration only Spark can check: its own view of the SQL in it."""
 
+from collections.abc import Callable
+from functools import partial
+
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType
+from pyspark.sql.types import BooleanType, DataType
 
 from orchestration.config import ConfigurationError, Pipeline
 from orchestration.config.join_checks import type_mistake
 from orchestration.config.problems import Problem
 from storage.frames import empty
-from transforms.schemas import JoinSpec, TableSpec
+from transforms.schemas import JoinSpec
 
 
 def check_expressions(pipeline: Pipeline, spark: SparkSession) -> None:
@@ -22,11 +25,11 @@ def check_expressions(pipeline: Pipeline, spark: SparkSession) -> None:
         for name in pipeline.joins
         for problem in _problems(pipeline, pipeline.spec_of_join(name), spark)
     ]
-    problems += [
-        pipeline.problem(("streams", name, "where"), mistake)
-        for name, stream in pipeline.streams.items()
-        if stream.where is not None and (mistake := _condition_mistake(stream.where, stream.spec, spark))
-    ]
+    for name, stream in pipeline.streams.items():
+        if (where := stream.where) is not None:
+            rows = empty(spark, stream.spec.columns)
+            if mistake := _mistake(rows, where, where, partial(_condition_mistake, where)):
+                problems.append(pipeline.problem(("streams", name, "where"), mistake))
     if problems:
         raise ConfigurationError(problems)
 
@@ -42,26 +45,28 @@ def _problems(pipeline: Pipeline, join: JoinSpec, spark: SparkSession) -> list[P
         return []
     left, found = empty(spark, join.left_columns), []
     for index, text in enumerate(texts):
-        mistake = None if text in join.left_columns.names else _mistake(left, join, index, text)
-        if mistake:
+        if text in join.left_columns.names:
+            continue
+        if mistake := _mistake(left, join.foreign_key[index], text, partial(_key_mistake, join, index, text)):
             found.append(pipeline.problem(("joins", join.name, "foreign_key", index), mistake))
     return found
 
 
-def _condition_mistake(text: str, stream: TableSpec, spark: SparkSession) -> str | None:
+def _mistake(rows: DataFrame, sql: str, text: str, judged: Callable[[DataType], str | None]) -> str | None:
+    """What is wrong with an expression over rows: that Spark refuses it, or what is `judged` of its type."""
     try:
-        dtype = empty(spark, stream.columns).select(F.expr(text)).schema[0].dataType
+        dtype = rows.select(F.expr(sql)).schema[0].dataType
     except (AnalysisException, ParseException) as error:
         return f"{text!r} is refused by Spark: {reason_of(error)}"
+    return judged(dtype)
+
+
+def _condition_mistake(text: str, dtype: DataType) -> str | None:
     if dtype == BooleanType():
         return None
     return f"{text!r} is {dtype.simpleString()}; expected a condition, which is true or false"
 
 
-def _mistake(left: DataFrame, join: JoinSpec, index: int, text: str) -> str | None:
-    try:
-        dtype = left.select(F.expr(join.foreign_key[index])).schema[0].dataType
-    except (AnalysisException, ParseException) as error:
-        return f"{text!r} is refused by Spark: {reason_of(error)}"
+def _key_mistake(join: JoinSpec, index: int, text: str, dtype: DataType) -> str | None:
     key = join.right_key[index]
     return type_mistake(text, text, dtype, f"{join.right}.{key}", join.right_columns[key].dataType)

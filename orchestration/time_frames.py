@@ -25,7 +25,7 @@ from transforms.schemas import (
     key_struct,
     named,
 )
-from transforms.stream_table_join import stream_joined_schema, waiting
+from transforms.stream_table_join import ACCEPTED, stream_joined_schema, waiting
 from transforms.streams import stream_schema
 from transforms.versions import VALID_FROM, VALID_TO, intervals, versions_schema
 
@@ -73,9 +73,7 @@ def _history(table: TableSpec, scope: Scope) -> Asset:
 
 def _stream_join(join: StreamJoinSpec, stream: TableSpec, scope: Scope) -> Asset:
     state, position = scope.state, F.col(POSITION).alias("primary_key")
-    log = read_log(state, records_of(join.left), stream_schema(stream)).where(
-        F.col(VERDICT).isin("applied", "late")
-    )
+    log = read_log(state, records_of(join.left), stream_schema(stream)).where(F.col(VERDICT).isin(*ACCEPTED))
     joined = read_log(state, joined_of(join.name), stream_joined_schema(join))
     wait = _waiting(join, stream, scope)
     late = _late(join, scope)

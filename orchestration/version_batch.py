@@ -69,16 +69,14 @@ def with_history(records: DataFrame, table: TableSpec, state: State, *, small: b
     again = judged.select(*map(named, names), verdict.alias(_AGAIN)).where(F.col(_AGAIN).isNotNull())
     late_verdict = F.when(F.col(VERDICT) == "out_of_order", F.coalesce(_AGAIN, VERDICT))
     joined = records.join(again, list(names), "left")
-    judged = joined.withColumn(VERDICT, F.coalesce(late_verdict, VERDICT)).select(
-        *map(named, records.columns)
-    )
-    return _known_again(judged, table, state, small=small)
+    return joined.withColumn(VERDICT, F.coalesce(late_verdict, VERDICT)).select(*map(named, records.columns))
 
 
-def _known_again(records: DataFrame, table: TableSpec, state: State, *, small: bool) -> DataFrame:
+def known_again(records: DataFrame, table: TableSpec, state: State, *, small: bool) -> DataFrame:
     """Take back what was set aside for a value it left out where it has the sequence of a known version.
 
-    It is out of order and no duplicate: that would move the version to it, and it does not know its value.
+    It is out of order and no duplicate: that would move the version to it, and it does not know its value. `records`:
+    every record with its verdict, as `with_history` leaves it. Returns the same columns.
     """
     left_out = F.col(REASON) == "unavailable_value"
     identity = (*table.key, SEQUENCE)

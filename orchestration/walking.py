@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from orchestration.verdicts import beside_walk, count_verdicts
-from orchestration.version_batch import with_history
+from orchestration.version_batch import known_again, with_history
 from storage.frames import Frames
 from storage.lake import changes_of
 from storage.logs import read_log
@@ -35,9 +35,13 @@ def walk_batch(  # noqa: PLR0913 - what the walk reads, and one look at the reco
         walked = walked.withColumn(TIME, F.coalesce(TIME, F.col(SEQUENCE)[TIME]))
         walked = frames.keep(beside_walk(walked, beside, table))
         counts = count_verdicts(walked)
-        if not counts["out_of_order"] and not is_left_out:
+        set_aside = is_left_out and counts["quarantined"]
+        if not counts["out_of_order"] and not set_aside:
             return walked, counts
-        walked = with_history(walked, table, state, small=frames.small)
+        if counts["out_of_order"]:
+            walked = with_history(walked, table, state, small=frames.small)
+        if set_aside:
+            walked = known_again(walked, table, state, small=frames.small)
     walked = frames.keep(walked)
     return walked, count_verdicts(walked)
 

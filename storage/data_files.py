@@ -5,7 +5,7 @@ each costs a batch 100 to 250 ms of planning; their files by name cost a tenth, 
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -16,14 +16,13 @@ from pyspark.sql.types import StructType
 from storage.file_systems import spark_path
 from storage.frames import empty
 from storage.lake import reading_table
+from storage.table_files import CUT_OFF
 from transforms.schemas import BATCH, TIME, named
 
 LOG_PROPERTIES = {"delta.dataSkippingStatsColumns": BATCH, "delta.checkpointInterval": "100"}
 """Of a log: the files of a batch are found by its number; more would be gathered with every row for nobody."""
 TIMED_LOG_PROPERTIES = {**LOG_PROPERTIES, "delta.dataSkippingStatsColumns": f"{BATCH},{TIME}"}
 """Of a log that is read by time, too."""
-_STATED = timedelta(milliseconds=1)
-"""Delta's log cuts the times of its statistics to milliseconds: the greatest time of a file may be later by so much."""
 _PLAIN, _FEATURES = 1, {"typeWidening"}
 """The protocol's reader version of a table without features such as deletion vectors or column mapping, and features
 with which a table's files still hold exactly its rows: Spark reads a file's narrower values as those of the schema."""
@@ -41,7 +40,7 @@ class _File:
     def may_hold(self, after: int, later: datetime | None) -> bool:
         """Whether it may have rows of batches after this one, with times later than this."""
         in_batches = self.last is None or self.last > after
-        return in_batches and (later is None or self.newest is None or self.newest > later - _STATED)
+        return in_batches and (later is None or self.newest is None or self.newest > later - CUT_OFF)
 
 
 def read_table(

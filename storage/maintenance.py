@@ -27,7 +27,16 @@ from storage.session import changed_settings
 from storage.state import State
 from transforms.event_time import from_micros
 from transforms.guards import stands
-from transforms.schemas import BATCH, DELETED, SEQUENCE, TIME, JoinSpec, TableSpec, named
+from transforms.schemas import (
+    BATCH,
+    DELETED,
+    EXACT_TIMES,
+    SEQUENCE,
+    TIME,
+    JoinSpec,
+    TableSpec,
+    named,
+)
 from transforms.subscriptions import live_subscriptions
 from transforms.versions import VALID_FROM, intervals, reachable
 
@@ -40,8 +49,6 @@ _SCHEMA = pa.schema(
         ("floor", pa.string()),
     ]
 )
-_EXACTLY = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
-"""Else Spark writes a time in JSON without its microseconds."""
 ROWS_PER_FILE = 1_000_000
 BATCHES_BEHIND = 64
 """A base is folded when its log holds so many batches,"""
@@ -170,7 +177,7 @@ def _purged(cutoff: datetime | None) -> Column:
 def _floor(purged: DataFrame, table: TableSpec, former: str | None) -> str | None:
     before = F.from_json(F.lit(former), table.sequence) if former else F.lit(None).cast(table.sequence)
     floor: str | None = aggregated(
-        purged, F.to_json(F.greatest(F.max(SEQUENCE), before), _EXACTLY).alias("floor")
+        purged, F.to_json(F.greatest(F.max(SEQUENCE), before), EXACT_TIMES).alias("floor")
     )["floor"]
     return floor
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 
 import pyarrow as pa
@@ -13,6 +13,9 @@ from pyarrow import fs
 from storage.errors import LakeInconsistent
 from storage.lake import reading_table
 from transforms.schemas import BATCH
+
+CUT_OFF = timedelta(milliseconds=1)
+"""The log cuts the times of its statistics to milliseconds: a file's greatest one may be later by up to so much."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from transforms.schemas import HASH_TYPE, named
+from transforms.schemas import EXACT_TIMES, HASH_TYPE, named
 
 HASH_SPECIFICATION = 1
 """Number of these rules; it is part of every hash, so that hashes of two specifications never compare equal."""
@@ -41,14 +41,6 @@ _CONVERSIONS: dict[type[DataType], Callable[[Column], Column]] = {
     TimestampType: F.unix_micros,
     DateType: lambda value: F.unix_date(value).cast("bigint"),
     BooleanType: lambda value: value.cast("int").cast("bigint"),
-}
-
-
-_JSON = {
-    "ignoreNullFields": "false",
-    # else Spark leaves the microseconds out
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
 
 
@@ -85,7 +77,7 @@ def _canonical(value: Column, dtype: DataType) -> Column:
     """The value in the one form of its family that `xxhash64` reads the same on every width."""
     if isinstance(dtype, ArrayType | MapType | StructType):
         nested = F.struct(_sorted(value, dtype).alias("value"))
-        return F.when(value.isNotNull(), F.to_json(nested, _JSON))
+        return F.when(value.isNotNull(), F.to_json(nested, {"ignoreNullFields": "false", **EXACT_TIMES}))
     if isinstance(dtype, DecimalType):
         return value.cast(DecimalType(38, dtype.scale))
     if isinstance(dtype, TimestampNTZType):

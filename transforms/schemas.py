@@ -40,6 +40,11 @@ TIME = "_lj_time"
 """Event time where declared, else the clock of the batch (null until committed): the clock of tombstone retention."""
 HASH = "_lj_hash"
 """Hash of the value (`hashing.value_hash`); null when the row is deleted."""
+EXACT_TIMES = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""Options of `to_json`, without which Spark leaves the microseconds out."""
 PRIMARY_KEY, FOREIGN_KEY = "_lj_primary_key", "_lj_foreign_key"
 """The keys of a row that stands beside its own columns, which may be called like that."""
 MET = "_lj_met"

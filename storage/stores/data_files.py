@@ -7,7 +7,7 @@ footer still has them, row group by row group. What the marks say is honoured: d
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import Any
@@ -18,9 +18,8 @@ from deltalake import DeltaTable
 
 from storage.stores.order import Column
 from storage.stores.shape import dotted
-from storage.table_files import kept_rows
+from storage.table_files import CUT_OFF, kept_rows
 
-_MILLISECOND = timedelta(milliseconds=1)
 _EXACT_DIGITS = 15
 """Decimals with more digits may be rounded on their way through the log."""
 
@@ -90,6 +89,6 @@ def _widened(value: Any) -> Any:
     if not isinstance(value, datetime):
         return _sure(value)
     try:
-        return value + _MILLISECOND
+        return value + CUT_OFF
     except OverflowError:
         return None
