@@ -24,9 +24,9 @@ from dagster import (
 from expectations.keys import Kind
 from expectations.results import RuleResult
 from expectations.rules import rules_for
-from orchestration.asset_specs import step_key, table_key
 from orchestration.checks import Checked, check_lake
 from orchestration.config import Pipeline
+from orchestration.lake_assets import step_key, table_key
 from orchestration.spark_resource import RunSpark
 from orchestration.time_frames import BATCHES, HISTORY
 from storage.errors import LakejoinError

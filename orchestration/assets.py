@@ -20,8 +20,9 @@ from dagster import (
 )
 from pydantic import Field
 
-from orchestration.asset_specs import LakeAsset, asset_spec, lake_assets
+from orchestration.asset_specs import asset_spec
 from orchestration.config import Pipeline
+from orchestration.lake_assets import LakeAsset, lake_assets
 from orchestration.materializations import (
     Materialization,
     batch_metadata,

@@ -19,19 +19,9 @@ from storage.state import State
 from transforms.resolution import LEFT_HASH, RIGHT_HASH
 from transforms.responses import response_schema
 from transforms.rows import restrict
-from transforms.schemas import (
-    BATCH,
-    CURRENT,
-    DELETED,
-    HASH,
-    JoinSpec,
-    TableSpec,
-    changes_schema,
-    key_struct,
-    named,
-    rows_schema,
-)
+from transforms.schemas import BATCH, CURRENT, DELETED, HASH, changes_schema, key_struct, named, rows_schema
 from transforms.sides import foreign_key, spread
+from transforms.specs import JoinSpec, TableSpec
 from transforms.subscriptions import live_subscriptions, subscription_schema
 
 BROADCAST = 500_000

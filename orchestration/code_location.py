@@ -5,10 +5,10 @@ from datetime import datetime
 from dagster import AssetSelection, Definitions, define_asset_job, in_process_executor
 
 from orchestration.asset_checks import pipeline_checks
-from orchestration.asset_specs import lake_assets
 from orchestration.assets import pipeline_assets
 from orchestration.automation import hourly_schedule, new_files_sensor
 from orchestration.config import Pipeline
+from orchestration.lake_assets import lake_assets
 from orchestration.maintenance_job import maintenance_job, nightly_schedule
 from orchestration.partitions import daily_partitions
 from orchestration.spark_resource import spark_resource

@@ -15,7 +15,8 @@ from orchestration.example import Example
 from storage.lake import joined_of, records_of
 from storage.logs import read_log
 from storage.state import State
-from transforms.schemas import BATCH, DELETED, POSITION, TIME, VERDICT, StreamJoinSpec, named
+from transforms.schemas import BATCH, DELETED, POSITION, TIME, VERDICT, named
+from transforms.specs import StreamJoinSpec
 from transforms.stream_table_join import ACCEPTED, stream_joined_schema, waiting
 from transforms.streams import stream_schema
 from transforms.versions import VALID_FROM, VALID_TO, intervals

@@ -23,16 +23,9 @@ from transforms.resolution import (
 )
 from transforms.responses import answer_right_changes, answer_subscriptions, response_schema
 from transforms.rows import restrict
-from transforms.schemas import (
-    BATCH,
-    HASH,
-    POSITION,
-    PRIMARY_KEY,
-    JoinSpec,
-    key_struct,
-    named,
-)
+from transforms.schemas import BATCH, HASH, POSITION, PRIMARY_KEY, key_struct, named
 from transforms.sides import foreign_key, unknown
+from transforms.specs import JoinSpec
 from transforms.subscriptions import (
     live_subscriptions,
     send_subscriptions,

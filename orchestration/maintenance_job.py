@@ -24,8 +24,8 @@ from dagster import (
 )
 from pydantic import Field
 
-from orchestration.asset_specs import lake_assets
 from orchestration.config import Pipeline
+from orchestration.lake_assets import lake_assets
 from orchestration.maintenance import Done, find_steps, maintain
 from orchestration.spark_resource import RunSpark
 

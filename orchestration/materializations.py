@@ -9,7 +9,7 @@ from typing import Any
 
 from deltalake.exceptions import DeltaError
 
-from orchestration.asset_specs import LakeAsset, Step
+from orchestration.lake_assets import LakeAsset, Step
 from orchestration.time_assets import clock_metadata
 from storage.figures import row_count
 from storage.lake import Lake

@@ -27,11 +27,11 @@ from transforms.schemas import (
     SEQUENCE,
     TIME,
     VERDICT,
-    TableSpec,
     changes_schema,
     named,
     rows_schema,
 )
+from transforms.specs import TableSpec
 
 
 class ReplaceRefused(LakejoinError):

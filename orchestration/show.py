@@ -24,16 +24,8 @@ from storage.logs import read_log
 from storage.state import State
 from transforms.resolution import TOMBSTONE
 from transforms.responses import response_schema
-from transforms.schemas import (
-    BATCH,
-    DELETED,
-    POSITION,
-    QUARANTINE_SCHEMA,
-    JoinSpec,
-    TableSpec,
-    changes_schema,
-    named,
-)
+from transforms.schemas import BATCH, DELETED, POSITION, QUARANTINE_SCHEMA, changes_schema, named
+from transforms.specs import JoinSpec, TableSpec
 from transforms.subscriptions import STEP, live_subscriptions, subscription_schema
 
 _KEYS = ("primary_key", "foreign_key")

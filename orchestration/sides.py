@@ -14,18 +14,9 @@ from storage.state import State
 from transforms.resolution import TOMBSTONE
 from transforms.responses import last_changes
 from transforms.rows import restrict
-from transforms.schemas import (
-    CURRENT,
-    DELETED,
-    INSERTED,
-    POSITION,
-    POSITION_TYPE,
-    JoinSpec,
-    TableSpec,
-    named,
-    rows_schema,
-)
+from transforms.schemas import CURRENT, DELETED, INSERTED, POSITION, POSITION_TYPE, named, rows_schema
 from transforms.sides import inserted, left_changes, live_keys, spread, valued
+from transforms.specs import JoinSpec, TableSpec
 
 
 def left_table(join: JoinSpec, batch: TableBatch, state: State, frames: Frames) -> Left:

@@ -12,7 +12,7 @@ from orchestration.config import ConfigurationError, Pipeline
 from orchestration.config.join_checks import type_mistake
 from orchestration.config.problems import Problem
 from storage.frames import empty
-from transforms.schemas import JoinSpec
+from transforms.specs import JoinSpec
 
 
 def check_expressions(pipeline: Pipeline, spark: SparkSession) -> None:

@@ -17,7 +17,8 @@ from storage.stores.time_tables import (
     stream_reader,
     versions_reader,
 )
-from transforms.schemas import TIME, JoinSpec, StreamJoinSpec, TableSpec, is_internal, rows_schema
+from transforms.schemas import TIME, is_internal, rows_schema
+from transforms.specs import JoinSpec, StreamJoinSpec, TableSpec
 from transforms.stream_table_join import stream_joined_schema
 from transforms.streams import stream_schema
 from transforms.subscriptions import subscription_schema

@@ -27,9 +27,9 @@ from transforms.schemas import (
     SEQUENCE,
     TIME,
     VERDICT,
-    TableSpec,
     named,
 )
+from transforms.specs import TableSpec
 from transforms.stream_table_join import ACCEPTED
 from transforms.streams import is_event, judge_records, stream_schema
 

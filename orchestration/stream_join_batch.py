@@ -25,10 +25,10 @@ from transforms.schemas import (
     REASON,
     TIME,
     VERDICT,
-    StreamJoinSpec,
     named,
 )
 from transforms.sides import spread, unknown
+from transforms.specs import StreamJoinSpec
 from transforms.stream_table_join import (
     ACCEPTED,
     ROUTE,

@@ -34,11 +34,11 @@ from transforms.schemas import (
     TIME,
     UNAVAILABLE,
     VERDICT,
-    TableSpec,
     changes_schema,
     named,
     rows_schema,
 )
+from transforms.specs import TableSpec
 
 _ROWS_ONLY: Mapping[str, object] = {"truncated": 0, "unavailable": 0, "beside": 1}
 """What is taken for granted of a few flat records, without a job that looks: some may not be acceptable."""

@@ -13,18 +13,8 @@ from storage.lake import QUARANTINE, joined_of, records_of, versions_of
 from storage.logs import read_log
 from transforms.resolution import LEFT_HASH
 from transforms.rows import restrict
-from transforms.schemas import (
-    BATCH,
-    DELETED,
-    HASH,
-    POSITION,
-    QUARANTINE_SCHEMA,
-    VERDICT,
-    StreamJoinSpec,
-    TableSpec,
-    key_struct,
-    named,
-)
+from transforms.schemas import BATCH, DELETED, HASH, POSITION, QUARANTINE_SCHEMA, VERDICT, key_struct, named
+from transforms.specs import StreamJoinSpec, TableSpec
 from transforms.stream_table_join import ACCEPTED, stream_joined_schema, waiting
 from transforms.streams import stream_schema
 from transforms.versions import VALID_FROM, VALID_TO, intervals, versions_schema

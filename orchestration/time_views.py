@@ -13,18 +13,8 @@ from orchestration.view import View, columns_of, order_of
 from storage.lake import joined_of, records_of
 from storage.logs import read_log
 from storage.state import State
-from transforms.schemas import (
-    BATCH,
-    DELETED,
-    FOREIGN_KEY,
-    POSITION,
-    TIME,
-    VERDICT,
-    StreamJoinSpec,
-    TableSpec,
-    is_internal,
-    named,
-)
+from transforms.schemas import BATCH, DELETED, FOREIGN_KEY, POSITION, TIME, VERDICT, is_internal, named
+from transforms.specs import StreamJoinSpec, TableSpec
 from transforms.stream_table_join import stream_joined_schema, waiting
 from transforms.streams import stream_schema
 from transforms.versions import VALID_FROM, VALID_TO, intervals

@@ -20,10 +20,10 @@ from transforms.schemas import (
     REASON,
     TIE,
     VERDICT,
-    TableSpec,
     changes_schema,
     named,
 )
+from transforms.specs import TableSpec
 from transforms.versions import is_version
 
 VERDICTS = ("applied", "out_of_order", "duplicate", "tombstone", "expired", "late", "ignored", "quarantined")

@@ -12,18 +12,8 @@ from storage.state import State
 from transforms.changes import walk
 from transforms.event_time import CLOCK, behind_clock, from_micros, has_time, latest, with_clock
 from transforms.rows import restrict
-from transforms.schemas import (
-    CONTEXT,
-    DETAIL,
-    POSITION,
-    RAW,
-    REASON,
-    SEQUENCE,
-    TIME,
-    VERDICT,
-    TableSpec,
-    named,
-)
+from transforms.schemas import CONTEXT, DETAIL, POSITION, RAW, REASON, SEQUENCE, TIME, VERDICT, named
+from transforms.specs import TableSpec
 from transforms.versions import last_by_time
 
 EXPIRED = "_lj_expired"

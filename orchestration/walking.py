@@ -11,7 +11,8 @@ from storage.logs import read_log
 from storage.state import State
 from transforms.changes import walk
 from transforms.rows import restrict
-from transforms.schemas import SEQUENCE, TIME, VERDICT, TableSpec, changes_schema, named
+from transforms.schemas import SEQUENCE, TIME, VERDICT, changes_schema, named
+from transforms.specs import TableSpec
 
 
 def walk_batch(  # noqa: PLR0913 - what the walk reads, and one look at the records

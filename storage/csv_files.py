@@ -25,7 +25,8 @@ from storage.source_errors import SourceBroken
 from transforms.parsing import ParseOptions, reason_is
 from transforms.parsing_flat import OP_COLUMN, parse_rows
 from transforms.schema_drift import ENTRIES, is_upsert
-from transforms.schemas import CONTEXT, DETAIL, POSITION, REASON, TableSpec
+from transforms.schemas import CONTEXT, DETAIL, POSITION, REASON
+from transforms.specs import TableSpec
 
 _CORRUPT = "_lj_corrupt"
 _NULL = r"\N"

@@ -20,7 +20,8 @@ from storage.feed_log import NOTHING
 from storage.line_numbers import FileRange
 from transforms.parsing import ParseOptions
 from transforms.parsing_flat import parse_rows
-from transforms.schemas import CONTEXT, POSITION, POSITION_TYPE, TableSpec, named
+from transforms.schemas import CONTEXT, POSITION, POSITION_TYPE, named
+from transforms.specs import TableSpec
 
 _OP, _VERSION, _LINE = "_lj_feed_op", "_lj_feed_version", "_lj_feed_line"
 _OPS = {"insert": "c", "update_postimage": "u", "update_preimage": "d", "delete": "d"}

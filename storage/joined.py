@@ -10,7 +10,8 @@ from storage.commits import Transaction, merge, overwrite, replace
 from storage.data_files import TIMED_LOG_PROPERTIES
 from storage.frames import SMALL
 from transforms.resolution import LEFT_HASH, RIGHT_HASH, TOMBSTONE
-from transforms.schemas import BATCH, HASH, HASH_TYPE, JoinSpec, named, quoted
+from transforms.schemas import BATCH, HASH, HASH_TYPE, named, quoted
+from transforms.specs import JoinSpec
 
 MERGE = "spark.lakejoin.merge"
 """Setting: `true` changes the joined table by MERGE, through Delta's public API alone; slower at any size."""

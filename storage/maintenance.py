@@ -27,16 +27,8 @@ from storage.session import changed_settings
 from storage.state import State
 from transforms.event_time import from_micros
 from transforms.guards import stands
-from transforms.schemas import (
-    BATCH,
-    DELETED,
-    EXACT_TIMES,
-    SEQUENCE,
-    TIME,
-    JoinSpec,
-    TableSpec,
-    named,
-)
+from transforms.schemas import BATCH, DELETED, EXACT_TIMES, SEQUENCE, TIME, named
+from transforms.specs import JoinSpec, TableSpec
 from transforms.subscriptions import live_subscriptions
 from transforms.versions import VALID_FROM, intervals, reachable
 

@@ -25,7 +25,8 @@ from storage.source_errors import SourceBroken
 from transforms.parsing import ParseOptions
 from transforms.parsing_flat import OP_COLUMN, parse_rows
 from transforms.parsing_values import from_nanos
-from transforms.schemas import TableSpec, named
+from transforms.schemas import named
+from transforms.specs import TableSpec
 
 _Columns = dict[str, tuple[DataType, bool | None]]
 """What Spark reads a column as; for a count of nanoseconds, whether it has a zone."""

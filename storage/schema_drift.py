@@ -16,7 +16,7 @@ from storage.parquet_files import parquet_schema
 from storage.sources import read_lines
 from transforms.parsing import ParseOptions
 from transforms.schema_drift import always_fits, facts, json_rows, undeclared
-from transforms.schemas import TableSpec
+from transforms.specs import TableSpec
 
 SHOWN = 20
 """How many undeclared columns are told of."""

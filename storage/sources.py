@@ -17,7 +17,8 @@ from storage.parquet_files import parse_parquet
 from transforms.parsing import ParseOptions, records_schema
 from transforms.parsing_debezium import parse_debezium
 from transforms.parsing_flat import parse_jsonl
-from transforms.schemas import CONTEXT, POSITION, RAW, TableSpec
+from transforms.schemas import CONTEXT, POSITION, RAW
+from transforms.specs import TableSpec
 
 __all__ = ["FileRange", "csv_counter", "read_lines", "read_records"]
 

@@ -25,7 +25,8 @@ from storage.lake import (
 from storage.plan import Plan
 from transforms.guards import stands
 from transforms.rows import latest_rows, restrict, settled
-from transforms.schemas import BATCH, JoinSpec, TableSpec, changes_schema, named, rows_schema
+from transforms.schemas import BATCH, changes_schema, named, rows_schema
+from transforms.specs import JoinSpec, TableSpec
 from transforms.streams import stream_schema
 from transforms.subscriptions import subscription_schema
 from transforms.versions import as_versions, versions_schema

@@ -9,17 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from transforms.schemas import (
-    DETAIL,
-    OP,
-    POSITION,
-    RAW,
-    REASON,
-    SEQUENCE,
-    TIME,
-    TableSpec,
-    named,
-)
+from transforms.schemas import DETAIL, OP, POSITION, RAW, REASON, SEQUENCE, TIME, named
+from transforms.specs import TableSpec
 
 CLOCK = "_lj_clock"
 """Greatest time before a record, in arrival order; null for the first of all."""

@@ -11,8 +11,9 @@ from pyspark.sql import functions as F
 
 from transforms.marks import MARK, new_mark
 from transforms.responses import response_schema
-from transforms.schemas import BATCH, POSITION, How, JoinSpec
+from transforms.schemas import BATCH, POSITION
 from transforms.sides import beside
+from transforms.specs import How, JoinSpec
 from transforms.subscriptions import send_subscriptions
 
 _RIGHT = ("right", "hash", "position", "value")

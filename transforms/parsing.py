@@ -33,8 +33,8 @@ from transforms.schemas import (
     SEQUENCE,
     TIME,
     UNAVAILABLE,
-    TableSpec,
 )
+from transforms.specs import TableSpec
 
 Format = Literal["debezium", "jsonl", "csv", "parquet", "delta"]
 TimeUnit = Literal["micros", "millis", "nanos"]

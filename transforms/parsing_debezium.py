@@ -19,7 +19,8 @@ from transforms.parsing_json import line_reason, parse_line, parse_rounded, reco
 from transforms.parsing_limits import readable, short_text
 from transforms.parsing_records import finish_records
 from transforms.parsing_values import exact_type, parse_text
-from transforms.schemas import DETAIL, OP, RAW, REASON, UNAVAILABLE, TableSpec
+from transforms.schemas import DETAIL, OP, RAW, REASON, UNAVAILABLE
+from transforms.specs import TableSpec
 
 UNAVAILABLE_VALUE = "__debezium_unavailable_value"
 """Stands for a column that PostgreSQL did not send because it did not change (TOAST)."""

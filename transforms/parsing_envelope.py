@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from transforms.parsing_json import texts
-from transforms.schemas import POSITION_TYPE, TableSpec
+from transforms.schemas import POSITION_TYPE
+from transforms.specs import TableSpec
 
 SEQUENCE_NAMES = ("lsn", "tx_id", "ts_ms", "offset")
 """Sequence fields that need no declared column."""

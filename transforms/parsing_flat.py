@@ -13,7 +13,8 @@ from transforms.parsing_json import line_reason, parse_line, parse_rounded, reco
 from transforms.parsing_limits import readable, refuse_large, short_text
 from transforms.parsing_records import finish_records
 from transforms.parsing_values import convert, exact_type, parse_text
-from transforms.schemas import DETAIL, OP, POSITION_TYPE, RAW, REASON, UNAVAILABLE, TableSpec
+from transforms.schemas import DETAIL, OP, POSITION_TYPE, RAW, REASON, UNAVAILABLE
+from transforms.specs import TableSpec
 
 OP_COLUMN = "op"
 """Column of a flat row that says what happened to it."""

@@ -21,9 +21,9 @@ from transforms.schemas import (
     SEQUENCE,
     TIME,
     UNAVAILABLE,
-    TableSpec,
     named,
 )
+from transforms.specs import TableSpec
 
 _SHOWN = 100  # characters of a bad value that a message shows
 

@@ -33,10 +33,10 @@ from transforms.schemas import (
     TIME,
     UNAVAILABLE,
     VERDICT,
-    TableSpec,
     changes_schema,
     named,
 )
+from transforms.specs import TableSpec
 
 _STORED, _FINAL, _SAME = "_lj_stored", "_lj_final", "_lj_same"
 

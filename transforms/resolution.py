@@ -9,8 +9,9 @@ from transforms.combined_results import GONE, retract_and_add
 from transforms.guards import stands
 from transforms.hashing import value_hash
 from transforms.marks import MARK, is_below
-from transforms.schemas import HASH, POSITION, PRIMARY_KEY, JoinSpec, ResolvedBy, named
+from transforms.schemas import HASH, POSITION, PRIMARY_KEY, named
 from transforms.sides import beside
+from transforms.specs import JoinSpec, ResolvedBy
 
 Resolution = Literal["applied", "superseded", "stale", "contradictory"]
 RESOLUTIONS: tuple[Resolution, ...] = get_args(Resolution)

@@ -9,8 +9,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from transforms.marks import MARK, MARK_TYPE, mark
-from transforms.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE, JoinSpec
+from transforms.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE
 from transforms.sides import beside
+from transforms.specs import JoinSpec
 from transforms.subscriptions import DELETE_AND, DELETE_NO, NULL_IF_NO
 
 _RIGHT = ("right", "hash", "position")

@@ -34,7 +34,8 @@ from transforms.parsing_flat import OP_COLUMN
 from transforms.parsing_json import texts
 from transforms.parsing_limits import readable
 from transforms.parsing_values import parse_text
-from transforms.schemas import CONTEXT, POSITION, RAW, TableSpec
+from transforms.schemas import CONTEXT, POSITION, RAW
+from transforms.specs import TableSpec
 
 ENTRIES = "entries"
 """Column with the members of a row: name and text."""

@@ -4,7 +4,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from transforms.schemas import DELETED, HASH, POSITION, JoinSpec, key_struct, named
+from transforms.schemas import DELETED, HASH, POSITION, key_struct, named
+from transforms.specs import JoinSpec
 
 
 def foreign_key(join: JoinSpec) -> Column:

@@ -25,10 +25,10 @@ from transforms.schemas import (
     POSITION_TYPE,
     TIME,
     VERDICT,
-    StreamJoinSpec,
     named,
 )
 from transforms.sides import beside, foreign_key
+from transforms.specs import StreamJoinSpec
 
 ACCEPTED = ("applied", "late")
 """Verdicts of a stream's record that joins take: `late` is one that each join there was when it came had dropped."""

@@ -21,9 +21,9 @@ from transforms.schemas import (
     TIME,
     UNAVAILABLE,
     VERDICT,
-    TableSpec,
     named,
 )
+from transforms.specs import TableSpec
 
 _SEEN = "_lj_seen"
 

@@ -11,7 +11,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from transforms.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE, How, JoinSpec
+from transforms.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE
+from transforms.specs import How, JoinSpec
 
 Instruction = Literal[
     "DELETE_KEY_NO_PROPAGATE",  # remove the subscription, answer nothing

@@ -21,10 +21,10 @@ from transforms.schemas import (
     SEQUENCE,
     TIME,
     VERDICT,
-    TableSpec,
     named,
     rows_schema,
 )
+from transforms.specs import TableSpec
 
 VALID_FROM = "valid_from"
 """When a version began to be valid: its event time."""

@@ -131,7 +131,7 @@ def _check_rules(accept: list[str]) -> None:
     """Refuse a mistyped rule now, and not after the batch that it should have let pass."""
     from expectations.rules import rules_for
     from orchestration.errors import unknown
-    from transforms.schemas import How
+    from transforms.specs import How
 
     known = sorted({rule.name for kind in get_args(How) for rule in rules_for(kind)})
     for name in accept:

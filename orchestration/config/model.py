@@ -23,7 +23,8 @@ from orchestration.config.values import (
     Setting,
     SettingText,
 )
-from transforms.schemas import POSITION_TYPE, TIME, How, ResolvedBy, ResultKey, TableSpec
+from transforms.schemas import POSITION_TYPE, TIME
+from transforms.specs import How, ResolvedBy, ResultKey, TableSpec
 
 ENVELOPE = ("lsn", "tx_id", "ts_ms", "offset")
 """What a Debezium record carries beside its row that can order changes."""

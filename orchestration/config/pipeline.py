@@ -23,7 +23,8 @@ from orchestration.config.problems import KeyPath, Problem
 from orchestration.config.source_model import Frozen
 from orchestration.config.stream_model import AnyJoin, Stream, StreamJoin
 from orchestration.config.values import LakePath, Name
-from transforms.schemas import JoinSpec, StreamJoinSpec, quoted
+from transforms.schemas import quoted
+from transforms.specs import JoinSpec, StreamJoinSpec
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pydantic import Discriminator, Field, PrivateAttr, Tag
 from orchestration.config.model import Input, Join
 from orchestration.config.source_model import Frozen
 from orchestration.config.values import Duration, Name
-from transforms.schemas import How, TableSpec
+from transforms.specs import How, TableSpec
 
 
 class Stream(Input):

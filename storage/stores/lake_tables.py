@@ -19,16 +19,8 @@ from storage.stores.key_value import KeyValueStore
 from storage.stores.order import Between, Column
 from storage.stores.reader import Reader
 from storage.stores.shape import Shape, Source
-from transforms.schemas import (
-    BATCH,
-    CURRENT,
-    DELETED,
-    POSITION,
-    POSITION_TYPE,
-    JoinSpec,
-    TableSpec,
-    rows_schema,
-)
+from transforms.schemas import BATCH, CURRENT, DELETED, POSITION, POSITION_TYPE, rows_schema
+from transforms.specs import JoinSpec, TableSpec
 from transforms.subscriptions import DELETE_AND, DELETE_NO, STEP, subscription_schema
 
 _BATCH: Column = (BATCH,)

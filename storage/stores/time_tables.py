@@ -12,19 +12,8 @@ from storage.stores.reader import Reader
 from storage.stores.shape import Shape
 from storage.stores.versioned import VersionedKeyValueStore
 from storage.stores.window import WindowStore
-from transforms.schemas import (
-    BATCH,
-    DELETED,
-    OP,
-    POSITION,
-    POSITION_TYPE,
-    SEQUENCE,
-    TIME,
-    VERDICT,
-    StreamJoinSpec,
-    TableSpec,
-    quoted,
-)
+from transforms.schemas import BATCH, DELETED, OP, POSITION, POSITION_TYPE, SEQUENCE, TIME, VERDICT, quoted
+from transforms.specs import StreamJoinSpec, TableSpec
 from transforms.stream_table_join import ACCEPTED, stream_joined_schema
 from transforms.streams import stream_schema
 from transforms.versions import VALID_FROM, versions_schema

@@ -16,7 +16,8 @@ from pyspark.sql import Row, SparkSession
 from conformance.case import Case, Emission, expected_emissions, first_difference, sorted_emissions, text
 from conformance.steps import Key, Steps, Version
 from transforms.resolution import TOMBSTONE
-from transforms.schemas import BATCH, How
+from transforms.schemas import BATCH
+from transforms.specs import How
 
 Message = tuple[Any, ...]
 

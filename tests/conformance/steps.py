@@ -11,8 +11,9 @@ from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 from transforms.hashing import value_hash
 from transforms.resolution import emit_results, resolve_responses
 from transforms.responses import answer_right_changes, answer_subscriptions, response_schema
-from transforms.schemas import BATCH, DELETED, HASH, POSITION, POSITION_TYPE, How, JoinSpec
+from transforms.schemas import BATCH, DELETED, HASH, POSITION, POSITION_TYPE
 from transforms.sides import left_changes, live_keys, valued
+from transforms.specs import How, JoinSpec
 from transforms.subscriptions import (
     live_subscriptions,
     send_subscriptions,

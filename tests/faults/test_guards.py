@@ -17,8 +17,8 @@ from orchestration.config import Pipeline, load
 from storage.errors import LakeBusy, LakeInconsistent
 from storage.journal import Journal
 from storage.lake import Lake
-from transforms.schemas import JoinSpec
 from transforms.sides import left_changes
+from transforms.specs import JoinSpec
 
 CONFIGURATION = """\
 name: parts

@@ -18,7 +18,8 @@ from orchestration.config.column_types import parse_type
 from storage.files import find_files, measure_file
 from storage.sources import FileRange, csv_counter, read_records
 from transforms.parsing import Format, ParseOptions
-from transforms.schemas import DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON, TableSpec
+from transforms.schemas import DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON
+from transforms.specs import TableSpec
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.bad_input(1)]
 

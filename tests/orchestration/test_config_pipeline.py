@@ -9,7 +9,8 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from orchestration.config import ConfigurationError, Pipeline, load, load_text
 from storage.file_limits import FileLimits
-from transforms.schemas import POSITION_TYPE, JoinSpec, TableSpec
+from transforms.schemas import POSITION_TYPE
+from transforms.specs import JoinSpec, TableSpec
 
 TEXT = """\
 name: flights

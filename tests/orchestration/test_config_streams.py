@@ -6,7 +6,8 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from orchestration.config import ConfigurationError, Pipeline, load_text
-from transforms.schemas import POSITION_TYPE, TIME, StreamJoinSpec
+from transforms.schemas import POSITION_TYPE, TIME
+from transforms.specs import StreamJoinSpec
 
 SOUND = """\
 name: clicks

@@ -7,9 +7,9 @@ import pytest
 from dagster import AssetKey, TableSchema
 
 from expectations.rules import rules_for
-from orchestration.asset_specs import lake_assets
 from orchestration.code_location import pipeline_definitions
 from orchestration.config import Pipeline, load_text
+from orchestration.lake_assets import lake_assets
 from orchestration.materializations import batch_metadata
 from storage.lake import Lake
 from storage.plan import Published

@@ -26,17 +26,8 @@ from reference.tables import Row as KeyRow
 from transforms.changes import walk
 from transforms.hashing import value_hash
 from transforms.parsing import records_schema
-from transforms.schemas import (
-    CURRENT,
-    DELETED,
-    HASH,
-    POSITION,
-    POSITION_TYPE,
-    SEQUENCE,
-    TIE,
-    VERDICT,
-    TableSpec,
-)
+from transforms.schemas import CURRENT, DELETED, HASH, POSITION, POSITION_TYPE, SEQUENCE, TIE, VERDICT
+from transforms.specs import TableSpec
 
 pytestmark = pytest.mark.spark
 

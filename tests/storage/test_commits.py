@@ -20,7 +20,8 @@ from storage.errors import LakeBusy
 from storage.joined import MERGE, apply_emissions, create_joined, joined_schema
 from storage.table_files import live_files
 from transforms.resolution import TOMBSTONE
-from transforms.schemas import BATCH, JoinSpec
+from transforms.schemas import BATCH
+from transforms.specs import JoinSpec
 
 pytestmark = pytest.mark.spark
 

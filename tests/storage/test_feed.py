@@ -16,7 +16,8 @@ from storage.feed_log import FEED, NOTHING
 from storage.line_numbers import FileRange
 from storage.sources import read_records
 from transforms.parsing import ParseOptions
-from transforms.schemas import CONTEXT, DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON, SEQUENCE, TableSpec
+from transforms.schemas import CONTEXT, DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON, SEQUENCE
+from transforms.specs import TableSpec
 
 pytestmark = pytest.mark.spark
 

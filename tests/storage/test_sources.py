@@ -19,18 +19,8 @@ from storage.files import MeasuredFile, find_files, measure_file
 from storage.source_errors import SourceBroken, SourceChanged, SourceNotFound
 from storage.sources import FileRange, csv_counter, read_records
 from transforms.parsing import Format, ParseOptions
-from transforms.schemas import (
-    CONTEXT,
-    DERIVED,
-    DETAIL,
-    OP,
-    POSITION,
-    POSITION_TYPE,
-    RAW,
-    REASON,
-    SEQUENCE,
-    TableSpec,
-)
+from transforms.schemas import CONTEXT, DERIVED, DETAIL, OP, POSITION, POSITION_TYPE, RAW, REASON, SEQUENCE
+from transforms.specs import TableSpec
 
 pytestmark = pytest.mark.spark
 

@@ -34,10 +34,10 @@ from transforms.schemas import (
     TIE,
     UNAVAILABLE,
     VERDICT,
-    TableSpec,
     changes_schema,
     named,
 )
+from transforms.specs import TableSpec
 
 pytestmark = pytest.mark.spark
 

@@ -7,7 +7,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from transforms.resolution import LEFT_HASH, RIGHT_HASH, TOMBSTONE, emit_results
-from transforms.schemas import HASH, HASH_TYPE, PRIMARY_KEY, JoinSpec
+from transforms.schemas import HASH, HASH_TYPE, PRIMARY_KEY
+from transforms.specs import JoinSpec
 
 pytestmark = pytest.mark.spark
 

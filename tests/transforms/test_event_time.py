@@ -12,17 +12,8 @@ from pyspark.sql.types import StructType
 
 from transforms import event_time
 from transforms.event_time import CLOCK, behind_clock, has_time, ordered_by_time, refuse_times, with_clock
-from transforms.schemas import (
-    DETAIL,
-    OP,
-    POSITION,
-    POSITION_TYPE,
-    RAW,
-    REASON,
-    SEQUENCE,
-    TIME,
-    TableSpec,
-)
+from transforms.schemas import DETAIL, OP, POSITION, POSITION_TYPE, RAW, REASON, SEQUENCE, TIME
+from transforms.specs import TableSpec
 
 pytestmark = pytest.mark.spark
 

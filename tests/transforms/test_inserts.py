@@ -11,16 +11,8 @@ from transforms.inserts import applied_answers, pair, subscribe
 from transforms.marks import highwater
 from transforms.resolution import emit_pairs, emit_results, resolve_responses
 from transforms.responses import answer_right_changes, answer_subscriptions, response_schema
-from transforms.schemas import (
-    BATCH,
-    HASH_TYPE,
-    POSITION,
-    POSITION_TYPE,
-    How,
-    JoinSpec,
-    ResolvedBy,
-    ResultKey,
-)
+from transforms.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE
+from transforms.specs import How, JoinSpec, ResolvedBy, ResultKey
 from transforms.subscriptions import (
     live_subscriptions,
     send_subscriptions,

@@ -9,7 +9,8 @@ from pyspark.sql.types import BooleanType, LongType, StringType, StructField, St
 from transforms.marks import MARK, MARK_TYPE, highwater
 from transforms.resolution import resolve_responses
 from transforms.responses import answer_right_changes, answer_subscriptions, response_schema
-from transforms.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE, JoinSpec
+from transforms.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE
+from transforms.specs import JoinSpec
 from transforms.subscriptions import live_subscriptions, send_subscriptions, subscription_schema
 
 pytestmark = pytest.mark.spark

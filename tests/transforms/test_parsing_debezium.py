@@ -25,8 +25,8 @@ from transforms.schemas import (
     SEQUENCE,
     TIME,
     UNAVAILABLE,
-    TableSpec,
 )
+from transforms.specs import TableSpec
 
 pytestmark = pytest.mark.spark
 

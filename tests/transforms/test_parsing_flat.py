@@ -24,8 +24,8 @@ from transforms.schemas import (
     SEQUENCE,
     TIME,
     UNAVAILABLE,
-    TableSpec,
 )
+from transforms.specs import TableSpec
 
 pytestmark = pytest.mark.spark
 

@@ -12,7 +12,8 @@ from pyspark.sql.types import BinaryType, StringType, StructType
 from transforms.parsing import DEEPEST, Format, ParseOptions
 from transforms.parsing_debezium import parse_debezium
 from transforms.parsing_flat import parse_jsonl, parse_rows
-from transforms.schemas import CONTEXT, DETAIL, OP, POSITION, POSITION_TYPE, RAW, REASON, TableSpec
+from transforms.schemas import CONTEXT, DETAIL, OP, POSITION, POSITION_TYPE, RAW, REASON
+from transforms.specs import TableSpec
 
 pytestmark = pytest.mark.spark
 

@@ -7,7 +7,8 @@ from pyspark.sql.types import DataType, IntegerType, StringType, StructType
 
 from transforms.parsing import ParseOptions, records_schema
 from transforms.parsing_flat import parse_rows
-from transforms.schemas import CONTEXT, DETAIL, OP, POSITION, POSITION_TYPE, RAW, REASON, TableSpec
+from transforms.schemas import CONTEXT, DETAIL, OP, POSITION, POSITION_TYPE, RAW, REASON
+from transforms.specs import TableSpec
 
 pytestmark = pytest.mark.spark
 

@@ -19,17 +19,8 @@ from transforms.resolution import (
     resolve_responses,
 )
 from transforms.responses import response_schema
-from transforms.schemas import (
-    BATCH,
-    HASH,
-    HASH_TYPE,
-    POSITION,
-    POSITION_TYPE,
-    PRIMARY_KEY,
-    How,
-    JoinSpec,
-    named,
-)
+from transforms.schemas import BATCH, HASH, HASH_TYPE, POSITION, POSITION_TYPE, PRIMARY_KEY, named
+from transforms.specs import How, JoinSpec
 
 pytestmark = pytest.mark.spark
 

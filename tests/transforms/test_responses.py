@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from transforms.responses import answer_right_changes, answer_subscriptions, last_changes, response_schema
-from transforms.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE, JoinSpec
+from transforms.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE
+from transforms.specs import JoinSpec
 from transforms.subscriptions import subscription_schema
 
 pytestmark = pytest.mark.spark

@@ -8,8 +8,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from transforms.schemas import DELETED, HASH, HASH_TYPE, POSITION, POSITION_TYPE, JoinSpec
+from transforms.schemas import DELETED, HASH, HASH_TYPE, POSITION, POSITION_TYPE
 from transforms.sides import foreign_key, left_changes, live_keys, spread, valued
+from transforms.specs import JoinSpec
 
 pytestmark = pytest.mark.spark
 

@@ -22,10 +22,8 @@ from transforms.schemas import (
     TIME,
     UNAVAILABLE,
     VERDICT,
-    How,
-    StreamJoinSpec,
-    TableSpec,
 )
+from transforms.specs import How, StreamJoinSpec, TableSpec
 from transforms.stream_table_join import ROUTE, is_due, route, waiting
 from transforms.streams import judge_records
 

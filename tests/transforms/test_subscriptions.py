@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from reference.foreign_key_join import ForeignKeyJoin
-from transforms.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE, How, JoinSpec
+from transforms.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE
+from transforms.specs import How, JoinSpec
 from transforms.subscriptions import (
     STEP,
     live_subscriptions,

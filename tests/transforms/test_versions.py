@@ -8,17 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from transforms.schemas import (
-    DELETED,
-    HASH,
-    MET_HASH,
-    MET_VALUE,
-    POSITION,
-    POSITION_TYPE,
-    SEQUENCE,
-    TIME,
-    TableSpec,
-)
+from transforms.schemas import DELETED, HASH, MET_HASH, MET_VALUE, POSITION, POSITION_TYPE, SEQUENCE, TIME
+from transforms.specs import TableSpec
 from transforms.versions import VALID_FROM, VALID_TO, as_of, intervals, reachable, versions_schema
 
 pytestmark = pytest.mark.spark

@@ -1,0 +1,59 @@
+"""The declared tables of a batch: read, walked against their rows, and committed."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+
+from orchestration.batch_context import Batch
+from orchestration.config.expressions import referenced_columns
+from orchestration.open_records import only_open
+from orchestration.pending import check_read
+from orchestration.replace_batch import Files, replace_batch
+from orchestration.table_batch import TableBatch, table_batch, untouched
+from storage.lake import QUARANTINE, changes_of
+from storage.sources import read_records
+from transforms.specs import TableSpec
+
+
+def read_table(batch: Batch, name: str) -> TableBatch:
+    """A table of the batch with its records walked; one without files of its own is left as it is.
+
+    Raises `SourceError` where a file is not what the plan says of it.
+    """
+    table = batch.pipeline.tables[name]
+    files = batch.plan.files_of(name)
+    if not files:
+        return untouched(table.spec, batch.state)
+    options = table.source.parse_options
+    with batch.stage(f"read/{name}"):
+        records = read_records(batch.spark, table.spec.as_read, options, [file.range for file in files])
+        if batch.plan.kind == "retry":
+            records = only_open(records, name, batch)
+        # many rows are rather read again from a file of columns than kept
+        columnar = options.format == "parquet"
+        kept = batch.frames.keep_if_small(records) if columnar else batch.frames.keep(records)
+        needed = partial(_left_columns, batch, table.spec)
+        if batch.plan.kind == "replace":
+            taken = Files([file.name for file in files], batch.journal.replaced_files(name, batch.plan.batch))
+            read = replace_batch(table.spec, kept, taken, batch.state, batch.frames, needed=needed)
+        else:
+            stated = None if options.flat else table.on_truncate
+            read = table_batch(table.spec, kept, batch.state, batch.frames, on_truncate=stated, needed=needed)
+        check_read(table, files, None if batch.plan.kind == "retry" else read.counts["records"])
+    return read
+
+
+def _left_columns(batch: Batch, table: TableSpec) -> list[str]:
+    """Columns of a table that the foreign keys of its joins read."""
+    specs = [batch.pipeline.spec_of_join(name) for name in batch.plan.joins]
+    return [c for spec in specs if spec.left == table.name for c in referenced_columns(spec.foreign_key)]
+
+
+def commit_table(batch: Batch, pool: ThreadPoolExecutor, table: TableBatch) -> list[Future[None]]:
+    """Commit a table's changes, and what of its records could not be accepted."""
+    name, counts = table.table.name, table.counts
+    bad = counts["quarantined"]
+    kept = counts["records"] + counts["changed"] - bad
+    return [
+        pool.submit(batch.append, f"changes/{name}", changes_of(name), table.changes, kept),
+        pool.submit(batch.append, f"quarantine/{name}", QUARANTINE, table.quarantined, bad),
+    ]

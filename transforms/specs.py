@@ -1,0 +1,100 @@
+"""What is declared of tables and joins, as far as the transforms need to know it."""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Literal
+
+from pyspark.sql.types import StructField, StructType
+
+How = Literal["inner", "left"]
+ResolvedBy = Literal["hash", "highwater"]
+ResultKey = Literal["left", "combined"]
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """A declared table of change data."""
+
+    name: str
+    columns: StructType
+    """Declared columns, in declared order, all nullable."""
+    key: tuple[str, ...]
+    sequence: StructType
+    """Fields that order the changes of one key; the position's own fields where none are declared."""
+    event_time: str | None = None
+    """Column that holds the event time."""
+    history_retention: timedelta | None = None
+    """How far back the history of a versioned table goes; then the first field of `sequence` is `TIME`."""
+    max_future: timedelta | None = None
+    """How far ahead a record's time may be; None where time moves nothing."""
+
+    @property
+    def as_read(self) -> "TableSpec":
+        """The table as its records are parsed: ordered by what they carry themselves."""
+        if self.history_retention is None:
+            return self
+        return replace(self, sequence=StructType(self.sequence.fields[1:]), history_retention=None)
+
+
+@dataclass(frozen=True)
+class JoinSpec:
+    """A declared foreign-key join, with the rows of its two sides resolved to columns."""
+
+    name: str
+    left: str
+    """Name of a table, or of another join."""
+    right: str
+    """Name of a table."""
+    left_columns: StructType
+    left_key: tuple[str, ...]
+    right_columns: StructType
+    right_key: tuple[str, ...]
+    foreign_key: tuple[str, ...]
+    """SQL expressions over the left row, one for each column of the right key."""
+    how: How
+    prefix: str = "right_"
+    changelog: bool = False
+    resolution: ResolvedBy = "hash"
+    """What tells an answer that comes too late: the hash of the left value, or the mark of its change."""
+    result_key: ResultKey = "left"
+    """`combined`: the joined row is identified by right and left key; then `how` is inner."""
+
+    @property
+    def columns(self) -> StructType:
+        """Columns of the joined table: the left columns, then the right ones with the prefix."""
+        right = [StructField(self.prefix + f.name, f.dataType) for f in self.right_columns]
+        return StructType([*self.left_columns, *right])
+
+    @property
+    def joined_key(self) -> tuple[str, ...]:
+        """Columns of the joined table that identify its rows: the left key, after the right one if it is combined."""
+        if self.result_key == "left":
+            return self.left_key
+        return (*[self.prefix + name for name in self.right_key], *self.left_key)
+
+    @property
+    def joined_key_type(self) -> StructType:
+        """Type of the joined table's key."""
+        return StructType([self.columns[name] for name in self.joined_key])
+
+    @property
+    def primary_key_type(self) -> StructType:
+        """Type of `primary_key`: the left key."""
+        return StructType([self.left_columns[name] for name in self.left_key])
+
+    @property
+    def foreign_key_type(self) -> StructType:
+        """Type of `foreign_key`: the right key."""
+        return StructType([self.right_columns[name] for name in self.right_key])
+
+
+@dataclass(frozen=True)
+class StreamJoinSpec(JoinSpec):
+    """A declared join of a stream (its left side) with a table: `left_key` identifies a record of the stream."""
+
+    grace: timedelta | None = None
+    """How long a record waits, by the stream's time; None: it is joined in its batch."""
+    drops_late: bool = True
+    """Whether a record that comes after its grace period is dropped, or else joined at once."""
+    as_of: bool = False
+    """Whether the table is versioned, and so read as of a record's time."""
