@@ -1,4 +1,4 @@
-"""Makes of all kept results the table of targets and the plots: `report.py --into docs/performance.md --images DIR`.
+"""Makes tables and plots of all kept results: `report.py --into docs/performance.md --images DIR`.
 
 Without options the table is printed.
 """
@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script,
 
 from bench.contest.kept import RESULTS
 from bench.targets.plots import draw
+from bench.targets.profile import profile
 from bench.targets.results import read_results
 from bench.targets.table import markdown, put_into, rows
 
@@ -26,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         try:
             put_into(options.into, table)
+            put_into(options.into, profile(results), "profile")
         except (OSError, ValueError) as error:
             sys.stderr.write(f"{error}\n")
             return 2

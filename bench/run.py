@@ -106,11 +106,12 @@ def _rounds(options: argparse.Namespace, spark: SparkSession, folder: Path) -> l
         say("warming up")
         warm_up(Track(spark, folder / "warm-up", options.driver_memory), options.workload, options.contenders)
     track = Track(spark, folder / "race", options.driver_memory)
-    rounds = []
-    for turn in run_race(track, options.workload, options.contenders, course(options)):
+    asked, rounds = course(options), []
+    for turn in run_race(track, options.workload, options.contenders, asked):
         rounds.append(turn)
         what = f"batch {turn.batch}" if turn.batch else "first load"
-        say(f"{what}: {turn.contender} {turn.cost.wall_seconds:.2f} s, as expected")
+        answer = ", as expected" if asked.checks(turn.batch) else ""
+        say(f"{what}: {turn.contender} {turn.cost.wall_seconds:.2f} s{answer}")
         if options.explain and turn.contender == "ours" and turn.batch == options.batches:
             options.explain.write_text(explanation(spark, turn.started, turn.cost.wall_seconds))
     return rounds

@@ -6,14 +6,17 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from orchestration.batch_context import Progress, stages_of, state_tables
+from orchestration.batch_context import Progress, state_tables
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
+from orchestration.gate import JOIN_COUNTS
+from orchestration.kept_joins import still_wanted
 from orchestration.log_recovery import settle_logs
-from orchestration.rebuilding import joins_to_rebuild
-from orchestration.recovery import check_progress, snapshots_of
+from orchestration.rebuilding import joins_to_rebuild, tables_of_join
+from orchestration.recovery import check_progress, giving_up, stages_done
 from orchestration.run import run_batches
 from orchestration.shapes import check_shapes
+from orchestration.stream_join_batch import STREAM_JOIN_COUNTS
 from storage.commits import remove_batch
 from storage.damage import set_aside
 from storage.journal import Journal
@@ -42,9 +45,10 @@ def abandon(
                 "for a file that was exported again, by `lakejoin run FILE --replace`"
             )
         check_shapes(pipeline, journal)
+        still_wanted(pipeline, plan)
         check_progress(pipeline, lake, journal)
         spark = session()
-        done = _stages_done(pipeline, lake, journal, plan)
+        done = stages_done(pipeline, lake, journal, plan)
         touched = [name for name in pipeline.foreign_key_joins if f"joined/{name}" in done]
         begun = [name for name in plan.bootstrap if name in pipeline.foreign_key_joins]
         anew = joins_to_rebuild(pipeline, {*touched, *begun})
@@ -54,7 +58,7 @@ def abandon(
         others = {journal.table_of(stage) for stage in done} - {*map(joined_of, anew), *begun_streams}
         for table in sorted(others):
             progress(f"remove/{table}")
-            remove_batch(spark, lake.path(table), journal.transaction(f"abandoned/{table}", plan.batch))
+            remove_batch(spark, lake.path(table), journal.transaction(giving_up(table), plan.batch))
         published = _given_up(pipeline, lake, journal, plan, done, anew)
         journal.write_published(published)
         yield published
@@ -62,33 +66,34 @@ def abandon(
         yield from run_batches(pipeline, spark, rebuild=anew, batches=1, progress=progress)
 
 
-def _stages_done(pipeline: Pipeline, lake: Lake, journal: Journal, plan: Plan) -> list[str]:
-    """The stages of a batch that committed something."""
-    snapshots = snapshots_of(pipeline, lake, journal)
-    tables = {stage: journal.table_of(stage) for stage in stages_of(pipeline)}
-    return [
-        stage
-        for stage, table in tables.items()
-        if table in snapshots and snapshots[table].transaction(journal.application(stage)) == plan.batch
-    ]
-
-
 def _given_up(
     pipeline: Pipeline, lake: Lake, journal: Journal, plan: Plan, done: list[str], anew: tuple[str, ...]
 ) -> Published:
     none = Published(plan.batch, "abandoned", plan.planned_at, (), {}, {}, {}, {}, {}, {})
-    last = journal.last or none
+    last = journal.last or replace(none, joins=_counts(pipeline, plan))
     # what waits in a stream's join waits on
     nothing = {
         name: {count: value if count == "waiting" else 0 for count, value in counts.items()}
         for name, counts in last.joins.items()
         if name not in anew
     }
+    # until they have begun anew, readers see those joins as they were
+    going = {table for name in anew for table in tables_of_join(name)}
+    versions = lake.versions([table for table in state_tables(pipeline) if table not in going])
     return replace(
         none,
-        versions=lake.versions(state_tables(pipeline)),
+        versions=versions | {table: last.versions[table] for table in going & last.versions.keys()},
         commits={**last.commits, **dict.fromkeys(done, plan.batch)},
         joins=nothing,
         rows=last.rows,
         clocks=last.clocks,
     )
+
+
+def _counts(pipeline: Pipeline, plan: Plan) -> dict[str, dict[str, int]]:
+    """Counts of the joins of a lake's first batch, which did nothing to them."""
+    return {
+        name: dict.fromkeys(STREAM_JOIN_COUNTS if name in pipeline.stream_joins else JOIN_COUNTS, 0)
+        for name in plan.joins
+        if name in pipeline.joins
+    }

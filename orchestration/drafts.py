@@ -8,10 +8,11 @@ from importlib.metadata import PackageNotFoundError, version
 from orchestration.batch_context import bases_of, state_tables
 from orchestration.config import Pipeline
 from orchestration.finished import pinned_bases, with_present_bases
-from orchestration.kept_joins import still_wanted
+from orchestration.kept_joins import kept_joins, still_wanted
 from orchestration.pending import Group, check_unchanged
 from orchestration.rebuilding import tables_of_join
-from orchestration.shapes import shapes_of
+from orchestration.recovery import check_not_given_up, stages_done
+from orchestration.shapes import check_readings, readings_of, shapes_of
 from storage.journal import Journal
 from storage.lake import Lake, rows_of
 from storage.maintenance import Folds
@@ -28,7 +29,9 @@ class Drafts:
         """The first batch of joins that begin in a lake with rows; nothing they had before counts."""
         before = {table for name in joins for table in tables_of_join(name)}
         plan = self.batch(Group((), ())).without(before)
-        return replace(plan, kind=kind, bootstrap=tuple(joins))
+        wanted = {*plan.joins, *joins}
+        together = tuple(name for name in self._pipeline.joins if name in wanted)
+        return replace(plan, kind=kind, joins=together, bootstrap=tuple(joins))
 
     def replace(self, files: Sequence[PlannedFile]) -> Plan:
         """A batch that takes files in the place of what they were."""
@@ -39,11 +42,12 @@ class Drafts:
         return replace(self.batch(Group((), ())), kind="flush")
 
     def batch(self, group: Group) -> Plan:
-        """The batch that reads a group of files."""
+        """The batch that reads a group of files; a join that no batch has begun yet is not in it."""
         previous = self._journal.plans[-1] if self._journal.plans else None
         now = datetime.now(UTC)
         bases, folded = pinned_bases(self._pipeline, self._lake, self._journal)
         logs = set(state_tables(self._pipeline)) - set(bases_of(self._pipeline))
+        kept = kept_joins(self._pipeline, self._journal)
         return Plan(
             batch=len(self._journal.plans) + 1,
             kind="batch",
@@ -53,10 +57,12 @@ class Drafts:
             versions=self._lake.versions(sorted(logs)) | bases,
             folded=folded,
             floors=self._floors(folded),
-            joins=tuple(self._pipeline.joins),
+            joins=tuple(name for name in self._pipeline.joins if name in kept),
             bootstrap=(),
             configuration=self._pipeline.fingerprint,
-            shapes=(dict(previous.shapes) if previous else {}) | shapes_of(self._pipeline),
+            shapes=(dict(previous.shapes) if previous else {})
+            | shapes_of(self._pipeline)
+            | readings_of(self._pipeline),
             code=code_version(),
             clocks=self._journal.last.clocks if self._journal.last else {},
             flushed=self._journal.flushed,
@@ -80,7 +86,9 @@ def under_way(
     Raises `ConfigurationChanged` and `SourceError` where what it reads is not what it was.
     """
     if journal.unfinished is not None:
+        check_not_given_up(pipeline, lake, journal, journal.unfinished)
         plan = with_present_bases(lake, still_wanted(pipeline, journal.unfinished, rebuilt))
+        check_readings(pipeline, plan, stages_done(pipeline, lake, journal, plan))
         check_unchanged(pipeline, plan)
         yield plan
 

@@ -76,7 +76,13 @@ def commit_logs(
         )
         rows = changelog_rows(join, known)
         logs.append((f"changelog/{name}", changelog_of(name), rows, counts["emissions"]))
-    return [pool.submit(batch.append, *log, makes=name in batch.plan.bootstrap) for log in logs]
+    return [pool.submit(batch.append, *log, makes=_begins(batch, name, log[0])) for log in logs]
+
+
+def _begins(batch: Batch, name: str, stage: str) -> bool:
+    """Whether a log of a join begins with the batch: its join does, or did while it was not kept."""
+    last = batch.journal.last.commits.get(stage) if batch.journal.last else None
+    return name in batch.plan.bootstrap or (last is not None and last < batch.plan.begun.get(name, 0))
 
 
 def preload_joined(batch: Batch, pool: ThreadPoolExecutor) -> None:

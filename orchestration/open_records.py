@@ -21,18 +21,30 @@ from transforms.schemas import BATCH, CONTEXT, POSITION, POSITION_TYPE, QUARANTI
 LATE = "late"
 """Reason of a record that was read, and came after its grace period: reading it again would change nothing."""
 _LOG = StructType([StructField(BATCH, LongType()), StructField(POSITION, POSITION_TYPE)])
-_HEALED = StructType([StructField("table", StringType()), StructField(POSITION, POSITION_TYPE)])
+_HEALED = StructType(
+    [
+        StructField("table", StringType()),
+        StructField(POSITION, POSITION_TYPE),
+        StructField(BATCH, LongType()),
+    ]
+)
 
 
 def open_records(pipeline: Pipeline, journal: Journal, state: State) -> DataFrame:
     """Return the records in quarantine as of a plan: columns of `quarantine` as of the last time, and `POSITION`."""
     rows = read_log(state, QUARANTINE, QUARANTINE_SCHEMA).where(F.col("reason") != LATE)
     last = F.max_by(F.struct(BATCH, "reason", "detail", "raw"), BATCH).alias("last")
-    grouped = rows.groupBy("table", "date", "file", "line").agg(last)
+    # a line of a feed is one among those of its key: records of several keys share it, and none is read again
+    feeds = [name for name, read in pipeline.inputs.items() if read.source.format == "delta"]
+    one_of = F.when(F.col("table").isin(feeds), F.col("raw")).alias("one_of")
+    grouped = rows.groupBy("table", "date", "file", "line", one_of).agg(last)
     place = F.struct("date", "file", "line").alias(POSITION)
     latest = grouped.select("table", "date", "file", "line", "last.*", place)
     waiting = latest.where(~_replaced(pipeline, journal, state))
-    return waiting.join(_healed(pipeline, journal, state), ["table", POSITION], "left_anti")
+    beside = waiting.join(_healed(pipeline, journal, state), ["table", POSITION], "left")
+    # a file that was exported again later may have something bad on that line once more
+    open_still = F.col("healed").isNull() | (F.col("healed") < F.col(BATCH))
+    return beside.where(open_still).drop("healed")
 
 
 def open_counts(lake: Lake, journal: Journal) -> dict[str, dict[str, int]]:
@@ -73,7 +85,7 @@ def _replaced(pipeline: Pipeline, journal: Journal, state: State) -> Column:
 
 
 def _healed(pipeline: Pipeline, journal: Journal, state: State) -> DataFrame:
-    """Table and position of what was read once more, and could be."""
+    """Table and position of what was read once more and could be, with the last batch that did."""
     again = [plan.batch for plan in journal.finished("retry") if plan.batch < state.plan.batch]
     found = empty(state.spark, _HEALED)
     for name in pipeline.inputs if again else ():
@@ -81,6 +93,6 @@ def _healed(pipeline: Pipeline, journal: Journal, state: State) -> DataFrame:
         if log in state.plan.versions:
             path, version = state.lake.path(log), state.plan.versions[log]
             rows = read_table(state.spark, path, version, _LOG, after=min(again) - 1)
-            rows = rows.where(F.col(BATCH).isin(*again)).select(F.lit(name).alias("table"), POSITION)
-            found = found.unionByName(rows)
-    return found
+            rows = rows.where(F.col(BATCH).isin(*again))
+            found = found.unionByName(rows.select(F.lit(name).alias("table"), POSITION, BATCH))
+    return found.groupBy("table", POSITION).agg(F.max(BATCH).alias("healed"))

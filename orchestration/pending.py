@@ -135,13 +135,18 @@ def _measured(file: PlannedFile) -> MeasuredFile:
 def check_unchanged(pipeline: Pipeline, plan: Plan) -> None:
     """Refuse to finish a batch whose input is no longer what was planned. Raises `SourceError`."""
     try:
-        for name, table in pipeline.inputs.items():
-            _check_same(table, plan.files_of(name), thoroughly=True)
+        check_same(pipeline, plan)
     except SourceError as error:
         raise type(error)(
             f"{error}\nBatch {plan.batch} is under way and was planned with it. Where that cannot be had any more, "
             f"give the batch up: `lakejoin repair {pipeline.path} --replan`."
         ) from error
+
+
+def check_same(pipeline: Pipeline, plan: Plan) -> None:
+    """Refuse input that is no longer what a plan says of it. Raises `SourceError`."""
+    for name, table in pipeline.inputs.items():
+        _check_same(table, plan.files_of(name), thoroughly=True)
 
 
 def check_read(table: Input, files: Sequence[PlannedFile], records: int | None) -> None:

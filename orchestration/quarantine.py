@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -13,7 +14,7 @@ from orchestration.cut import published_cut
 from orchestration.drafts import Drafts
 from orchestration.errors import WrongUsage, unknown
 from orchestration.open_records import open_records
-from orchestration.pending import Group, check_unchanged
+from orchestration.pending import Group, check_same, list_files
 from orchestration.recovery import check_progress
 from orchestration.shapes import check_shapes
 from storage.journal import Journal
@@ -65,24 +66,31 @@ def retry(
             )
         spark, draft = session(), Drafts(pipeline, lake, journal).batch(Group((), ()))
         waiting = open_records(pipeline, journal, State(spark, lake, draft))
-        files = list(_files(pipeline, journal, waiting, names))
+        files = list(_files(pipeline, journal, waiting, names, draft.planned_at))
         if not files:
             return
         plan = replace(draft, kind="retry", files=tuple(files))
-        check_unchanged(pipeline, plan)
+        check_same(pipeline, plan)
         journal.write_plan(plan)
         yield run_batch(pipeline, spark, lake, journal, plan, progress=progress)
 
 
 def _files(
-    pipeline: Pipeline, journal: Journal, waiting: DataFrame, names: Collection[str]
+    pipeline: Pipeline, journal: Journal, waiting: DataFrame, names: Collection[str], now: datetime
 ) -> Iterator[PlannedFile]:
     """The parts of files that hold the records; one row is read here for each file."""
     lines = waiting.groupBy("table", "file").agg(F.min("line").alias("first"), F.max("line").alias("last"))
-    for row in lines.orderBy("table", "file").collect():
-        read = pipeline.inputs.get(row["table"])
+    parts = lines.orderBy("table", "file").collect()
+    for name in dict.fromkeys(row["table"] for row in parts):
+        read = pipeline.inputs.get(name)
         # what a feed of a Delta table could not give has no line to be read again
-        if read is None or row["table"] not in names or read.source.format == "delta":
+        if read is None or name not in names or read.source.format == "delta":
             continue
-        known = journal.known_files(read.name)[row["file"]]
-        yield replace(known, from_line=row["first"] - 1, to_line=row["last"])
+        known = journal.known_files(name)
+        # the folder may have moved since
+        paths = {file.name: file.path for file in list_files(read, settle=timedelta(0), now=now)}
+        for row in parts:
+            if row["table"] == name:
+                file = known[row["file"]]
+                path = paths.get(file.name, file.path)
+                yield replace(file, path=path, from_line=row["first"] - 1, to_line=row["last"])

@@ -4,12 +4,14 @@ from collections.abc import Collection, Iterator, Mapping
 
 from orchestration.batch_context import stages_of, state_tables
 from orchestration.config import Pipeline
+from orchestration.errors import WrongUsage
 from orchestration.kept_joins import kept_joins
 from orchestration.log_recovery import check_begun, check_own_commits
 from storage.errors import LakeInconsistent
 from storage.journal import Journal
 from storage.lake import PLAN, Lake, Snapshot, rows_of
 from storage.maintenance import Folds
+from storage.plan import Plan
 from storage.remedies import remedy
 
 
@@ -71,6 +73,32 @@ def wrong_stages(
         found = snapshot.transaction(journal.application(stage)) if snapshot else None
         if found not in {batch, *under_way}:
             yield stage, found, batch
+
+
+def stages_done(pipeline: Pipeline, lake: Lake, journal: Journal, plan: Plan) -> list[str]:
+    """Return the stages of the batch under way that committed something."""
+    snapshots = snapshots_of(pipeline, lake, journal)
+    tables = {stage: journal.table_of(stage) for stage in stages_of(pipeline)}
+    return [
+        stage
+        for stage, table in tables.items()
+        if table in snapshots and snapshots[table].transaction(journal.application(stage)) == plan.batch
+    ]
+
+
+def check_not_given_up(pipeline: Pipeline, lake: Lake, journal: Journal, plan: Plan) -> None:
+    """Refuse to finish a batch whose rows are partly removed already. Raises `WrongUsage`."""
+    for table, snapshot in snapshots_of(pipeline, lake, journal).items():
+        if snapshot.transaction(journal.application(giving_up(table))) == plan.batch:
+            raise WrongUsage(
+                f"{lake.path(table)}: what batch {plan.batch} wrote here is removed already: giving it up was cut off. "
+                f"`lakejoin repair {pipeline.path} --replan` ends what it began."
+            )
+
+
+def giving_up(table: str) -> str:
+    """What removes the rows of a batch that is given up from a table, as its transaction identifier calls it."""
+    return f"abandoned/{table}"
 
 
 def _declared(pipeline: Pipeline, journal: Journal, rebuilt: Collection[str]) -> set[str]:

@@ -3,15 +3,19 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from orchestration.config import Pipeline
 from orchestration.table_batch import TableBatch
 from orchestration.verdicts import beside_walk, count_verdicts
 from storage.errors import LakejoinError
 from storage.frames import Frames, aggregated, empty
-from storage.lake import changes_of
+from storage.journal import Journal
+from storage.lake import Lake, changes_of
 from storage.logs import read_log
+from storage.plan import Plan
+from storage.sources import read_records
 from storage.state import State
 from transforms.changes import walk
 from transforms.replacing import replaced, settle_replaced, walkable
@@ -55,13 +59,11 @@ def replace_batch(
 
     `records`: what the parsers yield of the files as they are now. `needed`: columns of the rows before the batch that
     joins read.
-    The whole of `tables/T/changes` is read. Raises `ReplaceRefused` where a truncate event is among the records.
+    The whole of `tables/T/changes` is read.
     """
-    log = read_log(state, changes_of(table.name), changes_schema(table.columns, table.sequence))
-    known = log.where(~replaced(files.before))
+    known = _known(table, files, state)
     in_files = F.col(POSITION)["file"].isin(*files.names)
     old = known.where(in_files & (F.col(OP) != "restored"))
-    _check_truncates(table, records, old)
     good = records.where(F.col(REASON).isNull())
     new_keys, old_keys = (rows.select(*map(named, table.key)) for rows in (good.where(~F.col(CONTEXT)), old))
     keys = frames.keep(new_keys.unionByName(old_keys).distinct())
@@ -82,12 +84,39 @@ def replace_batch(
     return TableBatch(table, rows, stored, counts | aggregated(rows, restored))
 
 
-def _check_truncates(table: TableSpec, records: DataFrame, old: DataFrame) -> None:
-    places = [frame.where(F.col(OP) == "truncate").select(POSITION) for frame in (records, old)]
-    found = aggregated(places[0].unionByName(places[1]), F.min(F.to_json(POSITION)).alias("first"))["first"]
-    if found is not None:
-        raise ReplaceRefused(
-            f"{table.name}: a truncate event at {found} is in what a file has or had, and it changed rows of other "
-            "files. Such a file cannot be replaced: bring the correction as a new file, or load the sources into a "
-            "new lake."
-        )
+def files_of(name: str, journal: Journal, plan: Plan) -> Files:
+    """The files of a table that a plan takes in the place of what they were."""
+    return Files([file.name for file in plan.files_of(name)], journal.replaced_files(name, plan.batch))
+
+
+def check_truncates(
+    pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, draft: Plan
+) -> None:
+    """Refuse a plan, not committed yet, by which a truncate event would come or go: it reaches beyond its file.
+
+    Raises `ReplaceRefused`.
+    """
+    for name, table in pipeline.tables.items():
+        files, options = draft.files_of(name), table.source.parse_options
+        if not files or options.flat:  # only Debezium has such events
+            continue
+        now = read_records(spark, table.spec.as_read, options, [file.range for file in files])
+        replaced_now = files_of(name, journal, draft)
+        then = _known(table.spec, replaced_now, State(spark, lake, draft))
+        then = then.where(F.col(POSITION)["file"].isin(*replaced_now.names))
+        places = [frame.where(F.col(OP) == "truncate").select(POSITION) for frame in (now, then)]
+        found = aggregated(places[0].unionByName(places[1]), F.min(F.to_json(POSITION)).alias("first"))[
+            "first"
+        ]
+        if found is not None:
+            raise ReplaceRefused(
+                f"{name}: a truncate event at {found} is in what a file has or had, and it changed rows of other "
+                "files. Such a file cannot be replaced, and nothing was changed: bring the correction as a new file, "
+                "or load the sources into a new lake."
+            )
+
+
+def _known(table: TableSpec, files: Files, state: State) -> DataFrame:
+    """What is known of a table's records, apart from files that were replaced since."""
+    log = read_log(state, changes_of(table.name), changes_schema(table.columns, table.sequence))
+    return log.where(~replaced(files.before))

@@ -18,6 +18,7 @@ from orchestration.log_recovery import settle_logs
 from orchestration.pending import BatchBy, Dates, Group, cut, pending_groups
 from orchestration.rebuilding import joins_to_rebuild
 from orchestration.recovery import check_progress
+from orchestration.replace_batch import check_truncates
 from orchestration.schema_changes import check_schemas
 from orchestration.shapes import check_shapes
 from orchestration.spark_checks import check_expressions
@@ -96,6 +97,7 @@ def _plans(
         plan = draft.replace(exported_again(pipeline, journal, asked.replace, now=now, counter=counter))
         check_schemas(pipeline, spark, plan.files)
         check_bad_ratio(pipeline, spark, plan)
+        check_truncates(pipeline, spark, lake, journal, plan)
         yield _commit(journal, plan)
     groups = pending_groups(
         pipeline, journal, now=now, counter=counter, dates=asked.dates, batch_by=asked.batch_by, settle=asked.settle,

@@ -7,15 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from orchestration.config import Pipeline
-from orchestration.config.problems import Problem
+from orchestration.config.problems import KeyPath, Problem
 from orchestration.kept_joins import kept_joins
 from orchestration.rebuilding import rebuild_command
 from storage.errors import ConfigurationChanged
 from storage.journal import Journal
 from storage.plan import Plan
 
-_CHANGEABLE = {"tombstone_retention", "on_truncate", "changelog", "late"}
+_CHANGEABLE = {"tombstone_retention", "on_truncate", "changelog", "late", "where"}
 """Settings that are part of what a pipeline means, and of nothing that is in its lake already."""
+_KINDS = (("tables", "key"), ("streams", "key"), ("joins", "left"), ("joins", "stream"))
+"""What can be declared by a name, each with a setting that all of its kind have and nothing else of that name has."""
 
 
 def shapes_of(pipeline: Pipeline) -> dict[str, str]:
@@ -30,6 +32,56 @@ def shapes_of(pipeline: Pipeline) -> dict[str, str]:
         for setting, value in _flat(settings).items()
         if setting not in _CHANGEABLE
     }
+
+
+def readings_of(pipeline: Pipeline) -> dict[str, str]:
+    """Fingerprints of what says how records are read and judged, by names like those of `shapes_of`.
+
+    It may change from one batch to the next, and not within one: what is committed of it was read the old way.
+    """
+    settings: dict[str, Any] = {}
+    for name, table in pipeline.tables.items():
+        retention = table.versioned and table.versioned.history_retention
+        settings[f"tables/{name}/versioned.history_retention"] = str(retention)
+        settings[f"tables/{name}/on_truncate"] = table.on_truncate
+    for name, stream in pipeline.streams.items():
+        settings[f"streams/{name}/where"] = stream.where
+    for name, read in pipeline.inputs.items():
+        kind = "tables" if name in pipeline.tables else "streams"
+        settings[f"{kind}/{name}/source.limits"] = [read.source.limits.line, read.source.limits.depth]
+        settings[f"{kind}/{name}/max_future"] = str(read.max_future)
+    for name, join in pipeline.stream_joins.items():
+        settings[f"joins/{name}/late"] = join.late
+    return {name: _fingerprint(value) for name, value in settings.items()}
+
+
+def check_readings(pipeline: Pipeline, plan: Plan, done: Collection[str]) -> None:
+    """Refuse to finish a batch otherwise than it was begun. `done`: its stages that committed something.
+
+    Raises `ConfigurationChanged`.
+    """
+    changed = [
+        name for name, reading in readings_of(pipeline).items() if plan.shapes.get(name, reading) != reading
+    ]
+    begun = {stage.split("/")[1] for stage in done}
+    wrong = [name for name in changed if begun & _reached(pipeline, name.split("/")[1])]
+    if wrong:
+        told = (
+            f"changed since batch {plan.batch} was begun, of which a part is committed and the rest is not; undo the "
+            f"change, `lakejoin run {pipeline.path}`, then change it, or give the batch up: "
+            f"`lakejoin repair {pipeline.path} --replan`"
+        )
+        raise ConfigurationChanged("\n".join(str(pipeline.problem(_path(name), told)) for name in wrong))
+
+
+def _reached(pipeline: Pipeline, name: str) -> set[str]:
+    """What a declaration has an effect on: itself, and every join that reads it, over another join, too."""
+    found = {name}
+    for join in pipeline.joins:  # left sides come first
+        spec = pipeline.spec_of_join(join)
+        if {spec.left, spec.right} & found:
+            found.add(join)
+    return found
 
 
 def check_shapes(
@@ -65,11 +117,24 @@ def check_shape(pipeline: Pipeline, cut: Plan, name: str) -> None:
 
 def _changed(pipeline: Pipeline, plan: Plan, names: Collection[str]) -> list[str]:
     """Settings of tables and joins that are not what a plan says of them."""
-    return [
-        name
-        for name, shape in shapes_of(pipeline).items()
-        if plan.shapes.get(name, shape) != shape and name.split("/")[1] in names
-    ]
+    shapes = shapes_of(pipeline)
+    changed = [name for name, shape in shapes.items() if plan.shapes.get(name, shape) != shape]
+    return [name for name in [*_other_kinds(plan, shapes), *changed] if name.split("/")[1] in names]
+
+
+def _other_kinds(plan: Plan, shapes: Mapping[str, str]) -> list[str]:
+    """What is declared by a name that was something else before, as `tables/NAME/`."""
+    then, now = (
+        {(name, kind, setting) for kind, setting in _KINDS for name in _names(kind, setting, found)}
+        for found in (plan.shapes, shapes)
+    )
+    known = {name for name, _, _ in then}
+    return [f"{kind}/{name}/" for name, kind, _ in sorted(now - then) if name in known]
+
+
+def _names(kind: str, setting: str, shapes: Mapping[str, str]) -> list[str]:
+    places = [place.split("/") for place in shapes]
+    return [name for of, name, what in places if (of, what) == (kind, setting)]
 
 
 def _refusal(pipeline: Pipeline, plan: Plan, changed: Collection[str]) -> ConfigurationChanged:
@@ -79,20 +144,23 @@ def _refusal(pipeline: Pipeline, plan: Plan, changed: Collection[str]) -> Config
 def _problem(pipeline: Pipeline, plan: Plan, changed: str) -> Problem:
     kind, name, setting = changed.split("/")
     ways = f"point `lake` at a new directory{_ways_for(pipeline, kind, name, setting)}"
+    what = "changed since" if setting else "was declared as something else until"
     return pipeline.problem(
-        (kind, name, *setting.split(".")),
-        f"changed since batch {plan.batch}, and the state in {pipeline.lake} was built with what it was "
+        _path(changed),
+        f"{what} batch {plan.batch}, and the state in {pipeline.lake} was built with what it was "
         f"before; undo the change, {ways}",
     )
 
 
+def _path(setting: str) -> KeyPath:
+    kind, name, rest = setting.split("/")
+    return (kind, name, *filter(None, rest.split(".")))
+
+
 def _ways_for(pipeline: Pipeline, kind: str, name: str, setting: str) -> str:
     if kind != "joins":
-        return (
-            f", or, where columns were added or widened: `lakejoin migrate {pipeline.path}`"
-            if setting == "columns"
-            else ""
-        )
+        migrated = f", or, where columns were added or widened: `lakejoin migrate {pipeline.path}`"
+        return {"columns": migrated, "": ", or give it another name"}.get(setting, "")
     other = ", give the join another name"
     return (
         f"{other}, or compute it anew: {rebuild_command(pipeline, name)}"

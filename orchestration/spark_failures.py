@@ -108,20 +108,26 @@ def _expression(pipeline: Pipeline, causes: list[Any]) -> str | None:
         for context in cause.getQueryContext():
             found = _place(pipeline, context.fragment()) if str(context.contextType()) == "SQL" else None
             if found is not None:
-                join, place = found
+                place, remedy = found
                 return (
                     f"{place} fails on a row: {reason_of(cause.getMessage())} The batch was planned with it: "
-                    f"correct the expression (`try_cast`, ...) and add `--rebuild {join}`"
+                    f"correct the expression (`try_cast`, `try_divide`, ...){remedy}"
                 )
     return None
 
 
 def _place(pipeline: Pipeline, fragment: str) -> tuple[str, str] | None:
-    """The first join with a foreign key that holds a piece of SQL, and its file, line and path."""
-    for name, join in pipeline.foreign_key_joins.items():
+    """The first foreign key or condition that holds a piece of SQL, by file, line and path, and what else helps."""
+    for name, join in pipeline.joins.items():
+        # what a stream's join has joined already cannot be computed anew
+        other = " and give the join another name"
+        remedy = f" and add `--rebuild {name}`" if name in pipeline.foreign_key_joins else other
         for index, text in enumerate(join.foreign_key):
             if fragment in text:
-                return name, str(pipeline.problem(("joins", name, "foreign_key", index), repr(text)))
+                return str(pipeline.problem(("joins", name, "foreign_key", index), repr(text))), remedy
+    for name, stream in pipeline.streams.items():
+        if stream.where and fragment in stream.where:
+            return str(pipeline.problem(("streams", name, "where"), repr(stream.where))), ""
     return None
 
 

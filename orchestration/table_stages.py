@@ -7,7 +7,7 @@ from orchestration.batch_context import Batch
 from orchestration.config.expressions import referenced_columns
 from orchestration.open_records import only_open
 from orchestration.pending import check_read
-from orchestration.replace_batch import Files, replace_batch
+from orchestration.replace_batch import files_of, replace_batch
 from orchestration.table_batch import TableBatch, table_batch, untouched
 from storage.lake import QUARANTINE, changes_of
 from storage.sources import read_records
@@ -33,7 +33,7 @@ def read_table(batch: Batch, name: str) -> TableBatch:
         kept = batch.frames.keep_if_small(records) if columnar else batch.frames.keep(records)
         needed = partial(_left_columns, batch, table.spec)
         if batch.plan.kind == "replace":
-            taken = Files([file.name for file in files], batch.journal.replaced_files(name, batch.plan.batch))
+            taken = files_of(name, batch.journal, batch.plan)
             read = replace_batch(table.spec, kept, taken, batch.state, batch.frames, needed=needed)
         else:
             stated = None if options.flat else table.on_truncate

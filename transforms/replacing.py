@@ -26,6 +26,7 @@ from transforms.schemas import (
     INSERTED,
     OP,
     POSITION,
+    POSITION_TYPE,
     RAW,
     REASON,
     SEQUENCE,
@@ -48,9 +49,15 @@ def replaced(files: Mapping[str, int]) -> Column:
 
 
 def walkable(changes: DataFrame, table: TableSpec) -> DataFrame:
-    """Rows of `tables/T/changes` as records that can be walked once more; what replacing put there is left out."""
+    """Rows of `tables/T/changes` as records that can be walked once more; what replacing put there is left out.
+
+    A tombstone line stands again where its key stands, which may be elsewhere now.
+    """
+    own = table.sequence == POSITION_TYPE or set(table.sequence.names) <= {"offset"}
+    inherits = F.lit(not own) & (F.col(OP) == "tombstone")
     return (
         changes.where(~F.col(OP).isin("restored", "truncate"))
+        .withColumn(SEQUENCE, F.when(~inherits, F.col(SEQUENCE)))
         .select(
             *[named(name) for name in table.columns.names], POSITION, OP, SEQUENCE, TIME, DERIVED,
             F.lit(False).alias(CONTEXT),

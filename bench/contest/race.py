@@ -40,13 +40,13 @@ class Course:
     batches: int
     """The last of them."""
     checked: bool = True
-    """A wrong answer ends the race."""
+    """A wrong answer ends the race. It is looked for where rivals take part: one that is wrong stays wrong."""
     lake: Path | None = None
     """A first load of ours that was kept; there is no other then."""
     keep: Path | None = None
     """Where ours is kept after the first load."""
     rivals_every: int = 1
-    """Who recomputes takes part in every so manieth batch, and in the last."""
+    """Who recomputes takes part in every so manieth batch, in the load and in the last."""
     maintain_every: int = 0
     """After every so manieth batch all of the lake's maintenance is done; 0: what is due, after each."""
 
@@ -54,11 +54,18 @@ class Course:
         """Whether it is a contender's turn at a batch."""
         if batch == 0:
             return contender.loads
-        return not contender.recomputes or batch % self.rivals_every == 0 or batch == self.batches
+        return not contender.recomputes or self._is_met(batch)
+
+    def checks(self, batch: int) -> bool:
+        """Whether the answers to a batch are held against the expected ones."""
+        return self.checked and self._is_met(batch)
 
     def maintains(self, batch: int) -> bool:
         """Whether everything is maintained after a batch."""
         return self.maintain_every > 0 and batch > 0 and batch % self.maintain_every == 0
+
+    def _is_met(self, batch: int) -> bool:
+        return batch % self.rivals_every == 0 or batch == self.batches
 
 
 class Race:
@@ -93,7 +100,7 @@ class Race:
         for contender in in_turn(self._contenders, batch):
             if course.takes_part(contender, batch):
                 turn = self._round(contender, batch, everything=course.maintains(batch))
-                if course.checked:
+                if course.checks(batch):
                     check(contender.joined(), contender.name, self._workload, batch)
                 yield turn
 

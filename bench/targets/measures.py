@@ -150,31 +150,29 @@ def _endurance(target: Target, sought: Sought) -> Measured | None:
         if result.is_race
         and result.has("ours", "spark")
         and result.found.get("maintain_every")
-        and result.alternates
+        and all(map(result.meetings, _windows(result)))
         and result.left_rows == round(LEFT_ROWS * target.scale * sought.size)
     ]
     result = max(races, key=lambda found: len(found.turns("ours")), default=None)
     if result is None:
         return None
-    batches = len(result.turns("ours"))
-    windows = [tuple(max(1, round(batches * part)) for part in parts) for parts in ((0.05, 0.15), (0.9, 1))]
-    early, late = (_against_recompute(result, first, last) for first, last in windows)
+    windows = _windows(result)
+    early, late = (median(ours / theirs for ours, theirs in result.meetings(window)) for window in windows)
     left, right = result.usual_changes()
     note = (
-        f"batches {windows[1][0]}-{windows[1][1]} take {late:.3f} of a recompute, batches "
-        f"{windows[0][0]}-{windows[0][1]} {early:.3f}; {left:,} and {right:,} changes a batch"
+        f"batches {windows[1][0]}-{windows[1][-1]} take {late:.3f} of a recompute, batches "
+        f"{windows[0][0]}-{windows[0][-1]} {early:.3f}; {left:,} and {right:,} changes a batch"
     )
     return of_one(late / early, note, result, [*result.turns("ours"), *result.turns("spark")])
 
 
-def _against_recompute(result: Result, first: int, last: int) -> float:
-    """Median over batches of their time as a share of the recompute's, one beside the other."""
-    recomputes = {turn["batch"]: turn["wall_seconds"] for turn in result.turns("spark")}
-    return median(
-        float(turn["wall_seconds"] / recomputes[turn["batch"]])
-        for turn in result.turns("ours")
-        if first <= turn["batch"] <= last
-    )
+def _windows(result: Result) -> tuple[range, range]:
+    """The batches 10 to 30 and 180 to 200 of a race of 200, and their like of any other."""
+    batches = len(result.turns("ours"))
+    parts = ((0.05, 0.15), (0.9, 1))
+    bounds = [[max(1, round(batches * part)) for part in window] for window in parts]
+    early, late = (range(first, last + 1) for first, last in bounds)
+    return early, late
 
 
 def _memory(target: Target, sought: Sought) -> Measured | None:

@@ -42,7 +42,7 @@ RECIPES: Mapping[str, Recipe] = {
     "starts": Recipe(1, 7, contenders=()),
     "hot-customer": Recipe(5, 12, contenders=("ours",), hot_share=HOT_SHARE),
     "fifty-batches": Recipe(1, 50, rivals_every=10, maintain_every=50),
-    "two-hundred-batches": Recipe(1, 200, (1000, 10), maintain_every=50),
+    "two-hundred-batches": Recipe(1, 200, (1000, 10), rivals_every=4, maintain_every=50),
     # for the plot of batch cost against batch size; no row asks for them
     "hundred-changes": Recipe(1, 7, (100, 1), ("ours", "spark")),
     "thousand-changes": Recipe(1, 7, (1000, 10), ("ours", "spark")),

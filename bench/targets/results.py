@@ -1,7 +1,7 @@
 """Kept results as the rows of the table ask for them: by size, by changes, by who took part."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -72,6 +72,15 @@ class Result:
         """A contender's turns at the batches behind the first load, in their order."""
         turns: Sequence[Turn] = self.found["batches"].get(name, ())
         return turns
+
+    def meetings(self, batches: Container[int]) -> list[tuple[float, float]]:
+        """Seconds of ours and of Spark's recompute at those of these batches in which both took part."""
+        recomputes = {turn["batch"]: float(turn["wall_seconds"]) for turn in self.turns("spark")}
+        return [
+            (float(turn["wall_seconds"]), recomputes[turn["batch"]])
+            for turn in self.turns("ours")
+            if turn["batch"] in batches and turn["batch"] in recomputes
+        ]
 
     def load(self, name: str) -> Turn | None:
         """A contender's first load, if the race began with one."""

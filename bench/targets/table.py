@@ -10,8 +10,6 @@ from bench.targets.targets import TARGETS, Target
 
 HEADER = ("row", "what", "must", "aim", "measured", "reached", "when", "commit", "others' CPU")
 """`others' CPU`: share of the processors that the rest of the machine used meanwhile."""
-BEGIN, END = "<!-- targets: begin -->", "<!-- targets: end -->"
-"""Lines of a page between which the table stands."""
 QUIET = 0.05
 """Above this share of the processors in others' hands a time is not to be trusted."""
 
@@ -24,19 +22,25 @@ def rows(results: Sequence[Result], size: float = 1, numbers: Sequence[int] | No
     return [_row(target, measured(target, results, size)) for target in wanted]
 
 
-def markdown(lines: Sequence[Cells]) -> str:
-    """Return lines under the header as a table of Markdown."""
-    every = [HEADER, tuple("---" for _ in HEADER), *lines]
+def markdown(lines: Sequence[Cells], header: Cells = HEADER) -> str:
+    """Return lines under a header as a table of Markdown."""
+    every = [header, tuple("---" for _ in header), *lines]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in every)
 
 
-def put_into(page: Path, table: str) -> None:
-    """Put a table between the marks of a page, in place of the one that stands there. Raises `ValueError`."""
-    before, begin, rest = page.read_text().partition(BEGIN)
-    _, end, behind = rest.partition(END)
+def marks(name: str) -> tuple[str, str]:
+    """The lines of a page between which a table stands."""
+    return f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+
+
+def put_into(page: Path, table: str, name: str = "targets") -> None:
+    """Put a table between its marks on a page, in place of the one that stands there. Raises `ValueError`."""
+    first, last = marks(name)
+    before, begin, rest = page.read_text().partition(first)
+    _, end, behind = rest.partition(last)
     if not begin or not end:
         raise ValueError(
-            f"{page}: expected lines `{BEGIN}` and `{END}` to put the table between; write them there"
+            f"{page}: expected lines `{first}` and `{last}` to put the table between; write them there"
         )
     page.write_text(f"{before}{begin}\n\n{table}\n{end}{behind}")
 

@@ -9,10 +9,11 @@ import pytest
 
 from bench.targets.measures import measured
 from bench.targets.plots import draw
+from bench.targets.profile import profile
 from bench.targets.recipes import RECIPES, ROWS, runs_of
 from bench.targets.results import Result, read_results
 from bench.targets.sought import Measured
-from bench.targets.table import BEGIN, END, HEADER, markdown, put_into, rows
+from bench.targets.table import HEADER, markdown, marks, put_into, rows
 from bench.targets.targets import TARGETS, Target
 
 MEBIBYTE = 1024 * 1024
@@ -158,6 +159,18 @@ def test_endurance_compares_the_share_of_a_recompute_late_with_that_early() -> N
     assert "batches 180-200 take 0.750 of a recompute, batches 10-30 0.500" in measure.note
 
 
+def test_endurance_needs_a_recompute_in_both_windows() -> None:
+    """Every fourth batch is enough; every hundredth is not."""
+    every = {
+        number: race(1, {"ours": [1.0] * 200, "spark": [1.0] * 200}, maintain_every=50) for number in (4, 100)
+    }
+    for number, result in every.items():
+        turns = result.found["batches"]["spark"]
+        result.found["batches"]["spark"] = [turn for turn in turns if turn["batch"] % number == 0]
+    assert found(9, every[4]).value == 1
+    assert measured(target(9), [every[100]], 1) is None
+
+
 def test_endurance_of_a_short_race_has_windows_of_a_batch() -> None:
     """Of two batches the first is held against the second: enough to see that it is measured."""
     assert found(9, race(1, {"ours": [1.0, 3.0], "spark": [1.0, 1.0]}, maintain_every=2)).value == 3
@@ -220,17 +233,48 @@ def test_table_says_who_else_was_at_work_and_which_first_load_was_used() -> None
 def test_table_is_put_between_the_marks_of_a_page(tmp_path: Path) -> None:
     """What stands around it stays; a second time gives the same page; a page without marks is refused."""
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nbehind\n")
+    begin, end = marks("targets")
+    page.write_text(f"before\n{begin}\nold\n{end}\nbehind\n")
     table = markdown([tuple("123456789")])
 
     put_into(page, table)
     once = page.read_text()
     put_into(page, table)
 
-    assert page.read_text() == once == f"before\n{BEGIN}\n\n{table}\n{END}\nbehind\n"
+    assert page.read_text() == once == f"before\n{begin}\n\n{table}\n{end}\nbehind\n"
     page.write_text("nothing\n")
     with pytest.raises(ValueError, match="expected lines"):
         put_into(page, table)
+
+
+def test_profile_shows_the_first_measurement_beside_the_newest() -> None:
+    """Of the smallest tables, a batch and a first load; a stage that only one of them has stays empty in the other."""
+
+    def measured_with(stages: Mapping[str, float], *, day: int, scale: float = 1) -> Result:
+        work = {
+            "cpu_seconds": 2,
+            "read_bytes": MEBIBYTE,
+            "written_bytes": 0,
+            "files_written": 3,
+            "spark_jobs": 4,
+        }
+        found = race(scale, {"ours": [1.0]}, loads={"ours": 9.0}, day=day)
+        found.found["medians"] = {"ours": {"wall_seconds": day, **work}}
+        found.found["median_stage_seconds"] = {"ours": stages}
+        found.found["first_load"]["ours"] |= {**work, "stage_seconds": stages}
+        return found
+
+    results = [
+        measured_with({"joined/j": 0.5}, day=4),
+        measured_with({"joined/j": 0.1}, day=3, scale=5),
+        measured_with({"joined/j": 1}, day=2),
+        measured_with({"joined/j": 4, "lookup/j": 2}, day=1),
+    ]
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in profile(results).splitlines()]
+    assert lines[0][1:3] == ["batch, 2026-01-01, commit1", "batch, 2026-01-04, commit4"]
+    assert lines[2] == ["seconds, all in all", "1.0", "4.0", "9.0", "9.0"]
+    assert lines[-2:] == [["`joined/j`", "4.0", "0.5", "4.0", "0.5"], ["`lookup/j`", "2.0", "", "2.0", ""]]
+    assert profile([]) == ""
 
 
 def test_plots_show_races_by_table_size_batch_size_and_stage(tmp_path: Path) -> None:

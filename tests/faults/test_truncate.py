@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from faults.shop import run
 from orchestration.config import Pipeline, load
+from orchestration.replace_batch import ReplaceRefused
 from orchestration.table_batch import TruncateStopped
 from storage.journal import Journal
 from storage.lake import PLAN, Lake, joined_of
@@ -86,3 +88,15 @@ def test_truncate_stops_the_batch_unless_it_is_allowed(parts: Pipeline, spark: S
     parts.path.write_text(text)
     assert run(load(parts.path), spark) == 1
     assert Journal(lake).last.rows["parts"] == 1
+
+
+def test_file_with_a_truncate_is_not_replaced(parts: Pipeline, spark: SparkSession) -> None:
+    """What the file says now or said then; nothing is planned, so that the next run goes on."""
+    run(parts, spark)
+    file = parts.path.parent / "parts" / f"{SECOND}.jsonl"
+    before = file.read_text()
+    _events(file, EMPTIED[:1])
+    with pytest.raises(ReplaceRefused, match=r"parts: a truncate event at .*nothing was changed"):
+        run(parts, spark, replace=date.fromisoformat(SECOND))
+    file.write_text(before)
+    assert run(parts, spark) == 0

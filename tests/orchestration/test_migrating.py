@@ -42,6 +42,9 @@ GROWN = TEXT.replace(
 )
 
 
+MORE = "  more: {left: orders, right: customers, foreign_key: [customer], how: left}\n"
+
+
 def declare(folder: Path, text: str) -> Pipeline:
     """Write the pipeline."""
     folder.mkdir(exist_ok=True)
@@ -84,10 +87,13 @@ def shop(tmp_path: Path, spark: SparkSession) -> Path:
 def test_added_columns_change_no_row_until_its_next_change(
     shop: Path, folded: bool, spark: SparkSession
 ) -> None:
-    """The same row again is the same row still, and a record that has a value of the new column brings it."""
+    """The same row again is the same row still, and a record that has a value of the new column brings it.
+
+    A join that is declared beside that begins afterwards, with all rows.
+    """
     if folded:
         list(maintain(declare(shop, TEXT), lambda: spark, everything=True))
-    pipeline = declare(shop, GROWN)
+    pipeline = declare(shop, GROWN + MORE)
     with pytest.raises(
         ConfigurationChanged, match=r"customers\.columns: .*`lakejoin migrate .*lakejoin\.yaml`"
     ):
@@ -109,9 +115,10 @@ def test_added_columns_change_no_row_until_its_next_change(
         again,
         {"op": "u", "customer": "bob", "city": "Rome", "country": "Italy"},
     )
-    (batch,) = run_batches(pipeline, spark)
+    begun, batch = run_batches(pipeline, spark)
+    assert begun.joins["more"]["emissions"] == 2
     assert batch.joins["left"]["stale"] == 0
-    assert rows(pipeline, "left", spark) == [(1, "Paris", None, 3), (2, "Rome", "Italy", 3)]
+    assert rows(pipeline, "left", spark) == [(1, "Paris", None, 4), (2, "Rome", "Italy", 4)]
     list(maintain(pipeline, lambda: spark, everything=True))
     write(shop, "orders", "2024-01-03", {"op": "c", "id": 3, "customer": "bob"})
     list(run_batches(pipeline, spark))

@@ -15,7 +15,7 @@ from orchestration.ranges import Range
 from orchestration.rebuilding import joins_to_rebuild
 from storage.errors import ConfigurationChanged
 from storage.journal import Journal
-from storage.lake import Lake, joined_of
+from storage.lake import Lake, changelog_of, joined_of
 
 pytestmark = pytest.mark.spark
 
@@ -141,3 +141,19 @@ def test_joins_over_a_join_are_rebuilt_with_it(before: Pipeline) -> None:
     assert joins_to_rebuild(before, ["over", "inner"]) == ("inner", "over")
     with pytest.raises(WrongUsage, match=r"no join 'lefd'; did you mean 'left'\?"):
         joins_to_rebuild(before, ["lefd"])
+
+
+@pytest.mark.slow
+def test_changelog_begins_anew_with_the_join_though_it_was_not_kept_then(
+    before: Pipeline, tmp_path: Path, spark: SparkSession
+) -> None:
+    """It has the emissions since it is kept again, in the columns of today."""
+    copy_of(before, tmp_path / "shop")
+    without = BEFORE.replace("how: inner, changelog: true}", "how: inner, prefix: c_}")
+    run(declare(tmp_path / "shop", without, TWO_DAYS), spark, rebuild=["inner"])
+    again = without.replace("prefix: c_}", "prefix: c_, changelog: true}")
+    pipeline = declare(tmp_path / "shop", again, THREE_DAYS)
+    run(pipeline, spark)
+    kept = spark.read.format("delta").load(Lake(pipeline.lake).path(changelog_of("inner")))
+    assert "c_city" in kept.columns
+    assert {row["_lj_batch"] for row in kept.collect()} == {Journal(Lake(pipeline.lake)).last.batch}

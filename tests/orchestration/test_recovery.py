@@ -12,7 +12,7 @@ from orchestration.config import load_text
 from orchestration.kept_joins import new_joins, still_wanted
 from orchestration.rebuilding import join_remains
 from orchestration.recovery import check_progress
-from orchestration.shapes import check_shapes, shapes_of
+from orchestration.shapes import check_readings, check_shapes, readings_of, shapes_of
 from storage.errors import ConfigurationChanged, LakeInconsistent
 from storage.journal import Journal
 from storage.lake import Lake
@@ -85,6 +85,53 @@ def test_every_change_is_a_line(tmp_path: Path) -> None:
         "tables.orders.key",
         "joins.orders_with_customers.how",
     ]
+
+
+STREAM = """\
+streams:
+  orders:
+    source: {format: jsonl, path: "orders/{date}.jsonl", time: millis}
+    columns: {id: bigint, customer: string, at: timestamp}
+    key: [id]
+    sequence: [at]
+    event_time: at
+"""
+
+
+def test_name_of_a_table_is_not_taken_for_a_stream(tmp_path: Path) -> None:
+    """Its files would count as read; and a join of another kind has other tables."""
+    old = TEXT[TEXT.index("tables:") :]
+    new = "tables:\n" + old[old.index("  customers:") : old.index("joins:")] + STREAM + (
+        "joins:\n  orders_with_customers: {stream: orders, table: customers, foreign_key: [customer], how: left}\n"
+    )  # fmt: skip
+    with pytest.raises(ConfigurationChanged) as refused:
+        check(tmp_path, old, new)
+    lines = str(refused.value).splitlines()
+    assert [line.split(": ")[1] for line in lines] == ["streams.orders", "joins.orders_with_customers"]
+    assert all("was declared as something else until batch 1, " in line for line in lines)
+    assert "or give it another name" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "done"),
+    [
+        ("orders", "changes/orders"),
+        ("orders", "response_log/orders_with_customers"),
+        ("customers", "quarantine/customers"),
+    ],
+)
+def test_batch_is_finished_as_it_was_begun(tmp_path: Path, changed: str, done: str) -> None:
+    """What was read in the old way is committed; where nothing of it is, the new way is as good."""
+    path, limited = tmp_path / "lakejoin.yaml", f'"{changed}/{{date}}.jsonl", limits: {{line: 1 kB}}'
+    plan = replace(BUILT, shapes=readings_of(load_text(TEXT, path)))
+    other = load_text(TEXT.replace(f'"{changed}/{{date}}.jsonl"', limited), path)
+    with pytest.raises(
+        ConfigurationChanged, match=rf"tables\.{changed}\.source\.limits: .* batch 1 .*--replan"
+    ):
+        check_readings(other, plan, [done])
+    unrelated = "changes/customers" if changed == "orders" else "changes/orders"
+    check_readings(other, plan, [unrelated])
+    check_readings(load_text(TEXT, path), plan, [done])
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from orchestration.config import Pipeline, load
 from orchestration.errors import WrongUsage
 from orchestration.maintenance import maintain
 from orchestration.repair import Moved, examine, repair
-from storage.errors import LakeInconsistent
+from storage.errors import ConfigurationChanged, LakeInconsistent
 from storage.journal import Journal
 from storage.lake import Lake, changes_of, joined_of, rows_of, subscription_log_of, subscription_store_of
 from storage.source_errors import SourceNotFound
@@ -209,3 +209,51 @@ def test_abandoned_batch_is_as_if_its_input_had_never_been_seen(
     assert joins(pipeline, spark) == joins(alone, spark)
     with pytest.raises(WrongUsage, match="no batch is under way"):
         list(abandon(pipeline, lambda: spark))
+
+
+def test_giving_up_that_was_cut_off_is_ended_before_anything_else(
+    whole: Pipeline, tmp_path: Path, spark: SparkSession
+) -> None:
+    """A run would take for done what is removed already, and publish the batch without it."""
+    pipeline = copy_of(whole, tmp_path / "shop")
+    with commits(11), pytest.raises(Crash):
+        run(pipeline, spark)
+    with commits(1), pytest.raises(Crash):
+        list(abandon(pipeline, lambda: spark))
+    with pytest.raises(WrongUsage, match=r"removed already: .*--replan` ends what it began"):
+        run(pipeline, spark)
+    assert next(iter(abandon(pipeline, lambda: spark))).kind == "abandoned"
+    run(alone := copy_of(whole, tmp_path / "alone"), spark)
+    run(pipeline, spark)
+    assert joins(pipeline, spark) == joins(alone, spark)
+
+
+def test_readers_see_a_join_as_it_was_until_it_has_begun_anew(
+    whole: Pipeline, tmp_path: Path, spark: SparkSession
+) -> None:
+    """The batch that is given up had changed it, and giving up was cut off before the join was mended."""
+    pipeline = copy_of(whole, tmp_path / "shop")
+    before = Journal(Lake(pipeline.lake)).last.versions
+    with commits(joined_of("over"), "after"), pytest.raises(Crash):
+        run(pipeline, spark)
+    next(abandoned := abandon(pipeline, lambda: spark))
+    abandoned.close()
+    last = Journal(Lake(pipeline.lake)).last
+    assert last.kind == "abandoned"
+    assert {joined_of(name): last.versions[joined_of(name)] for name in pipeline.joins} == {
+        joined_of(name): before[joined_of(name)] for name in pipeline.joins
+    }
+    with pytest.raises(ConfigurationChanged, match="--rebuild"):
+        run(pipeline, spark)
+
+
+@pytest.mark.parametrize("crash", [3, 8])
+def test_first_batch_can_be_given_up(crash: int, tmp_path: Path, spark: SparkSession) -> None:
+    """The next run reads its files and keeps its joins, as in a new lake."""
+    pipeline = shop(tmp_path / "shop", DAYS[:1])
+    with commits(crash), pytest.raises(Crash):
+        run(pipeline, spark)
+    list(abandon(pipeline, lambda: spark))
+    run(pipeline, spark)
+    run(alone := shop(tmp_path / "alone", DAYS[:1]), spark)
+    assert joins(pipeline, spark) == joins(alone, spark)

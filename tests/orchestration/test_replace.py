@@ -232,6 +232,31 @@ def test_file_without_a_date_is_replaced_by_its_name(tmp_path: Path, spark: Spar
 
 
 @pytest.mark.slow
+def test_tombstone_stands_where_its_key_stands_now(tmp_path: Path, spark: SparkSession) -> None:
+    """It has no sequence of its own; the new file puts its key at a later one."""
+    text = TEXT.format(sequence="    sequence: [lsn]\n").replace(
+        'jsonl, path: "orders', 'debezium, path: "orders'
+    )
+
+    def begin(name: str, lsn: int) -> Pipeline:
+        folder = declare(tmp_path / name, {"2024-01-01": {"customers": FIRST["customers"]}}).path.parent
+        (folder / "lakejoin.yaml").write_text(text)
+        after = {"id": 1, "customer": "ada"}
+        for day, place in (("2024-01-01", 1), ("2024-01-02", lsn)):
+            event = {"op": "u", "after": after | {"amount": place}, "source": {"lsn": place}}
+            write_lines(folder / "orders" / f"{day}.jsonl", [event])
+        write_lines(folder / "orders" / "2024-01-03.jsonl", [{"key": {"id": 1}, "value": None}])
+        return load(folder / "lakejoin.yaml")
+
+    pipeline, expected = begin("replaced", 2), begin("expected", 5)
+    for one in (pipeline, expected):
+        run(one, spark)
+    begin("replaced", 5)
+    assert run(pipeline, spark, replace=DAY) == 1
+    assert results(pipeline, spark) == results(expected, spark)
+
+
+@pytest.mark.slow
 def test_second_delivery_that_gives_a_key_its_state_reaches_the_joins(
     tmp_path: Path, spark: SparkSession
 ) -> None:

@@ -47,7 +47,10 @@ def test_row_that_a_foreign_key_fails_on_is_explained(spark: SparkSession) -> No
         "batch 7 of /etc/lake failed: /etc/shop.yaml:8: joins.second.foreign_key[0]: 'cast"
     )
     assert "fails on a row: [CAST_INVALID_INPUT] The value 'x'" in message
-    assert "correct the expression (`try_cast`, ...) and add `--rebuild second`, then run again" in message
+    assert (
+        "correct the expression (`try_cast`, `try_divide`, ...) and add `--rebuild second`, then run again"
+        in message
+    )
     assert len(message.splitlines()) == 1
 
 

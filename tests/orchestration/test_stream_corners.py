@@ -9,6 +9,7 @@ from faults.crashing import Crash, commits
 from faults.shop import run, write_lines
 from orchestration.abandoning import abandon
 from orchestration.config import Pipeline, load
+from orchestration.spark_failures import BatchFailed
 from storage.journal import Journal
 from storage.lake import Lake, joined_of
 from storage.source_errors import SourceNotFound
@@ -121,3 +122,20 @@ def test_what_waits_outlives_a_batch_that_was_given_up(tmp_path: Path, spark: Sp
     list(abandon(pipeline, lambda: spark))
     assert run(pipeline, spark, flush=True) == 1
     assert joined(pipeline, spark, "short") == [1]
+
+
+def test_condition_that_fails_on_a_record_is_corrected(tmp_path: Path, spark: SparkSession) -> None:
+    """The message names it; nothing of the stream is committed, so the batch is finished with what it says now."""
+    failing = TEXT.replace("status = 'sold'", "10 / id > 2")
+    pipeline = declare(
+        tmp_path, 1, click(0, "10:30:00"), click(4, "10:40:00"), click(9, "15:00:00"), text=failing
+    )
+    with pytest.raises(
+        BatchFailed, match=r"streams\.clicks\.where: .*DIVIDE_BY_ZERO.*correct the expression"
+    ):
+        run(pipeline, spark)
+    (tmp_path / "lakejoin.yaml").write_text(failing.replace("10 / id", "try_divide(10, id)"))
+    pipeline = load(tmp_path / "lakejoin.yaml")
+    assert run(pipeline, spark) == 1
+    run(pipeline, spark, flush=True)
+    assert joined(pipeline, spark, "short") == [4]
