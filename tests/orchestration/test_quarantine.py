@@ -123,24 +123,19 @@ def test_records_that_can_be_accepted_now_leave_quarantine(shop: Pipeline, spark
 def test_line_that_was_healed_can_be_bad_again(tmp_path: Path, spark: SparkSession) -> None:
     """The file is exported once more, with another mistake on that line; the next retry is of what it has now."""
     bad, folder = '{"op": "c", "id": 2, "stat', tmp_path / "shop"
-    write(
-        folder,
-        "readings",
-        "2024-01-01",
-        [{"op": "c", "id": 1, "station": "p"}, {"op": "c", "id": 2, "station": "p" * 80}],
-    )
-    (folder / "lakejoin.yaml").write_text(
-        declare(folder, ahead="1 day")
-        .path.read_text()
-        .replace('"readings/{date}.jsonl"', '"readings/{date}.jsonl", limits: {line: 80 bytes}')
-    )
-    pipeline = load(folder / "lakejoin.yaml")
+    first, path = {"op": "c", "id": 1, "station": "p"}, '"readings/{date}.jsonl"'
+    write(folder, "stations", "2024-01-01", [])
+    write(folder, "readings", "2024-01-01", [first, {"op": "c", "id": 2, "station": "p" * 80}])
+    pipeline = declare(folder, ahead="1 day")
+    limited = pipeline.path.read_text().replace(path, f"{path}, limits: {{line: 80 bytes}}")
+    pipeline.path.write_text(limited)
+    pipeline = load(pipeline.path)
     run(pipeline, spark)
     assert places(pipeline, spark) == [("readings", 2, "too_large")]
     pipeline = declare(folder, ahead="1 day")
     list(retry(pipeline, lambda: spark, ["readings"]))
     assert places(pipeline, spark) == []
-    write(folder, "readings", "2024-01-01", [{"op": "c", "id": 1, "station": "q"}, bad])
+    write(folder, "readings", "2024-01-01", [first, bad])
     run(pipeline, spark, replace=date(2024, 1, 1))
     assert places(pipeline, spark) == [("readings", 2, "parse_error")]
 
