@@ -128,7 +128,7 @@ def is_wanted(file: FoundFile, table: Input, dates: Dates | None) -> bool:
 def _measured(file: PlannedFile) -> MeasuredFile:
     return MeasuredFile(
         path=file.path, name=file.name, date=file.date, size=file.size, modified=file.modified,
-        fingerprint=file.fingerprint, lines=file.lines, complete=file.complete,
+        fingerprint=file.fingerprint, lines=file.lines, complete=file.complete, stray_quotes=file.stray_quotes,
     )  # fmt: skip
 
 

@@ -9,7 +9,8 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
+from operator import or_
 from typing import TextIO
 
 from py4j.protocol import Py4JJavaError
@@ -19,6 +20,7 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from storage.file_content import open_text
 from storage.file_systems import spark_path
+from storage.files import Counted
 from storage.line_numbers import FileRange, number_lines
 from storage.open_quotes import runs_to_the_end
 from storage.source_errors import SourceBroken
@@ -33,6 +35,8 @@ _NULL = r"\N"
 _LONGEST_HEADER = 1_000_000
 _MOST_FIELDS = 20_480  # the default of Spark's `maxColumns`
 _UNPARSABLE = "TextParsingException"
+_STRAY_QUOTE = ("Unescaped quote character", "following quoted value of CSV field")
+"""What the parser says of a quoted field with a quote that is neither doubled nor its end."""
 _OPTIONS = {
     "header": "true",
     "multiLine": "true",
@@ -55,6 +59,8 @@ class _Header:
     names: tuple[str, ...]
     line_end: str
     """What ends a record. Left to find it out, Spark would also replace it within quotes."""
+    returns: bool
+    """Whether the line behind the header ends with a carriage return, of which `line_end` knows nothing."""
 
     @property
     def columns(self) -> list[str]:
@@ -72,11 +78,23 @@ def parse_csv(
     return [_parse(spark, table, options, header, parts) for header, parts in headers.items()]
 
 
-def count_records(spark: SparkSession, path: str) -> int:
+def count_records(spark: SparkSession, path: str) -> Counted:
     """Count the records of a CSV file as reading it will number them. Raises `SourceBroken`."""
+    header = _header(path)
+    records = _count(spark, path, header, unescapedQuoteHandling="RAISE_ERROR")
+    if records is not None:
+        return Counted(records)
+    # as it is read: such a field goes on to the next comma or line end behind the quote
+    return Counted(_count(spark, path, header) or 0, stray_quotes=True)
+
+
+def _count(spark: SparkSession, path: str, header: _Header, **options: str) -> int | None:
+    """Count the records; None where one of them has a stray quote, and the options say that this is an error."""
     try:
-        return _scan(spark, [path], _header(path)).count()
+        return _scan(spark, [path], header, **options).count()
     except Py4JJavaError as error:
+        if any(message in str(error) for message in _STRAY_QUOTE):
+            return None
         if _UNPARSABLE not in str(error):
             raise
         raise SourceBroken(
@@ -114,10 +132,15 @@ def _header(path: str) -> _Header:
         with io.TextIOWrapper(open_text(path), "utf-8-sig", "surrogateescape", newline="") as text:
             reader = csv.reader(_remember(text, lines, path))
             names = next((record for record in reader if record), [])
+            row = next(filter(str.strip, iter(partial(text.readline, _LONGEST_HEADER), "")), "")
         "".join(names).encode()
+        if lines and lines[-1].endswith("\r"):
+            raise csv.Error("a carriage return alone at its end; convert the line ends to line feeds")
     except (csv.Error, UnicodeEncodeError, OSError) as error:
         raise SourceBroken(f"{path}: expected a header in UTF-8, as in RFC 4180; found {error}") from error
-    return _Header(tuple(names), "\r\n" if lines and lines[-1].endswith("\r\n") else "\n")
+    if lines and lines[-1].endswith("\r\n"):
+        return _Header(tuple(names), "\r\n", returns=False)
+    return _Header(tuple(names), "\n", returns=row.endswith("\r\n") and row.count('"') % 2 == 0)
 
 
 def _remember(text: TextIO, passed: list[str], path: str) -> Iterator[str]:
@@ -131,9 +154,9 @@ def _remember(text: TextIO, passed: list[str], path: str) -> Iterator[str]:
         yield line
 
 
-def _scan(spark: SparkSession, paths: Sequence[str], header: _Header) -> DataFrame:
+def _scan(spark: SparkSession, paths: Sequence[str], header: _Header, **options: str) -> DataFrame:
     schema = StructType([StructField(name, StringType()) for name in (*header.columns, _CORRUPT)])
-    reader = spark.read.options(**_OPTIONS, lineSep=header.line_end).schema(schema)
+    reader = spark.read.options(**_OPTIONS, **options, lineSep=header.line_end).schema(schema)
     return reader.csv([spark_path(path) for path in paths])
 
 
@@ -150,16 +173,12 @@ def _parse(
             raise SourceBroken(f"{ranges[0].path}: the header has {name!r} twice, expected once; rename one")
     scan = _scan(spark, [part.path for part in ranges], header)
     rows = number_lines(scan, ranges, one_task=True)
-    corrupt, unended = F.col(_CORRUPT).isNotNull(), runs_to_the_end(ranges)
-    malformed = corrupt | unended
-    expected = F.when(unended, "a quote is open to the end of the file").otherwise(
-        f"expected {len(header.names)} fields as in the header"
-    )
+    wrong = _wrong(header, ranges)
     rows = rows.withColumns(
         {
             **{column: _decoded(column) for column in (*header.columns, _CORRUPT)},
-            REASON: F.when(malformed, reason_is("parse_error")),
-            DETAIL: F.when(malformed, expected),
+            REASON: F.when(wrong.isNotNull(), reason_is("parse_error")),
+            DETAIL: wrong,
         }
     )
     fields = dict(zip(header.names, header.columns, strict=True))
@@ -172,6 +191,24 @@ def _parse(
         if name in fields
     }
     return parse_rows(rows, table, options, columns, raw)
+
+
+def _wrong(header: _Header, ranges: Sequence[FileRange]) -> Column:
+    """What keeps a record from being one, null for nothing."""
+    unended, corrupt = runs_to_the_end(ranges), F.col(_CORRUPT).isNotNull()
+    # the parser keeps the quotes of a field with a stray one; one that begins with doubled quotes looks the same
+    strays = F.col(POSITION)["file"].isin([part.name for part in ranges if part.stray_quotes])
+    quoted = reduce(or_, [F.col(column).startswith('"') for column in header.columns], F.lit(False))
+    returned = F.lit(header.returns) & F.col(header.columns[-1]).endswith("\r")
+    return (
+        F.when(unended, "a quote is open to the end of the file")
+        .when(corrupt, f"expected {len(header.names)} fields as in the header")
+        .when(
+            strays & quoted,
+            "a field begins with a quote, in a file where quotes within fields are not all doubled",
+        )
+        .when(returned, "ends with a carriage return, which the header does not; expected the same line ends")
+    )
 
 
 def _decoded(column: str) -> Column:

@@ -10,6 +10,21 @@ LakejoinError
 └── JarsNotFound        Delta's JARs could not be fetched (see storage.jars)
 """
 
+import re
+
+_CREDENTIALS = re.compile(r"(?<!hdfs)://[^/@]*:.*@|(?<=hdfs)://[^/@]*:(?![0-9]{1,5}/).*@", re.IGNORECASE)
+"""A secret key may hold slashes; of the file systems that we know only HDFS has ports, which are no secrets."""
+
+
+def has_credentials(uri: str) -> bool:
+    """Whether a URI names a user and a password, as `s3a://KEY:SECRET@bucket`."""
+    return _CREDENTIALS.search(uri) is not None
+
+
+def without_credentials(text: str) -> str:
+    """The text as a message may show it: `://…@` in the place of users and passwords."""
+    return _CREDENTIALS.sub("://…@", text)
+
 
 class LakejoinError(Exception):
     """Base of every error that a user of Lakejoin can act on."""

@@ -18,6 +18,7 @@ from storage.file_systems import open_file_system, reading
 from storage.source_errors import SourceBroken, SourceChanged
 
 _CHUNK = 1 << 20
+_CRLF = b"\r\n"
 _GZIP = b"\x1f\x8b"
 _OTHER_COMPRESSION = (".bz2", ".deflate", ".lz4", ".lzo", ".snappy", ".xz", ".zip", ".zst")
 
@@ -34,7 +35,7 @@ class FileContent:
     complete: bool
     """The last line has its end, and no quoted CSV field is open."""
     appended: bytes
-    """First character behind the beginning, empty if there is none."""
+    """First two bytes behind the beginning, or as many as there are."""
     continued: bool = False
     """The beginning ends within a quoted CSV field, and there is more behind it."""
 
@@ -50,9 +51,10 @@ class _Text:
     def feed(self, text: bytes) -> None:
         if not text:
             return
-        if self.at_boundary:
-            self.appended, self.at_boundary = text[:1], False
+        if self.at_boundary and not self.appended:
             self.continued = self.quotes % 2 == 1
+        if self.at_boundary and len(self.appended) < len(_CRLF):
+            self.appended += text[: len(_CRLF) - len(self.appended)]
         self.size += len(text)
         end = text.rfind(b"\n")
         self.open_line = len(text) - end - 1 if end >= 0 else self.open_line + len(text)

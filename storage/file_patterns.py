@@ -1,7 +1,8 @@
 """Paths with `{date}` and wildcards, taken apart into a fixed directory and what is matched below it.
 
 `*` and `?` stand for characters of a name, `[…]` for one of a set, `**` for any number of directories, and
-`{date}` for a day as YYYY-MM-DD, the same wherever it stands in the path.
+`{date}` for a day as YYYY-MM-DD, the same wherever it stands in the path. `[*]`, `[?]`, `[[]` and `[{]` stand for
+the sign itself, and leave a directory fixed.
 """
 
 import fnmatch
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 _PIECE = re.compile(r"\{date\}|\*|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)
+_FIXED = re.compile(r"\[([*?\[{])\]")
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 
 
@@ -28,9 +30,9 @@ class FilePattern:
         parts = path.split("/")
         wild = next((index for index, part in enumerate(parts) if is_wild(part)), None)
         if wild is None:
-            return cls(path.rstrip("/"), ())
+            return cls(plain(path).rstrip("/"), ())
         below = [*parts[wild:], "*"] if parts[-1] == "**" else parts[wild:]
-        return cls("/".join(parts[:wild]) or "/", tuple(below))
+        return cls(plain("/".join(parts[:wild])) or "/", tuple(below))
 
     def match(self, name: str) -> re.Match[str] | None:
         """Match a whole name, relative to the directory; the group `date` holds its day, if there is one."""
@@ -48,7 +50,17 @@ class FilePattern:
 
 def is_wild(part: str) -> bool:
     """Tell whether a part of a path may match more than itself."""
-    return any(token in part for token in ("*", "?", "[", "{date}"))
+    return any(token in _FIXED.sub("", part) for token in ("*", "?", "[", "{date}"))
+
+
+def fixed(directory: str) -> str:
+    """Return the pattern that only this directory matches, whatever signs its path holds."""
+    return re.sub(r"([*?\[{])", r"[\1]", directory)
+
+
+def plain(path: str) -> str:
+    """Return a path with the signs that stand for themselves, as `fixed` wrote them, as they are."""
+    return _FIXED.sub(r"\1", path)
 
 
 def part_matches(part: str, name: str) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pyarrow import fs
 
+from storage.errors import without_credentials
 from storage.source_errors import SourceNotFound, SourceRefused, SourceUnreadable
 
 _URI = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
@@ -28,7 +29,8 @@ def open_file_system(path: str) -> tuple[fs.FileSystem, str]:
         uri = _SPARK_SCHEMES.get(name, name) + path[scheme.end(1) :]
         found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(uri)
     except (ValueError, OSError) as error:
-        raise SourceRefused(f"{path}: cannot be opened: {error}") from error
+        place, reason = without_credentials(path), without_credentials(str(error))
+        raise SourceRefused(f"{place}: cannot be opened: {reason}") from error
     return found
 
 

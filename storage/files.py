@@ -7,7 +7,7 @@ lines may be added behind it, nothing before that may change. The errors are in 
 
 import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from pyarrow import fs
 
 from storage.file_content import FileContent, scan_parquet, scan_text
 from storage.file_limits import NO_LIMITS, FileLimits
-from storage.file_patterns import FilePattern, part_matches
+from storage.file_patterns import FilePattern, part_matches, plain
 from storage.file_systems import file_info, is_local, open_file_system, reading
 from storage.source_errors import SourceChanged, SourceNotFound, SourceRefused
 
@@ -43,9 +43,20 @@ class MeasuredFile(FoundFile):
     """Records that positions count: lines of text, records of CSV without the header, rows of Parquet."""
     complete: bool
     """The last line has its end, so that more lines may follow."""
+    stray_quotes: bool = False
+    """Of CSV: as in `Counted`."""
 
 
-FileCounter = Callable[[FoundFile], int]
+@dataclass(frozen=True)
+class Counted:
+    """What was counted of a CSV file."""
+
+    records: int
+    stray_quotes: bool = False
+    """A quoted field holds a quote that is not doubled."""
+
+
+FileCounter = Callable[[FoundFile], Counted]
 """Counts the records of a CSV file, whose fields may hold line ends: only the reader itself can."""
 
 
@@ -91,7 +102,7 @@ def measure_file(
     file, `SourceTooLarge` for one beyond its limits.
     """
     if known is not None and (found.size, found.modified) == (known.size, known.modified):
-        return _measured(found, known.fingerprint, known.lines, complete=known.complete)
+        return replace(known, **asdict(found))
     if known is not None and found.size < known.size:
         raise _changed(found, f"has {found.size} bytes now, had {known.size}")
     if form == "parquet":
@@ -104,15 +115,18 @@ def measure_file(
         content = scan_text(found.path, found.size, boundary=boundary, quoted=quoted, limits=limits)
         if known is not None:
             _check_appended(found, known, content)
-    lines = content.lines
+    counted = Counted(content.lines)
     if form == "csv" and found.size:
-        lines = _count(found, known, count_records)
-    return _measured(found, content.fingerprint, lines, complete=content.complete)
+        counted = _count(found, known, count_records)
+    return MeasuredFile(
+        **asdict(found), fingerprint=content.fingerprint, lines=counted.records, complete=content.complete,
+        stray_quotes=counted.stray_quotes,
+    )  # fmt: skip
 
 
-def _count(found: FoundFile, known: MeasuredFile | None, count_records: FileCounter | None) -> int:
+def _count(found: FoundFile, known: MeasuredFile | None, count_records: FileCounter | None) -> Counted:
     if known is not None and (count_records is None or found.size == known.size):
-        return known.lines
+        return Counted(known.lines, known.stray_quotes)
     if count_records is None:
         raise ValueError(f"{found.path}: a CSV file that is read for the first time needs a counter")
     return count_records(found)
@@ -121,7 +135,8 @@ def _count(found: FoundFile, known: MeasuredFile | None, count_records: FileCoun
 def _check_appended(found: FoundFile, known: MeasuredFile, content: FileContent) -> None:
     if content.beginning != known.fingerprint:
         raise _changed(found, f"differs within its first {known.size} bytes, which were read")
-    if content.continued or (not known.complete and content.appended not in {b"", b"\n"}):
+    ends_line = content.appended in {b"", b"\r\n"} or content.appended.startswith(b"\n")
+    if content.continued or not (known.complete or ends_line):
         raise _changed(found, f"line {known.lines} had no end when it was read, and has grown")
 
 
@@ -130,12 +145,6 @@ def _changed(found: FoundFile, what: str) -> SourceChanged:
         f"{found.path}: changed after it was read: {what}. Expected the same bytes, at most with whole lines "
         f"added behind them. Put the old file back, and give the new content another name; or, to take it in the place "
         f"of the old: `lakejoin run FILE --replace {found.date or shlex.quote(found.name)}`."
-    )
-
-
-def _measured(found: FoundFile, fingerprint: str, lines: int, *, complete: bool) -> MeasuredFile:
-    return MeasuredFile(
-        found.path, found.name, found.date, found.size, found.modified, fingerprint, lines, complete
     )
 
 
@@ -149,11 +158,11 @@ def _pattern(path: str) -> FilePattern:
     if info.type == fs.FileType.Directory:
         return pattern if pattern.parts else replace(pattern, parts=("**", "*"))
     if pattern.parts:
-        raise SourceNotFound(f"{pattern.directory}: is no directory; {path} looks for files in it")
+        raise SourceNotFound(f"{pattern.directory}: is no directory; {plain(path)} looks for files in it")
     directory, _, name = pattern.directory.rpartition("/")
     if _is_skipped(name):
         raise SourceRefused(
-            f"{path}: a name that begins with `.` or `_` or ends in `.tmp` is never read; rename it"
+            f"{plain(path)}: a name that begins with `.` or `_` or ends in `.tmp` is never read; rename it"
         )
     return FilePattern(directory or "/", (name,))
 

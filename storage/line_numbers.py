@@ -41,6 +41,8 @@ class FileRange:
     """How many the whole file had when it was measured."""
     complete: bool = True
     """Its last line had its end, and no quoted CSV field was open."""
+    stray_quotes: bool = False
+    """Of CSV: a quoted field holds a quote that is not doubled."""
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ _FILE = pa.struct(
         ("complete", pa.bool_()),
         ("from_line", pa.int64()),
         ("to_line", pa.int64()),
+        ("stray_quotes", pa.bool_()),
     ]
 )
 _PLAN = pa.schema(
@@ -93,6 +94,8 @@ class PlannedFile:
     complete: bool
     from_line: int
     to_line: int
+    stray_quotes: bool = False
+    """Of CSV: a quoted field holds a quote that is not doubled; unknown, and so false, before this was looked for."""
 
     @property
     def records(self) -> int:
@@ -108,8 +111,9 @@ class PlannedFile:
     def range(self) -> FileRange:
         """The part as the readers of sources take it."""
         return FileRange(
-            self.path, self.name, self.date, self.from_line, self.to_line, self.lines, self.complete
-        )
+            self.path, self.name, self.date, self.from_line, self.to_line, self.lines, self.complete,
+            self.stray_quotes,
+        )  # fmt: skip
 
 
 def dates_of(files: Iterable[PlannedFile]) -> tuple[date, ...]:
@@ -152,9 +156,11 @@ class Plan:
     @classmethod
     def of_row(cls, row: dict[str, Any]) -> "Plan":
         """The plan that a row of `_plan` holds."""
-        row["files"] = tuple(PlannedFile(**file) for file in row["files"])
+        row["files"] = tuple(
+            PlannedFile(**_as_made_before(file, stray_quotes=False)) for file in row["files"]
+        )
         row["joins"], row["bootstrap"] = tuple(row["joins"]), tuple(row["bootstrap"])
-        return cls(**_as_made_before(row, flushed=0, begun={}))
+        return cls(**_as_made_before(row, clocks={}, flushed=0, begun={}))
 
     def files_of(self, table: str) -> list[PlannedFile]:
         """The parts of a table's files that the batch reads, in the order of their positions."""
@@ -208,7 +214,7 @@ class Published:
     def of_row(cls, row: dict[str, Any]) -> "Published":
         """The batch that a row of `_published` holds."""
         row["dates"], row["accepted"] = tuple(row["dates"]), tuple(row["accepted"])
-        return cls(**_as_made_before(row))
+        return cls(**_as_made_before(row, clocks={}))
 
     @property
     def waits(self) -> bool:
@@ -218,4 +224,4 @@ class Published:
 
 def _as_made_before(row: dict[str, Any], **defaults: Any) -> dict[str, Any]:
     """A row with what was not written yet when it was made."""
-    return row | {n: value for n, value in {"clocks": {}, **defaults}.items() if row.get(n) is None}
+    return row | {n: value for n, value in defaults.items() if row.get(n) is None}

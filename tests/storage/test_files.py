@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from storage.file_systems import reading
-from storage.files import FoundFile, MeasuredFile, find_files, measure_file, stat_file
+from storage.files import Counted, FoundFile, MeasuredFile, find_files, measure_file, stat_file
 from storage.source_errors import (
     SourceBroken,
     SourceChanged,
@@ -73,6 +73,8 @@ def test_dated_files_are_sorted_by_day_and_not_by_name(
         ("a", ["2013-01-01/2013-01-01-1.csv", "2013-01-01/2013-01-02-1.csv", "x.csv"]),
         ("?/*.csv", ["a/x.csv"]),
         ("*.parquet", []),
+        ("[[]1][*][{]date}/*.csv", ["x.csv"]),
+        ("[[]1]*/*.csv", ["[1]*{date}/x.csv"]),
     ],
 )
 def test_path_finds_what_it_names(
@@ -84,6 +86,7 @@ def test_path_finds_what_it_names(
         "a/2013-01-01/2013-01-01-1.csv",
         "a/2013-01-01/2013-01-02-1.csv",
         "a/x.csv",
+        "[1]*{date}/x.csv",
     ):
         write(name)
     for unfinished in ("_2013-01-01.jsonl", ".x.csv", "a/y.csv.tmp", "a/_tmp/z.csv", "a/x.csv._COPYING_"):
@@ -237,10 +240,18 @@ def test_touched_file_is_the_same(write: Callable[..., FoundFile]) -> None:
         (b"a\n", b"a\nb\n", 2),
         (b"a\n", b"a\nb", 2),
         (b"a", b"a\nb\n", 2),
+        (b"x\r\na", b"x\r\na\r\nb\r\n", 3),
         (b"", b"a\n", 1),
         (b"a\n" * 600_000, b"a\n" * 600_001, 600_001),
     ],
-    ids=["whole lines", "unfinished line", "end of the last line", "from nothing", "several chunks"],
+    ids=[
+        "whole lines",
+        "unfinished line",
+        "end of the last line",
+        "both signs of an end",
+        "from nothing",
+        "several chunks",
+    ],
 )
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
 def test_appended_file_is_continued(
@@ -263,8 +274,9 @@ def test_appended_file_is_continued(
         (b"a\nb\n", b"a\nc\n", "differs within its first 4 bytes"),
         (b"a\nb\n", b"x\nb\nc\n", "differs within its first 4 bytes"),
         (b"a\nb", b"a\nbc\n", "line 2 had no end when it was read, and has grown"),
+        (b"a\nb", b"a\nb\rc\n", "line 2 had no end when it was read, and has grown"),
     ],
-    ids=["shorter", "same length", "longer", "last line"],
+    ids=["shorter", "same length", "longer", "last line", "carriage return alone"],
 )
 def test_changed_file_is_an_error(
     write: Callable[..., FoundFile], before: bytes, after: bytes, message: str
@@ -287,11 +299,12 @@ def test_file_that_ends_early_is_an_error(write: Callable[..., FoundFile], tmp_p
 
 def test_csv_records_are_counted_by_the_reader(write: Callable[..., FoundFile]) -> None:
     """Line ends within quotes make no record, so the counter decides; an open quote allows none to follow."""
-    counted = lambda found: found.size  # noqa: E731 - a stand-in for Spark
+    counted = lambda found: Counted(found.size, stray_quotes=True)  # noqa: E731 - a stand-in for Spark
     whole = measure_file(write("x.csv", b'a,op\n"1\n",c\n'), "csv", None, counted)
     torn = measure_file(write("y.csv", b'a,op\n"1\n'), "csv", None, counted)
 
-    assert (whole.lines, whole.complete) == (12, True)
+    assert (whole.lines, whole.complete, whole.stray_quotes) == (12, True, True)
+    assert measure_file(write("x.csv", b'a,op\n"1\n",c\n', modified=2), "csv", whole, counted).stray_quotes
     assert (torn.lines, torn.complete) == (8, False)
     assert measure_file(write("z.csv"), "csv", None, counted).lines == 0
     with pytest.raises(ValueError, match="needs a counter"):
@@ -300,11 +313,11 @@ def test_csv_records_are_counted_by_the_reader(write: Callable[..., FoundFile]) 
 
 def test_grown_csv_file_is_checked_without_a_counter(write: Callable[..., FoundFile]) -> None:
     """To finish a planned batch it is enough that the planned part is the same."""
-    known = measure_file(write("x.csv", b"a,op\n1,c\n"), "csv", None, lambda _: 1)
+    known = measure_file(write("x.csv", b"a,op\n1,c\n"), "csv", None, lambda _: Counted(1))
     grown = write("x.csv", b"a,op\n1,c\n2,c\n", modified=2)
 
     assert measure_file(grown, "csv", known).lines == 1
-    assert measure_file(grown, "csv", known, lambda _: 2).lines == 2
+    assert measure_file(grown, "csv", known, lambda _: Counted(2)).lines == 2
 
 
 def test_parquet_rows_are_counted_by_the_footer(write: Callable[..., FoundFile], tmp_path: Path) -> None:
@@ -318,6 +331,15 @@ def test_parquet_rows_are_counted_by_the_footer(write: Callable[..., FoundFile],
     assert measure_file(touched, "parquet", known).lines == 3
     with pytest.raises(SourceChanged, match="has other content now"):
         measure_file(write("x.parquet", (tmp_path / "b.parquet").read_bytes()), "parquet", known)
+
+
+@pytest.mark.bad_input(32)
+def test_secret_in_a_uri_is_not_repeated() -> None:
+    """Neither by us nor in what Arrow says; a secret may hold a slash."""
+    with pytest.raises(SourceRefused, match=r"^x9://…@box/x: cannot be opened: ") as refused:
+        names("x9://me:x/hunter2@box/x")
+
+    assert "hunter2" not in str(refused.value)
 
 
 @pytest.mark.bad_input(44)

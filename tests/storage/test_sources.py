@@ -53,7 +53,16 @@ def measure(spark: SparkSession, path: Path | str, form: Format) -> list[Measure
 def ranges(files: Sequence[MeasuredFile], start: int = 0, end: int | None = None) -> list[FileRange]:
     """All lines of files, or the same part of each."""
     return [
-        FileRange(f.path, f.name, f.date, start, f.lines if end is None else end, f.lines, f.complete)
+        FileRange(
+            f.path,
+            f.name,
+            f.date,
+            start,
+            f.lines if end is None else end,
+            f.lines,
+            f.complete,
+            f.stray_quotes,
+        )
         for f in files
     ]
 
@@ -313,6 +322,38 @@ def test_record_that_an_open_quote_ran_through_to_the_end_is_bad(spark: SparkSes
 
 
 @pytest.mark.bad_input(1)
+def test_csv_field_that_swallowed_others_is_bad(spark: SparkSession, tmp_path: Path) -> None:
+    """A stray quote, or rows with other line ends than the header, would pass as text with something in it."""
+    texts = {
+        "good.csv": 'id,op,name\n1,c,"""a"""\n2,c,b"\n',
+        "open.csv": 'id,op,name\n1,c,"a\n2,c,"b"\n3,c,z\n',
+        "returns.csv": 'id,op,name\n\n1,c,a\r\n2,c,"b"\r\n3,c,\r\n4,c,d\n',
+        "stray.csv": 'id,name,op\n1,"24" tv,c\n2,"b" ,c\n3,24" tv,c\n',
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_bytes(text.encode())
+    stray = "a field begins with a quote, in a file where quotes within fields are not all doubled"
+    returned = "ends with a carriage return, which the header does not; expected the same line ends"
+
+    rows = read(spark, table("id int, name string"), "csv", ranges(measure(spark, tmp_path, "csv")))
+
+    assert {row[REASON] for row in rows} == {None, "parse_error"}
+    assert [(row["id"], row["name"], row[DETAIL], row[RAW]) for row in rows] == [
+        (1, '"a"', None, None),
+        (2, 'b"', None, None),
+        (1, '"a\n2,c,"b"', stray, r'{"id":"1","op":"c","name":"\"a\n2,c,\"b\""}'),
+        (3, "z", None, None),
+        (1, "a\r", returned, r'{"id":"1","op":"c","name":"a\r"}'),
+        (2, "b", None, None),
+        (3, "\r", returned, r'{"id":"3","op":"c","name":"\r"}'),
+        (4, "d", None, None),
+        (1, '"24" tv', stray, r'{"id":"1","name":"\"24\" tv","op":"c"}'),
+        (2, "b", None, None),
+        (3, '24" tv', None, None),
+    ]
+
+
+@pytest.mark.bad_input(1)
 def test_invalid_bytes_of_a_csv_field_are_no_text(spark: SparkSession, tmp_path: Path) -> None:
     """A replacement character that is really there is data; one that stands for other bytes is not."""
     (tmp_path / "a.csv").write_bytes("id,op,name\n1,c,�\n".encode() + b"2,c,\xff\n")
@@ -350,11 +391,16 @@ def test_csv_files_may_differ_in_their_headers(spark: SparkSession, tmp_path: Pa
 
 
 def test_csv_without_a_header_in_utf8_is_broken(spark: SparkSession, tmp_path: Path) -> None:
-    """Without names there is nothing to match."""
+    """Without names there is nothing to match, nor without line ends."""
     (tmp_path / "a.csv").write_bytes(b"\xff,op\n1,c\n")
+    (tmp_path / "b.csv").write_bytes(b"id,op\r1,c\r2,c\r")
 
     with pytest.raises(SourceBroken, match="expected a header in UTF-8"):
         measure(spark, tmp_path / "a.csv", "csv")
+    with pytest.raises(
+        SourceBroken, match=r"b.csv: .* a carriage return alone at its end; convert the line ends"
+    ):
+        measure(spark, tmp_path / "b.csv", "csv")
 
 
 @pytest.mark.bad_input(12)
