@@ -11,20 +11,19 @@ from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, BinaryType, DataType, DecimalType, LongType, TimestampType
+from pyspark.sql.types import DecimalType, LongType, TimestampType
 
 from transforms import parsing_envelope as envelope
 from transforms.parsing import Cell, ParseOptions, Parts, reason_is
-from transforms.parsing_json import line_reason, parse_line, parse_rounded, record_of
+from transforms.parsing_json import line_reason, parse_digits, parse_line, record_of
 from transforms.parsing_limits import readable, short_text
+from transforms.parsing_nested import has_decimals
 from transforms.parsing_records import finish_records
-from transforms.parsing_values import exact_type, parse_text
+from transforms.parsing_values import parse_text
+from transforms.placeholders import is_mentioned, is_placeholder
 from transforms.schemas import DETAIL, OP, RAW, REASON, UNAVAILABLE
 from transforms.specs import TableSpec
 
-UNAVAILABLE_VALUE = "__debezium_unavailable_value"
-"""Stands for a column that PostgreSQL did not send because it did not change (TOAST)."""
-_UNAVAILABLE_BASE64 = "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="
 _OPS = {"r": "upsert", "c": "upsert", "u": "upsert", "d": "delete", "t": "truncate", "m": "ignored"}
 _EXPECTED = "r, c, u, d, t or m"
 _PARSED, _EXACT, _CLOCK = "_lj_parsed", "_lj_exact", "_lj_clock"
@@ -126,40 +125,30 @@ def _text_source(event: _Event, name: str) -> Column:
     source = event.source(name)
     if name in event.table.key:
         return source
-    return F.when(~_is_placeholder(source, event.table.columns[name].dataType), source)
-
-
-def _is_placeholder(text: Column, dtype: DataType) -> Column:
-    match dtype:
-        case BinaryType():
-            return text.isin(UNAVAILABLE_VALUE, _UNAVAILABLE_BASE64)
-        case ArrayType():
-            return text.isin(UNAVAILABLE_VALUE, f'["{UNAVAILABLE_VALUE}"]')
-        case _:
-            return text == UNAVAILABLE_VALUE
+    return F.when(~is_placeholder(source, event.table.columns[name].dataType), source)
 
 
 def _unavailable(table: TableSpec) -> Column:
     """Names of the columns that an upsert left out; null for none, as almost always."""
+    fields = [field for field in table.columns if field.name not in table.key]
     left_out = [
-        F.when(_is_placeholder(F.col(_AFTER)[field.name], field.dataType), F.lit(field.name))
-        for field in table.columns
-        if field.name not in table.key
+        F.when(is_placeholder(F.col(_AFTER)[field.name], field.dataType), F.lit(field.name))
+        for field in fields
     ]
-    mentioned = F.col(RAW).contains(UNAVAILABLE_VALUE)
-    if any(isinstance(field.dataType, BinaryType) for field in table.columns):
-        mentioned = mentioned | F.col(RAW).contains(_UNAVAILABLE_BASE64)
+    mentioned = is_mentioned(F.col(RAW), [field.dataType for field in fields])
     names = F.array_compact(F.array(F.lit(None).cast("string"), *left_out))
     return F.when((F.col(OP) == "upsert") & mentioned & (F.size(names) > 0), names)
 
 
 def _with_exact(frame: DataFrame, table: TableSpec) -> tuple[DataFrame, _Event]:
-    """Put beside the texts the decimals among them to the last digit, where the texts may have lost some."""
+    """Put beside the texts those of decimals with all their digits, where the first may have lost some."""
     record = record_of(F.col(_EXACT))
-    types = {f.name: exact_type(f.dataType) for f in table.columns if isinstance(f.dataType, DecimalType)}
-    if types:
-        numbers = {name: F.col(_source(table, name)) for name in types}
-        frame = frame.withColumn(_EXACT, parse_rounded(F.col(RAW), envelope.row_type(table, types), numbers))
+    decimals = [field.name for field in table.columns if has_decimals(field.dataType)]
+    if decimals:
+        numbers = {name: F.col(_source(table, name)) for name in decimals}
+        frame = frame.withColumn(
+            _EXACT, parse_digits(F.col(RAW), envelope.row_type(table, decimals), numbers)
+        )
     return frame, _Event(table, envelope.member(record, "after"), envelope.member(record, "before"), record)
 
 
@@ -180,7 +169,7 @@ def _with_old_key(frame: DataFrame, table: TableSpec) -> DataFrame:
 
 def _cell(table: TableSpec, name: str, options: ParseOptions, exact: _Event) -> Cell:
     dtype, text = table.columns[name].dataType, F.col(_source(table, name))
-    number = exact.source(name) if isinstance(dtype, DecimalType) else None
+    number = exact.source(name) if has_decimals(dtype) else None
     return Cell(name, dtype, text, parse_text(text, dtype, options, number))
 
 

@@ -4,11 +4,11 @@ Event, key and value may each be wrapped in `{"schema","payload"}`, as Kafka Con
 them with schemas. (Debezium documentation, PostgreSQL connector: "Data change events".)
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from transforms.parsing_json import texts
 from transforms.schemas import POSITION_TYPE
@@ -22,13 +22,13 @@ _PAYLOAD = "payload"
 def event_type(table: TableSpec) -> StructType:
     """Type of an event with all values as text: what is declared, and what says what happened to it."""
     about = [*texts(["op", "ts_ms"]), StructField("source", texts(["lsn", "txId"]))]
-    event = _event_type(table, dict.fromkeys(table.columns.names, StringType()), about)
+    event = _event_type(table, table.columns.names, about)
     return event.add("offset", StringType())
 
 
-def row_type(table: TableSpec, types: Mapping[str, DataType]) -> StructType:
-    """Type of an event with nothing but these columns of its rows and key."""
-    return _event_type(table, types, [])
+def row_type(table: TableSpec, names: Iterable[str]) -> StructType:
+    """Type of an event with nothing but these columns of its rows and key, as text."""
+    return _event_type(table, names, [])
 
 
 def is_in_before(table: TableSpec, name: str) -> bool:
@@ -45,15 +45,19 @@ def member(event: Column, name: str) -> Column:
 def key(event: Column, table: TableSpec, name: str) -> Column:
     """A column of the record's key; one called `payload` is not looked for in a `{"schema","payload"}`."""
     record_key = event["key"]
-    if _PAYLOAD in table.key:
+    if _has_payload(table):
         return record_key[name]
     return F.coalesce(record_key[_PAYLOAD][name], record_key[name])
 
 
 def has_null_value(event: Column, line: Column) -> Column:
-    """Whether the value is null, in words: a line without a value is none."""
-    no_value = event["value"].isNull() & line.rlike(r'"value"\s*:\s*null')
-    return no_value | (event["value"].isNotNull() & line.rlike(r'"payload"\s*:\s*null'))
+    """Whether the value is null, in words: a line without a value is none, nor is one that holds anything else."""
+    value = event["value"]
+    members = F.json_object_keys(F.get_json_object(line, "$.value"))
+    wrapped = F.array_contains(members, _PAYLOAD) & value[_PAYLOAD].isNull()
+    alone = F.size(F.array_except(members, F.array(F.lit("schema"), F.lit(_PAYLOAD)))) == 0
+    is_null = F.array_contains(F.json_object_keys(line), "value")
+    return F.when(value.isNull(), is_null).otherwise(wrapped & alone)
 
 
 def order(event: Column, name: str) -> Column:
@@ -80,15 +84,20 @@ def envelope_sequence(table: TableSpec) -> list[str]:
     return names
 
 
-def _event_type(table: TableSpec, types: Mapping[str, DataType], about: Iterable[StructField]) -> StructType:
-    row = StructType([StructField(name, dtype) for name, dtype in types.items()])
+def _event_type(table: TableSpec, names: Iterable[str], about: Iterable[StructField]) -> StructType:
+    row = texts(names)
     old = StructType([field for field in row if is_in_before(table, field.name)])
     key_columns = StructType([field for field in row if field.name in table.key])
     value = StructType([*_unless_empty("before", old), StructField("after", row), *about])
     wrapped_value = StructType([*value, StructField(_PAYLOAD, value)])
-    payload = [] if _PAYLOAD in table.key else _unless_empty(_PAYLOAD, key_columns)
+    payload = [] if _has_payload(table) else _unless_empty(_PAYLOAD, key_columns)
     record_key = _unless_empty("key", StructType([*key_columns, *payload]))
     return StructType([*record_key, StructField("value", wrapped_value), *wrapped_value])
+
+
+def _has_payload(table: TableSpec) -> bool:
+    """Whether a column of the key is called `payload`; Spark does not tell capitals apart."""
+    return _PAYLOAD in {name.lower() for name in table.key}
 
 
 def _unless_empty(name: str, dtype: StructType) -> list[StructField]:

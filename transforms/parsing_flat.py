@@ -6,13 +6,14 @@ from operator import add, and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, DataType, DecimalType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, DataType, StringType
 
 from transforms.parsing import Cell, ParseOptions, Parts, reason_is
-from transforms.parsing_json import line_reason, parse_line, parse_rounded, record_of, texts
+from transforms.parsing_json import line_reason, parse_digits, parse_line, record_of, texts
 from transforms.parsing_limits import readable, refuse_large, short_text
+from transforms.parsing_nested import has_decimals
 from transforms.parsing_records import finish_records
-from transforms.parsing_values import convert, exact_type, parse_text
+from transforms.parsing_values import convert, parse_text
 from transforms.schemas import DETAIL, OP, POSITION_TYPE, RAW, REASON, UNAVAILABLE
 from transforms.specs import TableSpec
 
@@ -31,13 +32,12 @@ def parse_jsonl(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Da
     frame = lines.withColumn(_PARSED, parse_line(readable(line, options), texts(names)))
     frame = _with_op(frame, record[OP_COLUMN], *line_reason(line, F.col(_PARSED), options))
     frame = _with_sources(frame, {name: record[name] for name in table.columns.names}, table)
-    types = {f.name: exact_type(f.dataType) for f in table.columns if isinstance(f.dataType, DecimalType)}
+    decimals = [field.name for field in table.columns if has_decimals(field.dataType)]
     exact: dict[str, Column] = {}
-    if types:
-        numbers = {name: F.col(_source(table, name)) for name in types}
-        schema = StructType([StructField(name, dtype) for name, dtype in types.items()])
-        frame = frame.withColumn(_EXACT, parse_rounded(line, schema, numbers))
-        exact = {name: record_of(F.col(_EXACT))[name] for name in types}
+    if decimals:
+        numbers = {name: F.col(_source(table, name)) for name in decimals}
+        frame = frame.withColumn(_EXACT, parse_digits(line, texts(decimals), numbers))
+        exact = {name: record_of(F.col(_EXACT))[name] for name in decimals}
     cells = [
         Cell(f.name, f.dataType, text, parse_text(text, f.dataType, options, exact.get(f.name)))
         for f in table.columns

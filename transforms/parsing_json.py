@@ -15,7 +15,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
 from transforms.parsing import DEEPEST, ParseOptions, reason_is
-from transforms.parsing_limits import LONE_SURROGATE, deeper, has_lone_surrogate, is_deep, is_long, longer
+from transforms.parsing_limits import (
+    JSON_TEXT,
+    LONE_SURROGATE,
+    deeper,
+    has_lone_surrogate,
+    is_deep,
+    is_long,
+    longer,
+)
 
 _RECORD, _END, _CORRUPT = "_lj_record", "_lj_end", "_lj_corrupt"
 _OPTIONS = {
@@ -25,6 +33,9 @@ _OPTIONS = {
     "allowSingleQuotes": "false",
     "allowNonNumericNumbers": "false",
 }
+_NUMBER = "-?[0-9][0-9.eE+-]*+"
+_BEGIN, _STOP = "\x01", "\x02"
+"""Where a number stands; a line of JSON holds neither of the two signs."""
 PARSE_ERROR = (
     "is no JSON object, is cut off or followed by something else, has a member that should be an object "
     "or a string of over 20,000,000 characters"
@@ -82,15 +93,21 @@ def texts(names: Iterable[str]) -> StructType:
     return StructType([StructField(name, StringType()) for name in names])
 
 
-def parse_rounded(line: Column, record: StructType, numbers: Mapping[str, Column]) -> Column:
-    """Parse a line again with decimals by type if one of these texts may have lost digits, else null.
+def parse_digits(line: Column, record: StructType, numbers: Mapping[str, Column]) -> Column:
+    """Parse a line again with all digits of its numbers if one of these texts may have lost some, else null.
 
-    `numbers`: texts by the names of their members. What the line holds between quotes was text from the
-    start.
+    `record`: members as text. `numbers`: texts by the names of their members. What the line holds between quotes was
+    text from the start.
     """
-    return F.when(
-        reduce(or_, [_may_be_rounded(line, *number) for number in numbers.items()]), parse_line(line, record)
-    )
+    rounded = reduce(or_, [_may_be_rounded(line, *number) for number in numbers.items()])
+    return F.when(rounded, parse_line(_with_quoted_numbers(line), record))
+
+
+def _with_quoted_numbers(line: Column) -> Column:
+    """The line with its numbers as strings, which are read as they are written."""
+    # each match is a string or a number, and the other of the two is empty
+    marked = F.regexp_replace(line, f"({JSON_TEXT})|({_NUMBER})", f"$1{_BEGIN}$2{_STOP}")
+    return F.translate(F.replace(marked, F.lit(_BEGIN + _STOP), F.lit("")), _BEGIN + _STOP, '""')
 
 
 def _may_be_rounded(line: Column, name: str, text: Column) -> Column:

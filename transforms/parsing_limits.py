@@ -15,7 +15,7 @@ LONE_SURROGATE = r"holds half of a surrogate pair (\ud800 to \udfff alone), whic
 
 _BRACKETS = 100_000
 """How many brackets of a line are looked at."""
-_TEXT = r'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|$)'
+JSON_TEXT = r'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|$)'
 """A JSON string with its quotes. Possessive, for Java keeps each step that it could go back to on its stack."""
 _HIGH, _LOW = r"\\u[dD][89abAB][0-9a-fA-F]{2}", r"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _WHOLE = rf"\\\\|{_HIGH}{_LOW}"
@@ -35,7 +35,7 @@ def readable(line: Column, options: ParseOptions) -> Column:
 
 def is_deep(line: Column, options: ParseOptions) -> Column:
     """Whether objects and arrays are nested deeper than they may be, as far as their first brackets tell."""
-    brackets = F.regexp_replace(F.regexp_replace(line, _TEXT, ""), r"[^\[\]{}]++", "")
+    brackets = F.regexp_replace(F.regexp_replace(line, JSON_TEXT, ""), r"[^\[\]{}]++", "")
     steps = F.split(F.substring(brackets, 1, _BRACKETS), "")
     start = F.struct(F.lit(0).alias("now"), F.lit(0).alias("most"))
     most = F.aggregate(steps, start, _step, lambda level: level["most"])

@@ -17,16 +17,17 @@ from pyspark.sql.types import (
     IntegralType,
     NumericType,
     StringType,
-    StructField,
-    StructType,
     TimestampNTZType,
     TimestampType,
 )
 
 from transforms.parsing import ParseOptions, TimeUnit
+from transforms.parsing_nested import parse_nested
 
 _WHOLE = r"^[+-]?[0-9]{1,19}$"
 _NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
+_SCIENTIFIC = r"^\s*[+-]?(?=\.?[0-9])([0-9]*)\.?([0-9]*)[eE]([+-]?[0-9]{1,9})\s*$"
+"""Its groups: the digits before the point, those behind it, the exponent."""
 _NO_NUMBER = r"^\s*([+-]?[iI]nf(inity)?|NaN)\s*$"
 _DAY = r"^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _CLOCK = r"[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
@@ -35,37 +36,33 @@ _DAYS = (-719_162, 2_932_896)
 _MICROS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """The years 1 to 9999: what every reader of the tables can hold."""
 _PER_MILLI = 1000
+_INSTANT = TimestampType()
 
 
 def parse_text(text: Column, dtype: DataType, options: ParseOptions, exact: Column | None = None) -> Column:
     """Read text by its declared type.
 
-    `exact`: for a decimal, all digits of a JSON number of which `text` may have lost some; null if it has
-    not.
+    `exact`: for what is or holds a decimal, the text with all digits of JSON numbers, where `text` may have lost some;
+    else null.
     """
     match dtype:
         case StringType():
             return text
         case NumericType() | BooleanType():
-            return _number(text, dtype, exact)
+            return _number(text if exact is None else F.coalesce(exact, text), dtype)
         case DateType() | TimestampType() | TimestampNTZType():
             return _time(text, dtype, options)
         case BinaryType():
             return F.try_to_binary(text, F.lit("base64"))
         case _:
-            return _nested(text, dtype)
-
-
-def exact_type(dtype: DecimalType) -> DecimalType:
-    """The decimal that holds as many digits before the point as `dtype` and the most behind: all but 38."""
-    return DecimalType(38, 38 - (dtype.precision - dtype.scale))
+            return parse_nested(text, dtype, lambda value, kind: parse_text(value, kind, options), exact)
 
 
 def convert(value: Column, source: DataType, target: DataType, options: ParseOptions) -> Column:
     """Turn a value of a Parquet file into the declared type if that loses nothing."""
     match source, target:
-        case (TimestampType(), TimestampType()):
-            return _in_range(value)
+        case (TimestampType() | TimestampNTZType() | DateType(), _) if source == target:
+            return _in_range(value, source)
         case _ if source == target:
             return value
         case (StringType(), _):
@@ -88,7 +85,8 @@ def _cast(value: Column, source: DataType, target: DataType) -> Column:
     match source, target:
         case (NumericType(), NumericType()) | (TimestampNTZType(), DateType()):
             turned = value.try_cast(target)
-            return F.when(turned.try_cast(source) == value, turned)
+            same = F.when(turned.try_cast(source) == value, turned)
+            return _in_range(same, target) if isinstance(target, DateType) else same
         case (NumericType() | BooleanType() | DateType() | BinaryType(), StringType()):
             text = value.cast(target)
             return F.when(F.is_valid_utf8(text), text)
@@ -96,26 +94,30 @@ def _cast(value: Column, source: DataType, target: DataType) -> Column:
             return F.lit(None).cast(target)
 
 
-def _number(text: Column, dtype: DataType, exact: Column | None) -> Column:
+def _number(text: Column, dtype: DataType) -> Column:
     match dtype:
         case DecimalType():
-            return _decimal(text, dtype, exact)
+            return _decimal(text, dtype)
         case FloatType() | DoubleType():
             return _float(text, dtype)
         case _:
             return text.try_cast(dtype)
 
 
-def _decimal(text: Column, dtype: DecimalType, exact: Column | None) -> Column:
+def _decimal(text: Column, dtype: DecimalType) -> Column:
+    """A cast would round: so the digits behind the point are counted before."""
     value = text.try_cast(dtype)
-    wide = text.try_cast(exact_type(dtype))
     plain = rf"^\s*[+-]?(?=\.?[0-9])[0-9]*(\.[0-9]{{0,{dtype.scale}}}0*)?\s*$"
-    parsed = F.when(text.rlike(plain), value).when(text.rlike(r"[eE]") & (wide == value), value)
-    if exact is None:
-        return parsed
-    narrow = exact.try_cast(dtype)
-    fits = (narrow == exact) & text.rlike(_NUMBER)
-    return F.when(exact.isNotNull(), F.when(fits, narrow)).otherwise(parsed)
+    return F.when(text.rlike(plain), value).when(
+        text.rlike(_SCIENTIFIC), F.when(_decimals(text) <= dtype.scale, value)
+    )
+
+
+def _decimals(scientific: Column) -> Column:
+    """How many digits behind the point a number with an exponent has."""
+    whole, fraction, exponent = (F.regexp_extract(scientific, _SCIENTIFIC, group) for group in (1, 2, 3))
+    digits = F.length(F.rtrim(F.concat(whole, fraction), F.lit("0")))
+    return F.when(digits == 0, 0).otherwise(digits - F.length(whole) - exponent.try_cast("int"))
 
 
 def _float(text: Column, dtype: DataType) -> Column:
@@ -187,16 +189,10 @@ def _with_seconds(text: Column) -> Column:
     return F.when(has_seconds, text).otherwise(padded)
 
 
-def _in_range(instant: Column) -> Column:
-    low, high = (F.timestamp_micros(F.lit(bound)) for bound in _MICROS)
-    return F.when(instant.between(low, high), instant)
-
-
-def _nested(text: Column, dtype: DataType) -> Column:
-    """JSON of an array, map or struct, whose inner values follow Spark's own rules for JSON."""
-    record = StructType([StructField("value", dtype), StructField("corrupt", StringType())])
-    options = {"columnNameOfCorruptRecord": "corrupt", "allowSingleQuotes": "false"}
-    parsed = F.from_json(F.concat(F.lit('{"value":'), text, F.lit("}")), record, options)
-    # a condition beside the value would parse twice
-    whole = F.filter(F.array(parsed), lambda element: element["corrupt"].isNull())
-    return F.get(whole, F.lit(0))["value"]
+def _in_range(value: Column, dtype: DataType = _INSTANT) -> Column:
+    """A date or time of the years 1 to 9999, else null."""
+    if isinstance(dtype, DateType):
+        low, high = (F.date_from_unix_date(F.lit(bound)) for bound in _DAYS)
+    else:
+        low, high = (F.timestamp_micros(F.lit(bound)).cast(dtype) for bound in _MICROS)
+    return F.when(value.between(low, high), value)

@@ -29,11 +29,11 @@ from pyspark.sql.types import (
 from transforms import parsing_envelope as envelope
 from transforms.hashing import family
 from transforms.parsing import ParseOptions
-from transforms.parsing_debezium import UNAVAILABLE_VALUE
 from transforms.parsing_flat import OP_COLUMN
 from transforms.parsing_json import texts
 from transforms.parsing_limits import readable
 from transforms.parsing_values import parse_text
+from transforms.placeholders import is_placeholder
 from transforms.schemas import CONTEXT, POSITION, RAW
 from transforms.specs import TableSpec
 
@@ -75,7 +75,7 @@ def facts(rows: DataFrame, table: TableSpec, options: ParseOptions) -> DataFrame
     place = F.col(POSITION)
     found = rows.select(place["file"].alias("file"), place["line"].alias("line"), entries)
     found = found.select("file", "line", "entry.name", "entry.text")
-    text = F.when(F.col("text") != UNAVAILABLE_VALUE, F.col("text"))
+    text = F.when(~_is_left_out(F.col("name"), F.col("text"), table), F.col("text"))
     fits = _fits(F.col("name"), text, table, options)
     misfit = text.isNotNull() & ~fits
     return found.groupBy("file", "name").agg(
@@ -86,6 +86,11 @@ def facts(rows: DataFrame, table: TableSpec, options: ParseOptions) -> DataFrame
         F.min_by(F.substring("text", 1, 100), F.when(misfit, F.col("line"))).alias("misfit"),
         F.min(F.when(misfit, F.col("line"))).alias("line"),
     )
+
+
+def _is_left_out(name: Column, text: Column, table: TableSpec) -> Column:
+    found = [F.when(name == field.name, is_placeholder(text, field.dataType)) for field in table.columns]
+    return F.coalesce(*found, F.lit(False))
 
 
 def _fits(name: Column, text: Column, table: TableSpec, options: ParseOptions) -> Column:

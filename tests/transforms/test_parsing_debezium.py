@@ -240,20 +240,32 @@ def test_update_that_changes_the_key_deletes_the_old_one(spark: SparkSession) ->
 def test_value_that_was_not_sent_is_listed(spark: SparkSession) -> None:
     """PostgreSQL leaves out large values that did not change; their placeholder is never taken for one."""
     left_out = {"id": 1, "name": UNAVAILABLE_VALUE, "price": UNAVAILABLE_VALUE, "tags": [UNAVAILABLE_VALUE]}
+    in_base64 = "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="
     lines = [
         event("u", left_out),
-        event("u", {"id": 1, "photo": "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="}),
+        event("u", {"id": 1, "photo": in_base64}),
         event("u", {"id": 1, "name": f"about {UNAVAILABLE_VALUE}"}),
         event("d", None, {"id": 1, "name": UNAVAILABLE_VALUE}),
         event("u", {"id": "x", "name": UNAVAILABLE_VALUE}),
+        json.dumps(event("u", {"id": 1, "sizes": [*UNAVAILABLE_VALUE.encode()]})),
+        event("u", {"id": 1, "about": {UNAVAILABLE_VALUE: UNAVAILABLE_VALUE}, "tags": [UNAVAILABLE_VALUE]}),
+        event("u", {"id": 1, "tags": ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"], "about": {"a": "b"}}),
+        event("u", {"id": 1, "tags": [in_base64], "name": compact({UNAVAILABLE_VALUE: UNAVAILABLE_VALUE})}),
+        event("u", {"id": 1, "name": UNAVAILABLE_VALUE.encode().hex(), "sizes": [95, 95, 100]}),
     ]
+    columns = (
+        "id bigint, name string, price decimal(12,2), photo binary, tags array<string>, sizes array<bigint>"
+    )
+    spec = table(f"{columns}, about map<string,string>", ["id"], "lsn bigint")
 
-    found = [only(rows) for rows in parse(spark, planes(), lines)]
+    found = [only(rows) for rows in parse(spark, spec, lines)]
 
     names = [row[UNAVAILABLE] for row in found]
-    assert names == [["name", "price", "tags"], ["photo"], None, None, None]
-    assert (found[0]["name"], found[0]["price"], found[0]["tags"], found[1]["photo"]) == (None,) * 4
-    assert [row[REASON] for row in found] == [None, None, None, None, "type_mismatch"]
+    assert names[:5] == [["name", "price", "tags"], ["photo"], None, None, None]
+    assert names[5:] == [["sizes"], ["tags", "about"], ["tags"], ["name", "tags"], ["name"]]
+    assert all(row[name] is None for row in found for name in row[UNAVAILABLE] or ())
+    assert [row[REASON] for row in found] == [None, None, None, None, "type_mismatch", *[None] * 5]
+    assert (found[7]["about"], found[9]["sizes"]) == ({"a": "b"}, [95, 95, 100])
     assert json.loads(found[0][RAW])["after"] == left_out
     assert found[2][RAW] is None
 
@@ -261,8 +273,10 @@ def test_value_that_was_not_sent_is_listed(spark: SparkSession) -> None:
 @pytest.mark.bad_input(27)
 def test_numbers_keep_their_digits(spark: SparkSession) -> None:
     """A decimal is exact whether it came as text or as a JSON number, with spaces around it or without."""
-    spec = table("id decimal(20,3), price decimal(20,2), count bigint", ["id"])
+    lists = "lists map<string,array<struct<a: decimal(20,2), b: string, c: double>>>"
+    spec = table(f"id decimal(20,3), price decimal(20,2), count bigint, all decimal(38,0), {lists}", ["id"])
     many = "123456789012345678.91"
+    numbers = ["1.5", "12345678901234567890.5", "1e-30", "12345678901234567891e0", "-150e-1", "9" * 38 + ".0"]
     lines = [
         f'{{"op":"c","after":{{"id":1.001,"price":{many},"count":9007199254740993}}}}',
         f'{{"op": "c", "after": {{"id": "1.001", "price": "{many}"}}}}',
@@ -272,6 +286,9 @@ def test_numbers_keep_their_digits(spark: SparkSession) -> None:
         '{"op":"d","before":{"id":12345678901234567.125}}',
         '{"op":"u","before":{"id":12345678901234567.125},"after":{"id":12345678901234567.250}}',
         '{"offset":1,"key":{"id":12345678901234567.125},"value":null}',
+        *[f'{{"op":"c","after":{{"id":1,"all":{number}}}}}' for number in numbers],
+        f'{{"op":"c","after":{{"id":1,"lists":{{"x":[{{"a":{many},"b":1.10,"c":0.5}},null,{{"a":"{many}"}}]}}}}}}',
+        '{"op":"c","after":{"id":1,"lists":{"x":[{"a":12345678901234567.001}]}}}',
     ]
 
     found = parse(spark, spec, lines)
@@ -284,6 +301,11 @@ def test_numbers_keep_their_digits(spark: SparkSession) -> None:
     assert [only(rows)[REASON] for rows in found[2:5]] == [None, "type_mismatch", "type_mismatch"]
     assert [row["id"] for row in found[5] + found[7]] == [long_key, long_key]
     assert [row["id"] for row in found[6]] == [Decimal("12345678901234567.250"), long_key]
+    assert [only(rows)[REASON] for rows in found[8:14]] == [*["type_mismatch"] * 3, None, None, None]
+    assert [only(rows)["all"] for rows in found[11:14]] == [12345678901234567891, -15, 10**38 - 1]
+    first, last = Row(a=Decimal(many), b="1.1", c=0.5), Row(a=Decimal(many), b=None, c=None)
+    assert [row["lists"] for row in found[14]] == [{"x": [first, None, last]}]
+    assert only(found[15])[REASON] == "type_mismatch"
 
 
 BAD_LINES: list[tuple[str | bytes, str, str]] = [
@@ -313,6 +335,9 @@ BAD_LINES: list[tuple[str | bytes, str, str]] = [
     ("{}", "unknown_op", "no op"),
     ('{"offset":1,"key":{"id":1}}', "unknown_op", "no op"),
     ('{"offset":1,"key":{"id":1},"value":{"x":null}}', "unknown_op", "no op"),
+    ('{"key":{"id":1},"value":{"id":1,"note":"x","payload":null}}', "unknown_op", "no op"),
+    ('{"key":{"id":1},"value":{"schema":{"payload":null}}}', "unknown_op", "no op"),
+    ('{"key":{"id":1},"note":{"value":null}}', "unknown_op", "no op"),
     ('{"offset":1,"key":null,"value":null}', "null_key", "id is null"),
     (compact(event("c", {"name": "x"})), "null_key", "id is null"),
     (compact(event("d", None, {"id": None})), "null_key", "id is null"),
@@ -368,21 +393,22 @@ def test_last_of_equal_members_counts(spark: SparkSession) -> None:
 
 
 @pytest.mark.bad_input(31)
-def test_any_name_may_be_declared(spark: SparkSession) -> None:
+@pytest.mark.parametrize("key", ["payload", "Payload"])
+def test_any_name_may_be_declared(spark: SparkSession, key: str) -> None:
     """Names with dots, quotes and backticks, and the envelope's own, are columns like others."""
     spec = table(
-        'payload string, `a.b` int, `c``d` int, `e"f` decimal(20,2), op string, `value` string, after string',
-        ["payload"],
+        f'{key} string, `a.b` int, `c``d` int, `e"f` decimal(20,2), op string, `value` string, after string',
+        [key],
     )
-    row = {"payload": "k", "a.b": 1, "c`d": 2, "op": "o", "value": "v", "after": "w"}
-    text = compact(record(event("c", row), {"payload": "k"})).replace(
+    row = {key: "k", "a.b": 1, "c`d": 2, "op": "o", "value": "v", "after": "w"}
+    text = compact(record(event("c", row), {key: "k"})).replace(
         '"op":"o"', '"e\\"f":123456789012345678.25,"op":"o"'
     )
 
-    upsert, tombstone = (only(rows) for rows in parse(spark, spec, [text, record(None, {"payload": "k"})]))
+    upsert, tombstone = (only(rows) for rows in parse(spark, spec, [text, record(None, {key: "k"})]))
 
     assert [*upsert][:7] == ["k", 1, 2, Decimal("123456789012345678.25"), "o", "v", "w"]
-    assert (tombstone[OP], tombstone["payload"]) == ("tombstone", "k")
+    assert (tombstone[OP], tombstone[key]) == ("tombstone", "k")
 
 
 def test_context_line_makes_no_derived_record(spark: SparkSession) -> None:

@@ -33,10 +33,14 @@ from transforms.parsing_values import convert, from_nanos, parse_text
 
 pytestmark = pytest.mark.spark
 
-MONEY = DecimalType(12, 2)
+MONEY, TIME = DecimalType(12, 2), TimestampNTZType()
 BEFORE_1970 = datetime(1969, 12, 31, 23, 59, 59, 999999)  # noqa: DTZ001 - as Spark's row holds it, in UTC
 NOON = datetime(2013, 1, 1, 12)  # noqa: DTZ001
 LAST = datetime(9999, 12, 31, 23, 59, 59, 999999)  # noqa: DTZ001
+
+MONIES = StructType(
+    [StructField("a", MONEY), StructField("b", MapType(StringType(), ArrayType(TimestampType())))]
+)
 
 TEXTS: list[tuple[str, DataType, Any]] = [
     (" a ", StringType(), " a "),
@@ -63,6 +67,13 @@ TEXTS: list[tuple[str, DataType, Any]] = [
     ("1.5E+2", MONEY, Decimal("150.00")),
     ("1.5e-2", MONEY, None),
     ("12345678901", MONEY, None),
+    ("15e-1", DecimalType(38, 0), None),
+    ("-150e-1", DecimalType(38, 0), Decimal(-15)),
+    (" 0.05E1 ", DecimalType(38, 1), Decimal("0.5")),
+    ("1.5e-30", DecimalType(38, 2), None),
+    ("1e38", DecimalType(38, 0), None),
+    ("0e-99", DecimalType(38, 0), Decimal(0)),
+    (".e1", MONEY, None),
     ("1,5", MONEY, None),
     ("NaN", MONEY, None),
     ("...", MONEY, None),
@@ -131,6 +142,17 @@ TEXTS: list[tuple[str, DataType, Any]] = [
     ('{"a": 1}', MapType(StringType(), LongType()), {"a": 1}),
     ('{"a": 1, "b": 2}', StructType([StructField("a", LongType())]), Row(a=1)),
     ("{}", StructType([StructField("a", LongType())]), Row(a=None)),
+    ('{"a": 1.239}', MONIES, None),
+    (
+        '{"a": 1.25, "b": {"k": ["2013-01-01T12:00:00Z", null]}}',
+        MONIES,
+        Row(a=Decimal("1.25"), b={"k": [NOON, None]}),
+    ),
+    ('{"a": "1.2", "b": {"k": [1357041600000000]}}', MONIES, Row(a=Decimal("1.20"), b={"k": [NOON]})),
+    ('{"b": {"k": ["2013-01-01T12:00:00"]}}', MONIES, None),
+    ('{"b": {"k": null}}', MONIES, Row(a=None, b={"k": None})),
+    ('[{"a": 1}, null, {"b": {}}]', ArrayType(MONIES), [Row(a=Decimal(1), b=None), None, Row(a=None, b={})]),
+    ('{"1": "a"}', MapType(IntegerType(), StringType()), None),
 ]
 
 
@@ -199,6 +221,7 @@ def test_zone_of_the_source_holds_for_text_without_one(spark: SparkSession) -> N
         ("1357041600000000", TimestampType(), NOON),
         ("2013-01-01 12:00:00", TimestampNTZType(), NOON),
         ("nonsense", TimestampType(), None),
+        ('["2013-01-01T12:00:00"]', ArrayType(TimestampType()), [datetime(2013, 1, 1, 17)]),  # noqa: DTZ001
     ]
 
     values = read(spark, cases, ParseOptions("jsonl", timezone="America/New_York"))
@@ -208,19 +231,13 @@ def test_zone_of_the_source_holds_for_text_without_one(spark: SparkSession) -> N
 
 def test_exact_digits_win_over_rounded_text(spark: SparkSession) -> None:
     """Where the text of a JSON number lost digits, the number itself decides whether it fits."""
-    exact = DecimalType(38, 28)
-    schema = StructType([StructField("text", StringType()), StructField("exact", exact)])
-    rows = [
-        ("1.1", Decimal("1.1")),
-        ("1.1", Decimal("1.1000000000000000000000000001")),
-        ("1.1", None),
-        ("1,1", Decimal(11)),
-    ]
+    schema = StructType([StructField("text", StringType()), StructField("exact", StringType())])
+    rows = [("1.1", "1.10"), ("1.1", "1.1000000000000000000000000001"), ("1.1", None)]
     frame = spark.createDataFrame(rows, schema)
 
     parsed = frame.select(parse_text(F.col("text"), MONEY, ParseOptions("jsonl"), F.col("exact"))).collect()
 
-    assert [row[0] for row in parsed] == [Decimal("1.10"), None, Decimal("1.10"), None]
+    assert [row[0] for row in parsed] == [Decimal("1.10"), None, Decimal("1.10")]
 
 
 CONVERSIONS: list[tuple[Any, DataType, DataType, Any]] = [
@@ -273,6 +290,23 @@ def test_parquet_values_are_converted_without_loss(spark: SparkSession) -> None:
     assert found is not None
     cases = [(*case[:3], value) for case, value in zip(CONVERSIONS, found, strict=True)]
     assert repr(cases) == repr(CONVERSIONS)
+
+
+@pytest.mark.bad_input(11)
+def test_parquet_dates_and_times_beyond_the_years_1_to_9999_are_none(spark: SparkSession) -> None:
+    """Python and others could not read the table any more; Spark itself can hold them."""
+    options = ParseOptions("parquet")
+    first, last = F.date_from_unix_date(F.lit(-719162)), F.date_from_unix_date(F.lit(2932896))
+    days = [first, last, F.date_sub(first, 1), F.date_add(last, 1)]
+    converted = [
+        convert(day.cast(source), source, target, options)
+        for source, target in [(DateType(), DateType()), (TIME, TIME), (TIME, DateType())]
+        for day in days
+    ]
+
+    found = spark.range(1).select(*[value.isNull() for value in converted]).first()
+
+    assert [*(found or ())] == [False, False, True, True] * 3
 
 
 @pytest.mark.bad_input(11)
