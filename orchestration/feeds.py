@@ -15,7 +15,7 @@ def unread_versions(table: Input, known: PlannedFile | None) -> list[PlannedFile
 
     Raises `SourceError` for a feed that cannot be followed.
     """
-    feed = Feed(table.source.path)
+    feed = Feed(table.source.place)
     versions = [feed.whole()] if known is None else feed.after(known.to_line, known.fingerprint)
     return [_part(table, version) for version in versions]
 
@@ -31,7 +31,7 @@ def waiting_versions(table: Input, known: PlannedFile | None) -> list[FoundFile]
 
 def _part(table: Input, version: FeedVersion) -> PlannedFile:
     return PlannedFile(
-        table=table.name, path=table.source.path, name=FEED, date=None, size=0, modified=version.modified,
+        table=table.name, path=table.source.place, name=FEED, date=None, size=0, modified=version.modified,
         fingerprint=version.identity, lines=version.records, complete=True, from_line=version.after,
         to_line=version.number,
     )  # fmt: skip

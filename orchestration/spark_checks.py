@@ -26,9 +26,9 @@ def check_expressions(pipeline: Pipeline, spark: SparkSession) -> None:
         for problem in _problems(pipeline, pipeline.spec_of_join(name), spark)
     ]
     for name, stream in pipeline.streams.items():
-        if (where := stream.where) is not None:
-            rows = empty(spark, stream.spec.columns)
-            if mistake := _mistake(rows, where, where, partial(_condition_mistake, where)):
+        if stream.where is not None and stream.condition is not None:
+            rows, judged = empty(spark, stream.spec.columns), partial(_condition_mistake, stream.where)
+            if mistake := _mistake(rows, stream.condition, stream.where, judged):
                 problems.append(pipeline.problem(("streams", name, "where"), mistake))
     if problems:
         raise ConfigurationError(problems)

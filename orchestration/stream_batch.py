@@ -87,12 +87,12 @@ def read_stream(batch: Batch, name: str) -> StreamBatch:
         parsed = read_records(batch.spark, spec, stream.source.parse_options, [file.range for file in files])
         if batch.plan.kind == "retry":
             parsed = only_open(parsed, name, batch)
-        timed = refuse_times(parsed, spec, batch.plan.planned_at, is_event(stream.where))
+        timed = refuse_times(parsed, spec, batch.plan.planned_at, is_event(stream.condition))
         seen = None
         if spec.sequence != POSITION_TYPE:
             timed = batch.frames.keep(timed)
             seen = _seen(batch, timed, spec)
-        records = batch.frames.keep(judge_records(timed, seen, spec, stream.where))
+        records = batch.frames.keep(judge_records(timed, seen, spec, stream.condition))
         read = _counted(spec, records)
         check_read(stream, files, None if batch.plan.kind == "retry" else read.counts["records"])
     return read

@@ -149,7 +149,7 @@ def _waiting(pipeline: "Pipeline", dates: "Dates | None", rebuilt: Collection[st
     check_shapes(pipeline, Journal(Lake(pipeline.lake)), rebuilt)
     waiting = backlog(pipeline, datetime.now(UTC), settle=timedelta(0), dates=dates)
     for name in (name for name, count in waiting.found.items() if count == 0):
-        typer.echo(f"warning: {name}: no file matches {pipeline.inputs[name].source.path}", err=True)
+        typer.echo(f"warning: {name}: no file matches {pipeline.inputs[name].source.place}", err=True)
     return dataclasses.replace(waiting, new_joins=waiting.new_joins + tuple(rebuilt))
 
 

@@ -55,7 +55,7 @@ def _print_waiting(pipeline: "Pipeline", found: "Status") -> None:
         files = [w.file.name for w in waiting.files if w.table == name]
         kind = "stream" if name in pipeline.streams else "table"
         if count == 0:
-            say(f"{kind} {name}: no file matches {pipeline.inputs[name].source.path}")
+            say(f"{kind} {name}: no file matches {pipeline.inputs[name].source.place}")
         elif files and pipeline.inputs[name].source.format == "delta":
             say(f"{kind} {name}: {len(files)} versions wait, from {files[0]} on")
         elif files:

@@ -14,7 +14,7 @@ def validate(config: Config) -> None:
     for name, read in pipeline.inputs.items():
         source, key = read.source, ", ".join(read.key)
         kind = "stream" if name in pipeline.streams else "table"
-        say(f"{kind} {name}: {len(read.columns)} columns, key {key}, {source.format} {source.path}")
+        say(f"{kind} {name}: {len(read.columns)} columns, key {key}, {source.format} {source.place}")
     for name in pipeline.joins:
         join, foreign_key = pipeline.spec_of_join(name), ", ".join(pipeline.joins[name].foreign_key)
         key = ", ".join(join.joined_key)

@@ -96,7 +96,7 @@ class Pipeline(Frozen):
     @property
     def places(self) -> tuple[str, ...]:
         """The lake and the sources: what a session has to reach."""
-        return (self.lake, *[read.source.path for read in self.inputs.values()])
+        return (self.lake, *[read.source.place for read in self.inputs.values()])
 
     @property
     def inputs(self) -> dict[str, Input]:

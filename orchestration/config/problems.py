@@ -10,13 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from storage.errors import LakejoinError
+from storage.errors import LakejoinError, without_credentials
 
 KeyPath = tuple[str | int, ...]
 """Where a value stands in the file: keys of mappings, indexes of lists."""
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
-_CREDENTIALS = re.compile(r"://[^/@]*:[^/]*@")
 _SHOWN = 60
 _LISTED = 24
 
@@ -75,7 +74,7 @@ def found(value: Any) -> str:
         case int() | float():
             return f"the number {value}"
         case str():
-            shown = _CREDENTIALS.sub("://…@", value)
+            shown = without_credentials(value)
             return repr(shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…")
         case dict():
             return "a mapping"

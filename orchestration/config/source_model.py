@@ -11,6 +11,7 @@ from pydantic.config import JsonDict
 from orchestration.config.sizes import MEGABYTE, TERABYTE, Size
 from orchestration.config.values import Day, Duration, SourcePath, Zone
 from storage.file_limits import UNREADABLE_LINE, FileLimits
+from storage.file_patterns import plain
 from transforms.parsing import DEEPEST, Format, ParseOptions
 
 LIMITS: JsonDict = {"file": "1 TB", "line": "100 MB", "depth": DEEPEST, "ratio": 1000}
@@ -70,6 +71,11 @@ class Source(Frozen):
     shows the difference. Of JSON, CSV and Debezium `fail` costs a second reading of the input."""
     strict: bool = False
     """With `on_schema_change: fail`: columns that are not declared are a difference, too."""
+
+    @property
+    def place(self) -> str:
+        """The path as a person writes it: a Delta table's directory, or what messages show."""
+        return plain(self.path)
 
     @property
     def parse_options(self) -> ParseOptions:

@@ -7,6 +7,7 @@ from pydantic import Discriminator, Field, PrivateAttr, Tag
 from orchestration.config.model import Input, Join
 from orchestration.config.source_model import Frozen
 from orchestration.config.values import Duration, Name
+from transforms.schemas import quoted
 from transforms.specs import How, TableSpec
 
 
@@ -17,6 +18,11 @@ class Stream(Input):
     """Column of type `timestamp` that says when the event happened."""
     where: str | None = None
     """SQL condition over the row; records that it does not hold for are counted as `ignored`."""
+
+    @property
+    def condition(self) -> str | None:
+        """`where` as SQL: a text that is the name of a column is that column, whatever signs it holds."""
+        return quoted(self.where) if self.where in self.columns else self.where
 
     @property
     def spec(self) -> TableSpec:

@@ -8,7 +8,11 @@ from orchestration.config.column_types import may_be_key, may_be_sequence, parse
 from orchestration.config.expression_types import Columns, unknown_column
 from orchestration.config.model import ENVELOPE
 from orchestration.config.reading import Reading
+from transforms.parsing_flat import OP_COLUMN
+from transforms.parsing_nested import is_readable
 from transforms.versions import VALIDITY
+
+_TEXT_FORMATS = frozenset({"debezium", "jsonl", "csv"})
 
 Where = tuple[str, str]
 """`tables` or `streams`, and a name."""
@@ -20,6 +24,7 @@ def check_tables(reading: Reading) -> None:
         for name in reading.names(kind):
             where = (kind, name)
             _check_twins(reading, where)
+            _check_readable(reading, where)
             _check_key(reading, where)
             _check_sequence(reading, where)
             _check_event_time(reading, where)
@@ -62,6 +67,21 @@ def _check_twins(reading: Reading, where: Where) -> None:
             reading.refuse(
                 path, f"differs from the column {twin!r} in capitals only; rename one", at_key=True
             )
+
+
+def _check_readable(reading: Reading, where: Where) -> None:
+    """What Spark would refuse only when it reads the first batch, after that is planned."""
+    source_format = reading.value(*where, "source", "format")
+    for name, dtype in (_columns(reading, where) or {}).items():
+        path = (*where, "columns", name)
+        if source_format == "jsonl" and name.lower() == OP_COLUMN != name:
+            message = f"differs in capitals only from '{OP_COLUMN}', which says what a row does"
+            reading.refuse(path, f"{message}; leave it out, or write it under another name", at_key=True)
+        if source_format in _TEXT_FORMATS and dtype is not None and not is_readable(dtype):
+            message = (
+                f"{type_text(dtype)} cannot be read from {source_format}, where the keys of a map are text"
+            )
+            reading.refuse(path, f"{message}; declare map<string,…>")
 
 
 def _check_key(reading: Reading, where: Where) -> None:

@@ -7,6 +7,7 @@ is allowed; where it stood and what was found is put around it by `mistakes`.
 import os.path
 import re
 import zoneinfo
+from collections.abc import Callable
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +17,8 @@ from pydantic import AfterValidator, BeforeValidator, ValidationInfo, WithJsonSc
 
 from orchestration.config.column_types import field_names, parse_type
 from orchestration.config.problems import did_you_mean, listed
+from storage.errors import has_credentials
+from storage.file_patterns import fixed
 
 NAME_PATTERN = "^[a-z][a-z0-9_]{0,62}$"
 COLUMN_PATTERN = r"^(?!_lj_)(?!(_change_type|_commit_version|_commit_timestamp)$)[^ ,;{}()\n\t=]+$"
@@ -169,20 +172,25 @@ def resolve_source(value: str, info: ValidationInfo) -> str:
             raise ValueError(f"environment variables are not filled in ({placeholder}); write the path out")
         if placeholder != "{date}":
             raise ValueError(f"unknown placeholder {placeholder}; the only one is {{date}} (YYYY-MM-DD)")
-    return _resolve(value, info)
+    return _resolve(value, info, of_directory=fixed)
 
 
-def _resolve(value: str, info: ValidationInfo) -> str:
-    """A path made absolute from the file's directory, as it stands in the context; URIs stay."""
+def _resolve(value: str, info: ValidationInfo, of_directory: Callable[[str], str] = str) -> str:
+    """A path made absolute from the file's directory, as it stands in the context; URIs stay.
+
+    `of_directory`: what the directory's own path becomes, which is no pattern where the value is one.
+    """
     if not value.strip() or not value.isprintable():
         raise ValueError("expected a path or a URI")
     scheme, separator, rest = value.partition("://")
     if separator or value.startswith("file:"):
         _check_uri(scheme, rest)
+        if has_credentials(value):
+            raise ValueError("credentials may not stand in a URI; set them in the environment")
         return value
     if value.startswith("~"):
         raise ValueError("'~' is not expanded; write the directory out")
-    directory = (info.context or {}).get("directory", "")
+    directory = of_directory(str((info.context or {}).get("directory", "")))
     return os.path.normpath(Path(directory) / value)
 
 
@@ -195,8 +203,6 @@ def _check_uri(scheme: str, rest: str) -> None:
     host, _, _ = rest.partition("/")
     if not host and scheme != "hdfs":
         raise ValueError(f"expected a bucket or container after '{scheme}://'")
-    if ":" in host.partition("@")[0] and "@" in host:
-        raise ValueError("credentials may not stand in a URI; set them in the environment")
 
 
 Name = Annotated[str, AfterValidator(check_name), WithJsonSchema({"type": "string", "pattern": NAME_PATTERN})]

@@ -122,7 +122,7 @@ joins:
 def test_secret_is_never_repeated() -> None:
     """No message shows a setting of Spark or a password in a URI, whatever is wrong with it."""
     text = changed("spark.sql.shuffle.partitions: 8", "fs.s3a.secret.key: hunter2, spark.x: [hunter2]")
-    text = text.replace("./lake", "s3a://me:hunter2@bucket")
+    text = text.replace("./lake", "s3a://me:x/hunter2@bucket")
 
     assert len(messages(text)) == 3
     assert "hunter2" not in "".join(messages(text))

@@ -1,6 +1,6 @@
 """A sound configuration: defaults, resolved paths, what the stages get, what the fingerprint covers."""
 
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from orchestration.config import ConfigurationError, Pipeline, load, load_text
 from storage.file_limits import FileLimits
+from storage.files import find_files
 from transforms.schemas import POSITION_TYPE
 from transforms.specs import JoinSpec, TableSpec
 
@@ -102,17 +103,24 @@ def test_pipeline_of_tables_alone_is_sound() -> None:
 
 
 def test_relative_paths_start_from_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The directory of the file counts, not the one that the command was started in."""
-    folder = tmp_path / "pipelines"
-    folder.mkdir()
+    """The directory of the file counts, not the one that the command was started in; it is no pattern itself."""
+    folder = tmp_path / "pipelines[1]" / "*{date}"
+    folder.mkdir(parents=True)
     (folder / "flights.yaml").write_text(TEXT, "utf-8")
+    (folder.parent / "planes").mkdir()
+    (folder.parent / "planes" / "a.jsonl").touch()
     monkeypatch.chdir(tmp_path)
 
-    found = load("pipelines/flights.yaml")
+    found = load("pipelines[1]/*{date}/flights.yaml")
+    source = found.tables["planes"].source
 
     assert found.path == folder / "flights.yaml"
     assert found.lake == str(folder / "lake")
-    assert found.tables["planes"].source.path == str(tmp_path / "planes" / "*.jsonl")
+    assert source.place == str(folder.parent / "planes" / "*.jsonl")
+    assert found.tables["flights"].source.place == str(folder / "data" / "{date}.jsonl.gz")
+    assert [file.name for file in find_files(source.path, settle=timedelta(0), now=datetime.now(UTC))] == [
+        "a.jsonl"
+    ]
     assert load(folder / "flights.yaml") == found
 
 
@@ -127,6 +135,7 @@ def test_relative_paths_start_from_the_file(tmp_path: Path, monkeypatch: pytest.
         ("s3a://bucket/lake/", "s3a://bucket/lake"),
         ("gs://bucket", "gs://bucket"),
         ("hdfs:///lake", "hdfs:///lake"),
+        ("hdfs://name:8020/me@home:x", "hdfs://name:8020/me@home:x"),
         ("abfss://box@account.dfs.core.windows.net/x", "abfss://box@account.dfs.core.windows.net/x"),
     ],
 )

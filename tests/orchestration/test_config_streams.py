@@ -144,6 +144,14 @@ def test_stream_becomes_a_join_with_its_grace() -> None:
     assert not pipeline().stream_join_spec("labelled").as_of
 
 
+def test_condition_named_like_an_expression_is_that_column() -> None:
+    """As in a foreign key; the fingerprint has what the file says."""
+    found = pipeline(SOUND.replace("kind: string", "is-new: boolean").replace("kind = 'buy'", "is-new"))
+
+    assert (found.streams["clicks"].condition, found.streams["clicks"].where) == ("`is-new`", "is-new")
+    assert pipeline().streams["clicks"].condition == "kind = 'buy'"
+
+
 def test_kinds_of_joins_are_told_apart() -> None:
     """Joins stand below one key, each with the keys of its own kind."""
     text = SOUND + "  paired: {left: items, right: items, foreign_key: [item], how: inner}\n"

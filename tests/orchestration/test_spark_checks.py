@@ -115,3 +115,5 @@ def test_wrong_condition_of_a_stream_is_a_mistake_of_the_file(
     assert str(refused.value).startswith("/etc/shop.yaml:11: streams.clicks.where: ")
     assert message in str(refused.value)
     check_expressions(load_text(STREAM.format("\"status = 'x'\""), "/etc/shop.yaml"), spark)
+    named = STREAM.format("is-new").replace("status: string", "is-new: boolean")
+    check_expressions(load_text(named, "/etc/shop.yaml"), spark)
