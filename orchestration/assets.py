@@ -29,7 +29,7 @@ from orchestration.materializations import (
     split,
     standing_metadata,
 )
-from orchestration.partitions import dates_of_run
+from orchestration.partitions import dates_of_run, names_partitions
 from orchestration.run import run_batches
 from orchestration.spark_resource import RunSpark
 from storage.errors import LakejoinError
@@ -102,7 +102,7 @@ def _targeted(context: AssetExecutionContext, *, partitioned: bool) -> Sequence[
     """The partitions that the run was started for; `[None]` where assets have none."""
     if not partitioned:
         return [None]
-    if not context.has_partition_key_range:
+    if not names_partitions(context):
         raise Failure("The pipeline has daily partitions, and the run names none: choose some of them.")
     keys: Sequence[str] = context.partition_keys
     return keys

@@ -1,4 +1,4 @@
-"""Daily partitions of a pipeline with `{date}` sources, and the range of them that a run was started for."""
+"""Daily partitions of a pipeline with `{date}` sources, and those that a run was started for."""
 
 from datetime import date, datetime, timedelta
 
@@ -38,9 +38,14 @@ def daily_partitions(pipeline: Pipeline, now: datetime) -> DailyPartitionsDefini
     )
 
 
+def names_partitions(context: AssetExecutionContext) -> bool:
+    """Whether a run was started for a day or for a range of days: Dagster marks the two in different ways."""
+    return bool(context.has_partition_key or context.has_partition_key_range)
+
+
 def dates_of_run(context: AssetExecutionContext) -> tuple[date, date] | None:
     """The days, inclusive, that a run is to work off; None for everything that is pending."""
-    if not context.has_partition_key_range:
+    if not names_partitions(context):
         return None
     keys = context.partition_key_range
     return date.fromisoformat(keys.start), date.fromisoformat(keys.end)

@@ -103,6 +103,25 @@ def test_run_without_partitions_says_to_choose_some(tmp_path: Path, no_spark: No
     assert failure(result).startswith("The pipeline has daily partitions, and the run names none")
 
 
+def test_run_of_a_single_partition_works_off_its_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_spark: None
+) -> None:
+    """The interface and `dagster asset materialize --partition` start one day otherwise than a range of days."""
+    asked: list[Any] = []
+
+    def run_batches(*_: Any, **options: Any) -> Iterator[Published]:
+        asked.append(options["dates"])
+        yield published(1, DAYS[1:2])
+
+    monkeypatch.setattr("orchestration.assets.run_batches", run_batches)
+    result = materialize(write_pipeline(tmp_path), {"dagster/partition": DAYS[1]})
+    assert result.success, failure(result)
+    assert asked == [(date(2013, 3, 2), date(2013, 3, 2))]
+    events = result.get_asset_materialization_events()
+    assert {event.partition for event in events} == {DAYS[1]}
+    assert {event.materialization.metadata["batch"].value for event in events} == {1}
+
+
 def range_tags(first: str, last: str) -> dict[str, str]:
     """Return the tags of a run over a range of partitions."""
     prefix = "dagster/asset_partition_range"
