@@ -1,7 +1,7 @@
 """The rules of `expectations` as asset checks: run once after a run's batches, over the rows they touched.
 
-They block: a rule that does not hold fails the run, and shows the offending rows. Executed by themselves they
-look at all rows.
+With them they look at what earlier runs published and did not come to check. They block: a rule that does not hold
+fails the run, and shows the offending rows. Executed by themselves they look at all rows.
 """
 
 import json
@@ -14,9 +14,7 @@ from dagster import (
     AssetChecksDefinition,
     AssetCheckSpec,
     AssetKey,
-    DagsterEventType,
     Failure,
-    IntMetadataValue,
     MetadataValue,
     multi_asset_check,
 )
@@ -24,6 +22,7 @@ from dagster import (
 from expectations.keys import Kind
 from expectations.results import RuleResult
 from expectations.rules import rules_for
+from orchestration.check_memory import THROUGH, first_batch
 from orchestration.checks import Checked, check_lake
 from orchestration.config import Pipeline
 from orchestration.lake_assets import step_key, table_key
@@ -54,10 +53,10 @@ def pipeline_checks(pipeline: Pipeline) -> AssetChecksDefinition:
         published = len(Journal(Lake(pipeline.lake)).published)
         if not published:
             for check in selected:
-                yield _result(check, passed=True, description="No batch is finished yet: nothing to check.")
+                yield _nothing_to_check(check, "No batch is finished yet", through=0)
             return
         spark: RunSpark = context.op_execution_context.resources.spark
-        first = _first_batch(context, published)
+        first = first_batch(context, selected, subjects, published)
         names = {subjects[check.asset_key][0] for check in selected}
         try:
             checked = check_lake(
@@ -74,9 +73,7 @@ def pipeline_checks(pipeline: Pipeline) -> AssetChecksDefinition:
             if name in checked.results:
                 yield _rule_result(check, name, checked)
             else:
-                yield _result(
-                    check, passed=True, description="No batch has begun the join yet: nothing to check."
-                )
+                yield _nothing_to_check(check, "No batch has begun the join yet", through=checked.through)
 
     return checks
 
@@ -99,17 +96,6 @@ def _subjects(pipeline: Pipeline) -> dict[AssetKey, tuple[str, Kind]]:
     }
 
 
-def _first_batch(context: AssetCheckExecutionContext, published: int) -> int | None:
-    """The first batch that this run reported; None for a run of checks only, which look at all rows."""
-    logs = context.instance.all_logs(context.run.run_id, of_type=DagsterEventType.ASSET_MATERIALIZATION)
-    events = [event.asset_materialization for event in logs if event.asset_materialization]
-    if not events:
-        return None
-    batches = [event.metadata["batch"] for event in events if "batch" in event.metadata]
-    numbers = [batch.value for batch in batches if isinstance(batch, IntMetadataValue) and batch.value]
-    return min(numbers, default=published)
-
-
 def _rule_result(check: AssetCheckKey, name: str, checked: Checked) -> AssetCheckResult:
     result = next(result for result in checked.results[name] if result.rule == check.name)
     scope = (
@@ -118,6 +104,7 @@ def _rule_result(check: AssetCheckKey, name: str, checked: Checked) -> AssetChec
     metadata: dict[str, MetadataValue] = {
         "offending_rows": MetadataValue.int(result.unexpected_count),
         "looked_at": MetadataValue.text(scope),
+        THROUGH: MetadataValue.int(checked.through),
         "data_docs": MetadataValue.path(str(checked.docs.index.absolute())),
     }
     if result.sample:
@@ -131,9 +118,13 @@ def _rule_result(check: AssetCheckKey, name: str, checked: Checked) -> AssetChec
     )
 
 
-def _result(check: AssetCheckKey, *, passed: bool, description: str) -> AssetCheckResult:
+def _nothing_to_check(check: AssetCheckKey, why: str, *, through: int) -> AssetCheckResult:
     return AssetCheckResult(
-        asset_key=check.asset_key, check_name=check.name, passed=passed, description=description
+        asset_key=check.asset_key,
+        check_name=check.name,
+        passed=True,
+        metadata={THROUGH: MetadataValue.int(through)},
+        description=f"{why}: nothing to check.",
     )
 
 

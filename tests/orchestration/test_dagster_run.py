@@ -21,10 +21,13 @@ from pyspark.sql import SparkSession
 from orchestration.batch_context import state_tables
 from orchestration.code_location import pipeline_definitions
 from orchestration.config import Pipeline, load
+from orchestration.run import run_batches
 from recordings.tiny import DAYS, write_pipeline
+from storage.errors import LakeBusy
 from storage.journal import Journal
 from storage.lake import PLAN, PUBLISHED, Lake, joined_of
 from storage.lock import writing
+from storage.plan import Published
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -204,6 +207,31 @@ def test_failing_check_makes_the_run_fail_and_shows_the_rows(history: History) -
     assert pending["offending_rows"].value == 1
     assert '{"flight_id": 110}' in str(pending["sample"].value)
     assert reported(history.damaged)["flights", DAYS[2]]["status"] == "applied"
+
+
+def test_loss_in_a_batch_of_a_failed_run_is_found_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
+    """The run that published it came to no check, and the next one asks for another day."""
+
+    def one_batch(*args: Any, **options: Any) -> Iterator[Published]:
+        yield next(batches := run_batches(*args, **options))
+        batches.close()
+        raise LakeBusy("the lake is being written by process 1")
+
+    with DagsterInstance.ephemeral() as instance:
+        project = Project(write_pipeline(tmp_path, DAYS[:2]), instance)
+        with monkeypatch.context() as patched:
+            patched.setattr("orchestration.assets.run_batches", one_batch)
+            assert failure(project.run(DAYS[0], DAYS[1])).startswith("LakeBusy")
+        project.lose_row(spark)
+        result = project.run(DAYS[1], DAYS[1])
+
+    assert reported(result)["flights", DAYS[1]]["batch"] == 2
+    pending = evaluations(result)["flights_with_planes", "nothing_pending"]
+    assert pending.metadata["looked_at"].value == "rows of batches 1 to 2"
+    assert not pending.passed
+    assert not result.success
 
 
 @pytest.mark.usefixtures("spark")

@@ -1,6 +1,8 @@
 """What a run reports to Dagster: which batch stands for which partition, also when the run fails."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,9 @@ from typing import Any
 import pytest
 from dagster import DagsterInstance, ExecuteInProcessResult
 
+from expectations.data_docs import DataDocs
 from orchestration.asset_checks import markdown_table
+from orchestration.checks import Checked
 from orchestration.code_location import pipeline_definitions
 from orchestration.config import load
 from orchestration.materializations import split
@@ -58,11 +62,13 @@ def test_offending_rows_are_a_table_in_markdown() -> None:
     ]
 
 
-def materialize(path: Path, tags: dict[str, str]) -> ExecuteInProcessResult:
+def materialize(
+    path: Path, tags: dict[str, str], instance: DagsterInstance | None = None
+) -> ExecuteInProcessResult:
     """Run the pipeline's job with these tags."""
     job = pipeline_definitions(load(path), NOW).resolve_job_def("tiny_job")
-    with DagsterInstance.ephemeral() as instance:
-        return job.execute_in_process(instance=instance, tags=tags, raise_on_error=False)
+    with nullcontext(instance) if instance else DagsterInstance.ephemeral() as remembered:
+        return job.execute_in_process(instance=remembered, tags=tags, raise_on_error=False)
 
 
 def failure(result: ExecuteInProcessResult) -> str:
@@ -120,6 +126,58 @@ def test_run_of_a_single_partition_works_off_its_day(
     events = result.get_asset_materialization_events()
     assert {event.partition for event in events} == {DAYS[1]}
     assert {event.materialization.metadata["batch"].value for event in events} == {1}
+
+
+@dataclass
+class Steps:
+    """What the runs of a test published, and how many last batches each of their check steps looked at."""
+
+    published: list[Published] = field(default_factory=list)
+    looked_at: list[int | None] = field(default_factory=list)
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch, no_spark: None) -> Steps:
+    """Let runs publish a batch a day without a lake, and fail at the third day."""
+    found = Steps()
+
+    def run_batches(*_: Any, dates: tuple[date, date], **__: Any) -> Iterator[Published]:
+        for number, day in enumerate(DAYS, start=1):
+            if number > len(found.published) and day <= dates[1].isoformat():
+                if day == DAYS[2]:
+                    raise LakeBusy("the lake is being written by process 1")
+                found.published.append(published(number, [day]))
+                yield found.published[-1]
+
+    def check_lake(*_: Any, batches: int | None, **__: Any) -> Checked:
+        found.looked_at.append(batches)
+        return Checked({}, DataDocs(Path()), None, len(found.published), [])
+
+    monkeypatch.setattr("orchestration.assets.run_batches", run_batches)
+    monkeypatch.setattr("orchestration.asset_checks.check_lake", check_lake)
+    monkeypatch.setattr("orchestration.asset_checks.Journal", lambda lake: found)
+    return found
+
+
+def test_batches_of_a_failed_run_are_checked_by_the_next_one(tmp_path: Path, steps: Steps) -> None:
+    """They were reported, and no check step of that run followed."""
+    path, day = write_pipeline(tmp_path), {"dagster/partition": DAYS[1]}
+    with DagsterInstance.ephemeral() as instance:
+        assert not materialize(path, range_tags(DAYS[0], DAYS[2]), instance).success
+        assert steps.looked_at == []
+        assert materialize(path, day, instance).success
+        assert materialize(path, day, instance).success
+    assert steps.looked_at == [2, 1]
+
+
+def test_batches_of_a_killed_run_are_checked_by_the_next_one(tmp_path: Path, steps: Steps) -> None:
+    """Nothing told Dagster of them: the checks begin after what they looked at last."""
+    path, day = write_pipeline(tmp_path), {"dagster/partition": DAYS[0]}
+    with DagsterInstance.ephemeral() as instance:
+        assert materialize(path, day, instance).success
+        steps.published += [published(2, DAYS[1:2]), published(3, DAYS[2:])]
+        assert materialize(path, day, instance).success
+    assert steps.looked_at == [1, 2]
 
 
 def range_tags(first: str, last: str) -> dict[str, str]:
