@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from orchestration.errors import WrongUsage
 from storage.journal import Journal
-from storage.lake import Lake
+from storage.lake import Lake, is_base
 from storage.plan import Plan
 from storage.table_files import is_whole
 
@@ -21,9 +21,10 @@ def published_cut(journal: Journal, batch: int | None = None) -> Plan:
     if not 1 <= number <= finished:
         raise WrongUsage(f"batch {number} is not published; finished batches: 1 to {finished}")
     plan, published = journal.plans[number - 1], journal.published[number - 1]
-    # A fold replaces a base between two batches: only the plan knows how far the base it pins was folded.
+    # A fold replaces a base between two batches: only the plan knows how far the base it pins was folded. One that the
+    # plan does not know is of a join's time before it began anew, or was folded since: its log has everything.
     bases = {table: version for table, version in plan.versions.items() if table in plan.folded}
-    others = {table: version for table, version in published.versions.items() if table not in plan.folded}
+    others = {table: version for table, version in published.versions.items() if not is_base(table)}
     return replace(
         plan, batch=number + 1, versions={**others, **bases}, clocks=published.clocks,
         flushed=number if published.kind == "flush" else plan.flushed,

@@ -77,6 +77,11 @@ def changelog_of(join: str) -> str:
     return f"joins/{join}/changelog"
 
 
+def is_base(table: str) -> bool:
+    """Whether it is a table that a log is folded into."""
+    return table.rpartition("/")[2] in {"rows", "versions", "subscription_store"}
+
+
 @contextmanager
 def reading_table(path: str) -> Iterator[None]:
     """Turn what the system, Arrow or delta-rs say about a table into `LakeUnusable` and `LakeInconsistent`."""

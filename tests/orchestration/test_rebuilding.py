@@ -7,8 +7,10 @@ from pyspark.sql import SparkSession
 
 from faults.crashing import Crash, commits
 from faults.shop import CONFIGURATION, copy_of, joins, make_shop, run, texts
+from orchestration.checks import check_lake
 from orchestration.cli.shown import Asked, open_shown
 from orchestration.config import Pipeline, load
+from orchestration.cut import published_cut
 from orchestration.errors import WrongUsage
 from orchestration.maintenance import maintain
 from orchestration.ranges import Range
@@ -16,6 +18,7 @@ from orchestration.rebuilding import joins_to_rebuild
 from storage.errors import ConfigurationChanged
 from storage.journal import Journal
 from storage.lake import Lake, changelog_of, joined_of
+from storage.stores.lake_tables import subscription_store
 
 pytestmark = pytest.mark.spark
 
@@ -106,6 +109,26 @@ def test_readers_see_the_old_result_until_the_new_one_is_complete(
         assert texts(spark.read.format("delta").load(path)) == seen
     assert run(pipeline, spark) == 1
     assert joins(pipeline, spark) == expected[0]
+
+
+@pytest.mark.slow
+def test_rebuilt_join_is_read_without_the_subscriptions_that_it_had(
+    before: Pipeline, tmp_path: Path, spark: SparkSession
+) -> None:
+    """Its old store stays where it is until the next fold; checks and readers pass over it before the next batch."""
+    copy_of(before, tmp_path / "shop")
+    pipeline = declare(tmp_path / "shop", changed(BEFORE), TWO_DAYS)
+    assert run(pipeline, spark, rebuild=["left"]) == 1
+
+    checked = check_lake(pipeline, spark, batches=None)
+    broken = {name: [r.rule for r in found if not r.success] for name, found in checked.results.items()}
+    assert not any(broken.values()), broken
+    cut, join = published_cut(Journal(Lake(pipeline.lake))), pipeline.join_spec("left")
+    keys = [entry.key for entry in subscription_store(Lake(pipeline.lake), cut, join).all()]
+    assert keys
+    assert [
+        key for key in keys if key[0] != key[0].upper()
+    ] == []  # by what it had, customers were as they came
 
 
 @pytest.mark.slow
