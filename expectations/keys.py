@@ -51,10 +51,15 @@ STREAM_FRAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Frames of a stream's join, each by the positions of records: those accepted, joined, waiting and dropped."""
 BATCH_FRAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"batches": ("primary_key", "clock", "clock_before", "received", "sorted", "waited", "left_waiting")}
-)
+    {
+        "batches": (
+            "primary_key", "clock", "clock_before", "received", "sorted", "waited", "left_waiting", "emitted", "kept",
+        )
+    }
+)  # fmt: skip
 """The frame of a join's batches: stream time after and before; records received and the sum of where they went; records
-that waited before or came to wait, and those that left or wait still."""
+that waited before or came to wait, and those that left or wait still; rows emitted, null where nobody looks at them,
+and rows of the batch that the joined table has."""
 
 _BY_PRIMARY_KEY: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {

@@ -222,6 +222,14 @@ RULES: tuple[Rule, ...] = (
         shows="received, sorted, waited, left_waiting",
         kinds=("batches",),
     ),
+    Rule(
+        name="emissions_kept",
+        statement="The joined table has as many rows of a batch as the batch emitted.",
+        # Of an inner join it is the one rule that sees a loss: whether a record met a row, nothing else remembers.
+        where="kept <> emitted",
+        shows="kept, emitted",
+        kinds=("batches",),
+    ),
 )
 """Every rule, in the order in which they are shown."""
 

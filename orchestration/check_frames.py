@@ -83,7 +83,10 @@ def join_asset(pipeline: Pipeline, name: str, scope: Scope) -> Asset:
 
 
 def _touched(pipeline: Pipeline, join: JoinSpec, scope: Scope) -> DataFrame:
-    """Primary keys of changed left rows, of messages, of answers: whatever could have moved a joined row."""
+    """Primary keys of whatever could have moved a joined row, or should have.
+
+    They are those of changed left rows, of messages, of answers, and of subscribers of changed right rows.
+    """
     logs = [
         _recent(read_log(scope.state, subscription_log_of(join.name), subscription_schema(join)), scope),
         _recent(read_log(scope.state, response_log_of(join.name), response_schema(join)), scope),
@@ -93,9 +96,16 @@ def _touched(pipeline: Pipeline, join: JoinSpec, scope: Scope) -> DataFrame:
     else:
         left = _changed(pipeline.tables[join.left].spec, scope)
     keys = left.select(key_struct(join.left_key).alias("key"))
-    for log in logs:
-        keys = keys.unionByName(log.select(F.col("primary_key").alias("key")))
+    for named_by in (*logs, _subscribers(pipeline.tables[join.right].spec, join, scope)):
+        keys = keys.unionByName(named_by.select(F.col("primary_key").alias("key")))
     return keys.distinct()
+
+
+def _subscribers(right: TableSpec, join: JoinSpec, scope: Scope) -> DataFrame:
+    """Live subscriptions of the right keys that changed: a row that was not answered is in no other log."""
+    changed = _changed(right, scope).select(key_struct(right.key).alias("foreign_key")).distinct()
+    messages = restrict(scope.state.subscriptions(join), changed, ("foreign_key",), small=scope.small)
+    return live_subscriptions(messages)
 
 
 def _changed(table: TableSpec, scope: Scope) -> DataFrame:

@@ -18,6 +18,9 @@ from storage.journal import Journal
 from storage.lake import Lake
 from storage.state import State
 
+_MOVED = ("subscriptions", "answers", "received", "released")
+"""Counts of joins, of tables and of streams, that say how many rows a batch touched."""
+
 
 @dataclass(frozen=True)
 class Checked:
@@ -90,6 +93,6 @@ def _touched(journal: Journal, since: int) -> int:
     most = 0
     for batch in journal.published[since:]:
         changed = [counts.get("changed", 0) for counts in batch.tables.values()]
-        sent = [counts.get("subscriptions", 0) + counts.get("answers", 0) for counts in batch.joins.values()]
-        most += max([*changed, *sent], default=0)
+        moved = [sum(counts.get(name, 0) for name in _MOVED) for counts in batch.joins.values()]
+        most += max([*changed, *moved], default=0)
     return most

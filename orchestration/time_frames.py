@@ -1,5 +1,7 @@
 """The frames that the rules read of histories and of streams' joins."""
 
+from functools import reduce
+
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -8,14 +10,16 @@ from expectations.keys import Kind
 from expectations.validation import Asset
 from orchestration.check_frames import Scope
 from orchestration.config import Pipeline
+from orchestration.cut import published_cut
 from storage.journal import Journal
 from storage.lake import QUARANTINE, joined_of, records_of, versions_of
 from storage.logs import read_log
+from storage.plan import Plan
 from transforms.resolution import LEFT_HASH
 from transforms.rows import restrict
 from transforms.schemas import BATCH, DELETED, HASH, POSITION, QUARANTINE_SCHEMA, VERDICT, key_struct, named
 from transforms.specs import StreamJoinSpec, TableSpec
-from transforms.stream_table_join import ACCEPTED, stream_joined_schema, waiting
+from transforms.stream_table_join import ACCEPTED, is_due, stream_joined_schema, waiting
 from transforms.streams import stream_schema
 from transforms.versions import VALID_FROM, VALID_TO, intervals, versions_schema
 
@@ -28,7 +32,7 @@ _COUNTED = pa.schema(
         ("primary_key", pa.struct([("batch", pa.int64())])),
         ("clock", pa.timestamp("us", "UTC")),
         ("clock_before", pa.timestamp("us", "UTC")),
-        *[(name, pa.int64()) for name in ("received", "sorted", "waited", "left_waiting")],
+        *[(name, pa.int64()) for name in ("received", "sorted", "waited", "left_waiting", "emitted")],
     ]
 )
 
@@ -38,7 +42,8 @@ def time_assets(pipeline: Pipeline, scope: Scope, journal: Journal) -> list[Asse
     found = [_history(table.spec, scope) for table in pipeline.tables.values() if table.versioned]
     for name in [name for name in pipeline.stream_joins if name in journal.kept]:
         join = pipeline.stream_join_spec(name)
-        found += [_stream_join(join, pipeline.streams[join.left].spec, scope), _batches(join, scope, journal)]
+        found.append(_stream_join(join, pipeline.streams[join.left].spec, scope, journal))
+        found.append(_batches(join, scope, journal))
     return found
 
 
@@ -61,15 +66,18 @@ def _history(table: TableSpec, scope: Scope) -> Asset:
     return Asset(HISTORY.format(table.name), "history", frames, small=scope.in_one_task)
 
 
-def _stream_join(join: StreamJoinSpec, stream: TableSpec, scope: Scope) -> Asset:
+def _stream_join(join: StreamJoinSpec, stream: TableSpec, scope: Scope, journal: Journal) -> Asset:
     state, position = scope.state, F.col(POSITION).alias("primary_key")
     log = read_log(state, records_of(join.left), stream_schema(stream)).where(F.col(VERDICT).isin(*ACCEPTED))
     joined = read_log(state, joined_of(join.name), stream_joined_schema(join))
     wait = _waiting(join, stream, scope)
     late = _late(join, scope)
-    if scope.since is not None:
+    # a join that began since has taken every record that its stream ever had
+    if scope.since is not None and state.plan.begun.get(join.name, 0) <= scope.since:
         recent = [frame.where(named(BATCH) > scope.since).select(POSITION) for frame in (log, joined)]
-        wanted = recent[0].unionByName(recent[1]).distinct()
+        if join.grace is not None and scope.since > 0:
+            recent.append(_released(join, stream, scope, published_cut(journal, scope.since)))
+        wanted = reduce(DataFrame.unionByName, recent).distinct()
         log, joined, wait, late = (
             restrict(frame, wanted, (POSITION,), small=scope.small) for frame in (log, joined, wait, late)
         )
@@ -91,6 +99,17 @@ def _waiting(join: StreamJoinSpec, stream: TableSpec, scope: Scope) -> DataFrame
     return waiting(log, join, plan.clocks.get(f"joins/{join.name}"))
 
 
+def _released(join: StreamJoinSpec, stream: TableSpec, scope: Scope, before: Plan) -> DataFrame:
+    """Positions of records that waited at the cut `before` and wait no more: no recent log has what was lost then."""
+    assert join.grace is not None
+    clock, now = before.clocks.get(f"joins/{join.name}"), scope.state.plan
+    later = None if clock is None else clock - join.grace
+    log = scope.state.stream_records(stream, after=before.released(join.name), later=later)
+    waited = waiting(log.where(named(BATCH) < before.batch), join, clock)
+    due = is_due(join, now.clocks.get(f"joins/{join.name}")) | (named(BATCH) <= now.released(join.name))
+    return waited.where(due).select(POSITION)
+
+
 def _late(join: StreamJoinSpec, scope: Scope) -> DataFrame:
     rows = read_log(scope.state, QUARANTINE, QUARANTINE_SCHEMA)
     ours = rows.where((F.col("reason") == "late") & F.col("detail").startswith(f"{join.name}:"))
@@ -100,9 +119,10 @@ def _late(join: StreamJoinSpec, scope: Scope) -> DataFrame:
 
 
 def _batches(join: StreamJoinSpec, scope: Scope, journal: Journal) -> Asset:
-    """A row for each batch of the join: few, and known without reading the lake."""
+    """A row for each batch of the join since it began; only how many rows are left of it is read from the lake."""
     rows, name, waited, clock = [], join.name, 0, None
-    for batch in journal.published:
+    begun, since = scope.state.plan.begun.get(name, 0), scope.since or 0
+    for batch in journal.published[max(begun - 1, 0) :]:
         counts, now = batch.joins.get(name), batch.clocks.get(f"joins/{name}")
         if counts is None:
             continue
@@ -112,8 +132,14 @@ def _batches(join: StreamJoinSpec, scope: Scope, journal: Journal) -> Asset:
                 "primary_key": {"batch": batch.batch}, "clock": now, "clock_before": clock,
                 "received": counts["received"], "sorted": ways, "waited": waited + counts["buffered"],
                 "left_waiting": counts["released"] + counts["waiting"],
+                "emitted": counts["emissions"] if batch.batch > since else None,
             }
         )  # fmt: skip
         waited, clock = counts["waiting"], now
-    frame = scope.state.spark.createDataFrame(pa.Table.from_pylist(rows, _COUNTED))
+    known = scope.state.spark.createDataFrame(pa.Table.from_pylist(rows, _COUNTED))
+    joined = read_log(scope.state, joined_of(name), stream_joined_schema(join)).where(named(BATCH) > since)
+    kept = joined.groupBy(F.struct(named(BATCH).alias("batch")).alias("primary_key")).agg(
+        F.count("*").alias("kept")
+    )
+    frame = known.join(kept, "primary_key", "left").fillna(0, ["kept"])
     return Asset(BATCHES.format(name), "batches", {"batches": frame}, small=True)

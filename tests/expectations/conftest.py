@@ -40,7 +40,7 @@ SCHEMAS = {
         "primary_key": LEFT,
         "clock": TIME,
         "clock_before": TIME,
-        **dict.fromkeys(("received", "sorted", "waited", "left_waiting"), pa.int64()),
+        **dict.fromkeys(("received", "sorted", "waited", "left_waiting", "emitted", "kept"), pa.int64()),
     },
 }
 
@@ -126,8 +126,8 @@ def _sound_times(kind: Kind) -> State:
     if kind == "batches":
         return {
             "batches": [
-                filled("batches", 1, HOURS[2], None, 5, 5, 3, 3),
-                filled("batches", 2, HOURS[2], HOURS[2], 0, 0, 1, 1),
+                filled("batches", 1, HOURS[2], None, 5, 5, 3, 3, None, 4),
+                filled("batches", 2, HOURS[2], HOURS[2], 0, 0, 1, 1, 2, 2),
             ]
         }
     return {
