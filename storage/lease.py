@@ -2,9 +2,11 @@
 
 It is a Delta table without rows. The transaction identifier of its last commit says until when the lease is held, in
 milliseconds since 1970; delta-rs lets all but one of those fail who commit the same identifier on the same version.
+Another one names the run, by a number that it alone has: a commit that was made, and whose answer was lost, is its own.
 """
 
 import logging
+import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +24,7 @@ TERM = timedelta(minutes=5)
 """For so long a run that died still holds its lease. Clocks of machines must not differ by as much."""
 _RENEWALS = 5
 """How often a lease is renewed within its term."""
-_HELD, _RETURNED = "held", "returned"
+_HELD, _RETURNED, _HOLDER = "held", "returned", "holder"
 _SCHEMA = pa.schema([("nothing", pa.string())])
 _PROPERTIES = {"delta.logRetentionDuration": "interval 1 days"}
 _MILLISECOND = timedelta(milliseconds=1)
@@ -50,6 +52,7 @@ def leased(path: str, term: timedelta = TERM) -> Iterator[None]:
 class _Lease:
     def __init__(self, path: str, term: timedelta) -> None:
         self._path, self._term, self._until = path, term, 0
+        self._name, self._tried = secrets.randbits(62), set[int]()
 
     def take(self) -> None:
         """Hold the lease from now on, unless another run does."""
@@ -59,8 +62,14 @@ class _Lease:
         if returned < until and _now() < until:
             raise self._busy(until)
         try:
-            self._hold(table)
-        except DeltaError:
+            # by a clock that is behind the last holder's, it would look as if it had been given back
+            self._hold(table, after=max(until, returned))
+        except (DeltaError, OSError) as error:
+            with reading_table(self._path):
+                if self._is_held(DeltaTable(self._path)):
+                    return
+                if isinstance(error, OSError):
+                    raise
             raise self._busy(_now() + self._term // _MILLISECOND) from None
 
     def keep(self, ended: threading.Event) -> None:
@@ -68,24 +77,39 @@ class _Lease:
         while not ended.wait(self._term.total_seconds() / _RENEWALS):
             try:
                 table = DeltaTable(self._path)
-                if table.transaction_version(_HELD) != self._until:
+                if not self._is_held(table):
                     logger.error("%s: another run took the lease over; end one of the two", self._path)
                     return
-                self._hold(table)
+                self._hold(table, after=self._until)
             except (DeltaError, OSError) as error:  # the next try may go well
                 logger.warning("%s: the lease could not be renewed: %s", self._path, error)
 
     def give_back(self) -> None:
         """Let others have the lease at once."""
         try:
-            _commit(DeltaTable(self._path), _RETURNED, self._until)
+            table = DeltaTable(self._path)
+            if self._is_held(table):
+                self._commit(table, _RETURNED, self._until)
         except (DeltaError, OSError) as error:  # what the run did is done; the lease ends by itself
             logger.warning("%s: the lease could not be given back: %s", self._path, error)
 
-    def _hold(self, table: DeltaTable) -> None:
-        until = max(_now() + self._term // _MILLISECOND, self._until + 1)
-        _commit(table, _HELD, until)
+    def _hold(self, table: DeltaTable, after: int) -> None:
+        until = max(_now() + self._term // _MILLISECOND, after + 1)
+        self._tried.add(until)
+        self._commit(table, _HELD, until)
         self._until = until
+
+    def _is_held(self, table: DeltaTable) -> bool:
+        """Whether this run holds the lease, be it by a commit whose answer was lost."""
+        held = table.transaction_version(_HELD)
+        if held in self._tried and table.transaction_version(_HOLDER) == self._name:
+            self._until = held
+        return held == self._until
+
+    def _commit(self, table: DeltaTable, app: str, version: int) -> None:
+        transactions = [AppTransaction(app, version), AppTransaction(_HOLDER, self._name)]
+        properties = CommitProperties(app_transactions=transactions)
+        table.create_write_transaction([], "append", table.schema(), [], commit_properties=properties)
 
     def _busy(self, until: int) -> LakeBusy:
         time = _EPOCH + until * _MILLISECOND
@@ -101,11 +125,6 @@ def _open(path: str) -> DeltaTable:
     except TableNotFoundError:
         DeltaTable.create(path, _SCHEMA, mode="ignore", configuration=_PROPERTIES)
         return DeltaTable(path)
-
-
-def _commit(table: DeltaTable, app: str, version: int) -> None:
-    transaction = CommitProperties(app_transactions=[AppTransaction(app, version)])
-    table.create_write_transaction([], "append", table.schema(), [], commit_properties=transaction)
 
 
 def _now() -> int:

@@ -4,9 +4,12 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from places.s3_server import BUCKET, s3_server
 from storage import lease
@@ -86,14 +89,56 @@ def test_run_whose_lease_was_taken_over_says_so(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was held up for longer than the term; somebody has to look at it."""
-    late = lease._Lease(LEASE, lease.TERM)
+    lake = Lake(f"{LAKE.root}_of_its_own")  # another test's lease may end later, for it had another clock
+    late = lease._Lease(lake.path("_lease"), lease.TERM)
     late.take()
     late._term = timedelta(0)  # its next renewal is due
     later(monkeypatch)
-    with writing(LAKE):
+    with writing(lake):
         late.keep(threading.Event())
 
     assert "another run took the lease over" in caplog.text
+
+
+def answer_lost(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """Let the answers to the next commits be lost: they are made, and look as if they had failed."""
+    commit, left = lease._Lease._commit, [DeltaError("timed out"), OSError("timed out")][:times]
+
+    def lose(held: lease._Lease, *of_commit: Any) -> None:
+        commit(held, *of_commit)
+        if left:
+            raise left.pop()
+
+    monkeypatch.setattr(lease._Lease, "_commit", lose)
+
+
+def test_lease_whose_answer_was_lost_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run that took it does not take itself for another one, and gives it back in the end."""
+    answer_lost(monkeypatch, times=2)
+    for _ in range(2):
+        with lease.leased(str(tmp_path)), pytest.raises(LakeBusy):
+            lease._Lease(str(tmp_path), lease.TERM).take()
+
+
+def test_lease_is_renewed_after_an_answer_was_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What the next renewal finds is its own; the run goes on holding the lake."""
+    held = lease._Lease(str(tmp_path), timedelta(seconds=0.05))
+    held.take()
+    answer_lost(monkeypatch, times=2)
+    ended = threading.Event()
+    keeper = threading.Thread(target=held.keep, args=(ended,))
+    keeper.start()
+    start, end = DeltaTable(tmp_path).version(), time.monotonic() + 60
+    while DeltaTable(tmp_path).version() < start + 4 and time.monotonic() < end:
+        time.sleep(0.01)
+    ended.set()
+    keeper.join()
+
+    assert caplog.text.count("could not be renewed: timed out") == 2
+    assert "took the lease over" not in caplog.text
+    assert DeltaTable(tmp_path).transaction_version("held") == held._until
 
 
 def test_lake_in_a_bucket_that_is_not_there_is_not_writable() -> None:
