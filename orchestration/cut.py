@@ -32,11 +32,28 @@ def published_cut(journal: Journal, batch: int | None = None) -> Plan:
     )  # fmt: skip
 
 
-def check_kept(lake: Lake, cut: Plan, name: str) -> None:
-    """See that a table or join can still be read as of a batch. Raises `WrongUsage` where a vacuum has come since."""
+def check_kept(lake: Lake, journal: Journal, cut: Plan, name: str) -> None:
+    """See that a table or join can still be read as of a batch. Raises `WrongUsage` where that state is gone since."""
+    number = cut.batch - 1
     for table, version in cut.versions.items():
-        if name in table.split("/") and not is_whole(lake.path(table), version):
+        if name not in table.split("/"):
+            continue
+        if not is_whole(lake.path(table), version):
             raise WrongUsage(
-                f"batch {cut.batch - 1} is too old for {name}: files of {lake.path(table)} that only versions before "
-                "the retention have (`maintenance: {retention: ...}`) were removed; ask for a later batch, or for none"
+                f"batch {number} is too old for {name}: files of {lake.path(table)} that only versions before the "
+                "retention have (`maintenance: {retention: ...}`) were removed; ask for a later batch, or for none"
             )
+        if _last_batch(lake, journal, table, version) > number:
+            raise WrongUsage(
+                f"batch {number} is too old for {name}: {lake.path(table)} was made anew by a repair since, and what "
+                "it had then is no longer there; ask for a later batch, or for none"
+            )
+
+
+def _last_batch(lake: Lake, journal: Journal, table: str, version: int) -> int:
+    """The last batch in a version of a table: versions of one that was moved aside and made anew begin again at 0."""
+    snapshot, last = lake.snapshot(table, version), journal.last
+    assert snapshot is not None
+    assert last is not None  # there is a cut
+    stages = [stage for stage in last.commits if journal.table_of(stage) == table]
+    return max(snapshot.transaction(journal.application(stage)) or 0 for stage in (f"fold/{table}", *stages))

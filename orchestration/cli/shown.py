@@ -89,10 +89,11 @@ def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
     """
     lake, name, time = Lake(pipeline.lake), asked.table, asked.time
     opened = find_view(pipeline, name) if time is None else as_of_view(pipeline, name, time)
-    cut, declared = published_cut(Journal(lake), asked.batch), name.partition(".")[0]
+    journal, declared = Journal(lake), name.partition(".")[0]
+    cut = published_cut(journal, asked.batch)
     check_shape(pipeline, cut, declared)
     if asked.batch is not None:
-        check_kept(lake, cut, declared)
+        check_kept(lake, journal, cut, declared)
     stored = stored_tables(pipeline).get(name) if asked.where is None and time is None else None
     whole = asked.everything and not asked.range.given
     if stored is not None and not whole and stored.answers(asked.range):

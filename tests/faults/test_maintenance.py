@@ -177,15 +177,16 @@ def test_a_batch_older_than_the_retention_is_not_shown(
     """The message says why, instead of naming a file that is gone; a batch within the retention is shown."""
     pipeline = copy_of(two_days, tmp_path / "shop")
     lake = Lake(pipeline.lake)
-    cuts = [published_cut(Journal(lake), batch) for batch in (1, 2)]
+    journal = Journal(lake)
+    cuts = [published_cut(journal, batch) for batch in (1, 2)]
     for cut in cuts:
-        check_kept(lake, cut, "inner")
+        check_kept(lake, journal, cut, "inner")
     all_of(pipeline, spark)
-    check_kept(lake, cuts[1], "inner")
+    check_kept(lake, journal, cuts[1], "inner")
     with pytest.raises(
         WrongUsage, match=r"batch 1 is too old for inner: files of .*/joins/inner/.* were removed"
     ):
-        check_kept(lake, cuts[0], "inner")
+        check_kept(lake, journal, cuts[0], "inner")
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from delta.tables import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from expectations.gate import broken_rules
 from faults.shop import run, write_lines

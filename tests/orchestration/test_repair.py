@@ -13,6 +13,7 @@ from faults.lakes import cut, newest_commit
 from faults.shop import CONFIGURATION, content, copy_of, make_shop, run, texts
 from orchestration.abandoning import abandon
 from orchestration.config import Pipeline, load
+from orchestration.cut import check_kept, published_cut
 from orchestration.errors import WrongUsage
 from orchestration.maintenance import maintain
 from orchestration.repair import Moved, examine, repair
@@ -148,6 +149,22 @@ def test_join_that_was_put_back_is_made_anew_where_it_stands(
     assert DeltaTable(str(table)).metadata().id == before
     run(pipeline, spark)
     assert joins(pipeline, spark) == expected
+
+
+@pytest.mark.parametrize("damage", [lost, restored])
+def test_state_before_a_repair_is_not_shown_as_another_one(
+    whole: Pipeline, damage: Callable[[Path], None], tmp_path: Path, spark: SparkSession
+) -> None:
+    """The table that took the place of the damaged one has versions of the same numbers."""
+    pipeline = copy_of(whole, tmp_path / "shop")
+    lake = Lake(pipeline.lake)
+    damage(Path(lake.path(joined_of("left"))))
+    list(repair(pipeline, lambda: spark, ["left"]))
+    journal = Journal(lake)
+    with pytest.raises(WrongUsage, match=r"batch 2 is too old for left: .*joins/left/joined was made anew"):
+        check_kept(lake, journal, published_cut(journal, 2), "left")
+    check_kept(lake, journal, published_cut(journal, 2), "inner")
+    check_kept(lake, journal, published_cut(journal, 3), "left")
 
 
 def test_batch_under_way_is_finished_without_the_damaged_join(
