@@ -64,8 +64,9 @@ class Store:
         return tuple(self._reader.value(c, part) for c, part in zip(columns, parts, strict=False))
 
     def _bound(self, key: Key | None) -> Bound | None:
-        """An end of a range of keys, both inclusive; None is open. First parts stand for all keys with them."""
-        return None if key is None else Bound(self._typed(_parts(key)))
+        """An end of a range of keys, both inclusive. First parts stand for all keys with them, none for all keys."""
+        place = () if key is None else self._typed(_parts(key))
+        return Bound(place) if place else None
 
     def _between(self, key_from: Key | None, key_to: Key | None, within: Mapping[Column, Between]) -> Span:
         """Keys from one to another, both inclusive and open where None."""

@@ -5,6 +5,7 @@ milliseconds. A file with rows marked as deleted (Delta protocol, "Deletion Vect
 footer still has them, row group by row group. What the marks say is honoured: delta-rs reads them.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
@@ -45,8 +47,10 @@ def groups(file: pq.ParquetFile) -> Iterator[tuple[int, Any]]:
 
 
 def bounds_of(group: Any, columns: Collection[Column]) -> Bounds:
-    """Return what a row group's statistics say of these columns."""
-    numbers = {group.column(number).path_in_schema: number for number in range(group.num_columns)}
+    """Return what a row group's statistics say of these columns; nothing of one whose dotted name another has, too."""
+    paths = [group.column(number).path_in_schema for number in range(group.num_columns)]
+    count = Counter(paths)
+    numbers = {path: number for number, path in enumerate(paths) if count[path] == 1}
     return {column: _extremes(group, numbers.get(dotted(column))) for column in columns}
 
 
@@ -61,10 +65,11 @@ def _extremes(group: Any, number: int | None) -> tuple[Any, Any]:
 
 def data_files(table: DeltaTable, columns: Sequence[Column]) -> Iterator[DataFile]:
     """Yield the files of a table as it is loaded, with what its log says of these columns."""
-    actions = pa.table(table.get_add_actions(flatten=True))
+    # side by side, a column `a.b` and the field `b` of a column `a` would have one name
+    actions = pa.table(table.get_add_actions(flatten=False))
     names, rows = actions["path"].to_pylist(), actions["num_records"].to_pylist()
     least, greatest = (
-        {column: _listed(actions, f"{end}.{dotted(column)}") for column in columns} for end in ("min", "max")
+        {column: _listed(actions, (end, *column)) for column in columns} for end in ("min", "max")
     )
     marks = kept_rows(table)
     for number, name in enumerate(names):
@@ -72,8 +77,16 @@ def data_files(table: DeltaTable, columns: Sequence[Column]) -> Iterator[DataFil
         yield DataFile(name, rows[number], bounds, marks.get(PurePosixPath(name).name))
 
 
-def _listed(actions: pa.Table, name: str) -> list[Any]:
-    return actions[name].to_pylist() if name in actions.column_names else [None] * actions.num_rows
+def _listed(actions: pa.Table, path: Column) -> list[Any]:
+    """A field of the log's statistics, file by file; None where it has none."""
+    found = pa.chunked_array(actions.to_struct_array())
+    for name in path:
+        index = found.type.get_field_index(name) if pa.types.is_struct(found.type) else -1
+        if index < 0:
+            return [None] * actions.num_rows
+        found = pc.struct_field(found, [index])
+    listed: list[Any] = found.to_pylist()
+    return listed
 
 
 def _sure(value: Any) -> Any:

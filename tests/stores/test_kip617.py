@@ -86,6 +86,14 @@ def test_prefix_scan_and_its_reverse(key_value: KeyValueStore) -> None:
     assert values(key_value.prefix_scan("x")) == []
 
 
+def test_no_part_of_a_key_is_the_prefix_of_every_key(key_value: KeyValueStore) -> None:
+    """As an empty text is; as an end of a range it is open."""
+    everything = ["1", "2", "3", "4"]
+    assert values(key_value.prefix_scan(())) == values(key_value.prefix_scan("")) == everything
+    assert values(key_value.range((), None)) == values(key_value.range(None, ())) == everything
+    assert values(key_value.reverse_prefix_scan(())) == everything[::-1]
+
+
 def test_get_put_if_absent_and_delete(key_value: KeyValueStore) -> None:
     """`get`, `putIfAbsent`, `delete`: the former value, or None."""
     assert key_value.get("a") == "1"

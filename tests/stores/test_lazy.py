@@ -173,6 +173,20 @@ def test_file_in_another_order_is_read_right_and_named(tmp_path: Path) -> None:
     assert any("rows of 2 files stand in another order" in remark for remark in remarks)
 
 
+def test_key_with_a_dot_is_told_from_a_field_of_a_struct(tmp_path: Path) -> None:
+    """Delta's log, Parquet's footers and its readers all write the two alike."""
+    path = str(tmp_path / "table")
+    for keys in ([5, 6, 7], [1, 2, 3]):
+        structs = [{"b": -key, "c": key} for key in keys]
+        write_deltalake(path, pa.table({"a.b": keys, "a": structs, "v": keys}), mode="append")
+    reader = Reader([Source(path)], Shape(key=(("a.b",),), columns=("a.b", "a")))
+    assert [row["a.b"] for row in reader.rows(Span())] == [1, 2, 3, 5, 6, 7]
+    assert list(reader.rows(Span(Bound((6,)), Bound((6,))))) == [{"a.b": 6, "a": {"b": -6, "c": 6}}]
+    by_value = Reader([Source(path)], Shape(key=(("v",),), columns=("v", "a.b")))
+    assert list(by_value.rows(Span(Bound((2,)), Bound((2,))))) == [{"v": 2, "a.b": 2}]
+    assert len(by_value.opened) == 1
+
+
 def test_limit_of_a_value_looks_at_the_row_that_counts(tmp_path: Path) -> None:
     """A row that was superseded does not come to light because its successor is beyond the limit."""
     path = str(tmp_path / "table")
