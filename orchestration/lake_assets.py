@@ -5,6 +5,7 @@ starts from the first one's joined table. Keys are `pipeline/table`, `pipeline/j
 `pipeline/join/step` for what leads to it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,12 +18,20 @@ from storage.lake import (
     joined_of,
     records_of,
     response_log_of,
+    rows_of,
     subscription_log_of,
+    subscription_store_of,
+    versions_of,
 )
 
 Step = Literal[
     "table", "versions", "stream", "subscription_log", "response_log", "buffer", "joined", "changelog"
 ]
+_BASES: dict[Step, Callable[[str], str]] = {
+    "table": rows_of,
+    "versions": versions_of,
+    "subscription_log": subscription_store_of,
+}
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,16 @@ def lake_assets(pipeline: Pipeline) -> list[LakeAsset]:
             steps.append(("changelog", changelog_of(name)))
         found += [LakeAsset(step_key(pipeline, name, step), step, name, table) for step, table in steps]
     return found
+
+
+def assets_of_tables(pipeline: Pipeline) -> dict[str, LakeAsset]:
+    """The asset that each table below the lake belongs to: of several that one stands for, the one that writes it.
+
+    A folded base belongs to what its rows are of.
+    """
+    assets = lake_assets(pipeline)
+    found = {asset.table: asset for asset in reversed(assets)}  # who writes a table comes before who reads it
+    return found | {_BASES[asset.step](asset.name): asset for asset in assets if asset.step in _BASES}
 
 
 def table_key(pipeline: Pipeline, name: str) -> AssetKey:

@@ -25,7 +25,7 @@ from dagster import (
 from pydantic import Field
 
 from orchestration.config import Pipeline
-from orchestration.lake_assets import lake_assets
+from orchestration.lake_assets import assets_of_tables
 from orchestration.maintenance import Done, find_steps, maintain
 from orchestration.spark_resource import RunSpark
 
@@ -135,9 +135,17 @@ def _figures(step: Done) -> dict[str, int]:
 
 
 def _observations(pipeline: Pipeline, done: Iterable[Done]) -> Iterable[AssetObservation]:
-    """One for each step on a table that is an asset: the interface plots its figures there."""
-    assets = {asset.table: asset.key for asset in lake_assets(pipeline)}
+    """One for each step on a table of an asset: the interface plots its figures there.
+
+    Those of a folded base have names of their own, so that no line jumps between two tables.
+    """
+    assets = assets_of_tables(pipeline)
     for step in done:
-        if step.step.table in assets and not step.skipped:
-            metadata = {"what": step.step.work, **_figures(step)}
-            yield AssetObservation(asset_key=assets[step.step.table], metadata=metadata)
+        asset = assets.get(step.step.table)
+        if asset is None or step.skipped:
+            continue
+        table = step.step.table
+        prefix = "" if table == asset.table else f"{table.rpartition('/')[2]}_"
+        figures = {f"{prefix}{name}": figure for name, figure in _figures(step).items()}
+        metadata: dict[str, str | int] = {"what": step.step.work, "table": table, **figures}
+        yield AssetObservation(asset_key=asset.key, metadata=metadata)

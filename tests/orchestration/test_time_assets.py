@@ -9,10 +9,15 @@ from dagster import AssetKey, TableSchema
 from expectations.rules import rules_for
 from orchestration.code_location import pipeline_definitions
 from orchestration.config import Pipeline, load_text
+from orchestration.findings import Left
 from orchestration.lake_assets import lake_assets
+from orchestration.maintenance import Done
+from orchestration.maintenance_job import _observations
 from orchestration.materializations import batch_metadata
+from orchestration.upkeep import Step
 from storage.lake import Lake
 from storage.plan import Published
+from storage.table_files import Extent
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 CLOCK = datetime(2013, 1, 2, tzinfo=UTC)
@@ -98,6 +103,32 @@ def columns(metadata: object) -> set[str]:
     schema = metadata["dagster/column_schema"]
     assert isinstance(schema, TableSchema)
     return {column.name for column in schema.columns}
+
+
+def test_figures_of_maintenance_are_on_the_asset_that_writes_the_table(tmp_path: Path) -> None:
+    """Histories and buffers stand for the same table as their source; a folded base has names of its own there."""
+    join = "  labels: {left: items, right: prices, foreign_key: [item], how: left, prefix: p_}\n"
+    pipeline = load_text(TEXT + join, tmp_path / "lakejoin.yaml")
+    tables = {
+        "tables/prices/changes": ("prices", "files_after"),
+        "tables/prices/rows": ("prices", "rows_files_after"),
+        "tables/prices/versions": ("prices/versions", "versions_files_after"),
+        "streams/clicks/records": ("clicks", "files_after"),
+        "joins/priced/joined": ("priced", "files_after"),
+        "joins/labels/subscription_log": ("labels/subscription_log", "files_after"),
+        "joins/labels/subscription_store": ("labels/subscription_log", "subscription_store_files_after"),
+        "quarantine": None,
+    }
+    done = [Done(Step("fold", table, Left(1, 1)), Extent(9, 9, 9), Extent(2, 7, 9)) for table in tables]
+    found = {
+        observation.metadata["table"].value: observation for observation in _observations(pipeline, done)
+    }
+
+    assert found.keys() == {table for table, place in tables.items() if place}
+    for table, observation in found.items():
+        key, name = tables[table]
+        assert "/".join(observation.asset_key.path[1:]) == key
+        assert observation.metadata[name].value == 2
 
 
 def test_batch_tells_clocks_and_what_waits(pipeline: Pipeline) -> None:
