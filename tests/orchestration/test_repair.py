@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -11,12 +12,14 @@ from pyspark.sql import SparkSession
 from faults.crashing import Crash, commits
 from faults.lakes import cut, newest_commit
 from faults.shop import CONFIGURATION, content, copy_of, make_shop, run, texts
+from orchestration import abandoning
 from orchestration.abandoning import abandon
 from orchestration.config import Pipeline, load
 from orchestration.cut import check_kept, published_cut
 from orchestration.errors import WrongUsage
 from orchestration.maintenance import maintain
 from orchestration.repair import Moved, examine, repair
+from storage.commits import remove_batch
 from storage.errors import ConfigurationChanged, LakeInconsistent
 from storage.journal import Journal
 from storage.lake import Lake, changes_of, joined_of, rows_of, subscription_log_of, subscription_store_of
@@ -229,14 +232,23 @@ def test_abandoned_batch_is_as_if_its_input_had_never_been_seen(
 
 
 def test_giving_up_that_was_cut_off_is_ended_before_anything_else(
-    whole: Pipeline, tmp_path: Path, spark: SparkSession
+    whole: Pipeline, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run would take for done what is removed already, and publish the batch without it."""
-    pipeline = copy_of(whole, tmp_path / "shop")
+    pipeline, removed = copy_of(whole, tmp_path / "shop"), []
+
+    def one_only(*table: Any) -> None:
+        if removed:
+            raise Crash
+        removed.append(table)
+        remove_batch(*table)
+
     with commits(11), pytest.raises(Crash):
         run(pipeline, spark)
-    with commits(1), pytest.raises(Crash):
+    monkeypatch.setattr(abandoning, "remove_batch", one_only)
+    with pytest.raises(Crash):
         list(abandon(pipeline, lambda: spark))
+    monkeypatch.undo()
     with pytest.raises(WrongUsage, match=r"removed already: .*--replan` ends what it began"):
         run(pipeline, spark)
     assert next(iter(abandon(pipeline, lambda: spark))).kind == "abandoned"
