@@ -5,20 +5,16 @@ are no records. Spark reads the bytes as ISO 8859-1, which loses none, so that i
 a replacement character.
 """
 
-import csv
-import io
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial, reduce
+from collections.abc import Sequence
+from functools import reduce
 from operator import or_
-from typing import TextIO
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
-from storage.file_content import open_text
+from storage.csv_header import Header, read_header
 from storage.file_systems import spark_path
 from storage.files import Counted
 from storage.line_numbers import FileRange, number_lines
@@ -32,7 +28,6 @@ from transforms.specs import TableSpec
 
 _CORRUPT = "_lj_corrupt"
 _NULL = r"\N"
-_LONGEST_HEADER = 1_000_000
 _MOST_FIELDS = 20_480  # the default of Spark's `maxColumns`
 _UNPARSABLE = "TextParsingException"
 _STRAY_QUOTE = ("Unescaped quote character", "following quoted value of CSV field")
@@ -52,35 +47,19 @@ _OPTIONS = {
 }
 
 
-@dataclass(frozen=True)
-class _Header:
-    """The first line of a file that is not blank."""
-
-    names: tuple[str, ...]
-    line_end: str
-    """What ends a record. Left to find it out, Spark would also replace it within quotes."""
-    returns: bool
-    """Whether the line behind the header ends with a carriage return, of which `line_end` knows nothing."""
-
-    @property
-    def columns(self) -> list[str]:
-        """Names that Spark has for the fields: theirs may be equal, or differ in capitals only."""
-        return [f"_lj_field_{index}" for index in range(len(self.names))]
-
-
 def parse_csv(
     spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Sequence[FileRange]
 ) -> list[DataFrame]:
     """Read CSV files into records, one frame for each header that they have. Raises `SourceBroken`."""
-    headers: dict[_Header, list[FileRange]] = {}
+    headers: dict[Header, list[FileRange]] = {}
     for part in ranges:
-        headers.setdefault(_header(part.path), []).append(part)
+        headers.setdefault(read_header(part.path), []).append(part)
     return [_parse(spark, table, options, header, parts) for header, parts in headers.items()]
 
 
 def count_records(spark: SparkSession, path: str) -> Counted:
     """Count the records of a CSV file as reading it will number them. Raises `SourceBroken`."""
-    header = _header(path)
+    header = read_header(path)
     records = _count(spark, path, header, unescapedQuoteHandling="RAISE_ERROR")
     if records is not None:
         return Counted(records)
@@ -88,7 +67,7 @@ def count_records(spark: SparkSession, path: str) -> Counted:
     return Counted(_count(spark, path, header) or 0, stray_quotes=True)
 
 
-def _count(spark: SparkSession, path: str, header: _Header, **options: str) -> int | None:
+def _count(spark: SparkSession, path: str, header: Header, **options: str) -> int | None:
     """Count the records; None where one of them has a stray quote, and the options say that this is an error."""
     try:
         return _scan(spark, [path], header, **options).count()
@@ -105,15 +84,15 @@ def _count(spark: SparkSession, path: str, header: _Header, **options: str) -> i
 
 def csv_rows(spark: SparkSession, ranges: Sequence[FileRange]) -> DataFrame:
     """Read the whole records of CSV files that are no deletes: position, entries. Raises `SourceBroken`."""
-    headers: dict[_Header, list[FileRange]] = {}
+    headers: dict[Header, list[FileRange]] = {}
     for part in ranges:
-        headers.setdefault(_header(part.path), []).append(part)
+        headers.setdefault(read_header(part.path), []).append(part)
     return reduce(
         DataFrame.unionByName, [_entries(spark, header, parts) for header, parts in headers.items()]
     )
 
 
-def _entries(spark: SparkSession, header: _Header, ranges: Sequence[FileRange]) -> DataFrame:
+def _entries(spark: SparkSession, header: Header, ranges: Sequence[FileRange]) -> DataFrame:
     rows = number_lines(_scan(spark, [part.path for part in ranges], header), ranges, one_task=True)
     texts = {name: _decoded(column) for name, column in zip(header.names, header.columns, strict=True)}
     members = [
@@ -125,36 +104,7 @@ def _entries(spark: SparkSession, header: _Header, ranges: Sequence[FileRange]) 
     return kept.select(POSITION, F.array(*members).alias(ENTRIES))
 
 
-def _header(path: str) -> _Header:
-    lines: list[str] = []
-    try:
-        # the rows behind the header, of which some are decoded with it, may hold anything
-        with io.TextIOWrapper(open_text(path), "utf-8-sig", "surrogateescape", newline="") as text:
-            reader = csv.reader(_remember(text, lines, path))
-            names = next((record for record in reader if record), [])
-            row = next(filter(str.strip, iter(partial(text.readline, _LONGEST_HEADER), "")), "")
-        "".join(names).encode()
-        if lines and lines[-1].endswith("\r"):
-            raise csv.Error("a carriage return alone at its end; convert the line ends to line feeds")
-    except (csv.Error, UnicodeEncodeError, OSError) as error:
-        raise SourceBroken(f"{path}: expected a header in UTF-8, as in RFC 4180; found {error}") from error
-    if lines and lines[-1].endswith("\r\n"):
-        return _Header(tuple(names), "\r\n", returns=False)
-    return _Header(tuple(names), "\n", returns=row.endswith("\r\n") and row.count('"') % 2 == 0)
-
-
-def _remember(text: TextIO, passed: list[str], path: str) -> Iterator[str]:
-    """The lines of a text; one that does not end where a header would have is not read into memory."""
-    while line := text.readline(_LONGEST_HEADER):
-        if len(line) == _LONGEST_HEADER:
-            raise SourceBroken(
-                f"{path}: expected a header on its first line; found a line of over {_LONGEST_HEADER:,} characters"
-            )
-        passed.append(line)
-        yield line
-
-
-def _scan(spark: SparkSession, paths: Sequence[str], header: _Header, **options: str) -> DataFrame:
+def _scan(spark: SparkSession, paths: Sequence[str], header: Header, **options: str) -> DataFrame:
     schema = StructType([StructField(name, StringType()) for name in (*header.columns, _CORRUPT)])
     reader = spark.read.options(**_OPTIONS, **options, lineSep=header.line_end).schema(schema)
     return reader.csv([spark_path(path) for path in paths])
@@ -164,7 +114,7 @@ def _parse(
     spark: SparkSession,
     table: TableSpec,
     options: ParseOptions,
-    header: _Header,
+    header: Header,
     ranges: Sequence[FileRange],
 ) -> DataFrame:
     wanted = (*table.columns.names, OP_COLUMN)
@@ -193,7 +143,7 @@ def _parse(
     return parse_rows(rows, table, options, columns, raw)
 
 
-def _wrong(header: _Header, ranges: Sequence[FileRange]) -> Column:
+def _wrong(header: Header, ranges: Sequence[FileRange]) -> Column:
     """What keeps a record from being one, null for nothing."""
     unended, corrupt = runs_to_the_end(ranges), F.col(_CORRUPT).isNotNull()
     # the parser keeps the quotes of a field with a stray one; one that begins with doubled quotes looks the same

@@ -1,6 +1,6 @@
 """What Debezium sends for a value of PostgreSQL that is stored out of line (TOAST) and did not change.
 
-It knows the type only, so each type has a placeholder of its own (`UnchangedToastedPlaceholder` in Debezium's
+It knows the type only, so each type has a stand-in of its own (`UnchangedToastedPlaceholder` in Debezium's
 PostgreSQL connector). No real value is taken for one unless it is equal to it, byte by byte.
 """
 
@@ -16,7 +16,7 @@ from pyspark.sql import Column
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, NumericType, StringType
 
 UNAVAILABLE_VALUE = "__debezium_unavailable_value"
-"""Stands for text, and within the other placeholders."""
+"""Stands for text, and within what stands for other types."""
 _BYTES = UNAVAILABLE_VALUE.encode()
 _BASE64 = base64.b64encode(_BYTES).decode()
 _HEX = _BYTES.hex()
@@ -34,7 +34,7 @@ def is_placeholder(text: Column, dtype: DataType) -> Column:
 
 
 def is_mentioned(line: Column, types: Collection[DataType]) -> Column:
-    """Whether a line holds a placeholder of one of these types anywhere, which almost none does."""
+    """Whether a line holds what stands for a value of one of these types anywhere, which almost none does."""
     forms = {form for dtype in types for form in _forms(dtype)}
     signs = [sign for sign in (_BASE64, _HEX, _UUID) if any(sign in form for form in forms)]
     found = [line.contains(sign) for sign in (UNAVAILABLE_VALUE, *signs)]

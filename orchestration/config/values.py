@@ -1,30 +1,25 @@
-"""Single values of a configuration file: names, durations, dates, zones, paths.
+"""Single values of a configuration file: names, durations, dates, zones.
 
 Each function takes the value as YAML gave it, returns what the model keeps, and raises `ValueError` with what
 is allowed; where it stood and what was found is put around it by `mistakes`.
 """
 
-import os.path
 import re
 import zoneinfo
-from collections.abc import Callable
 from datetime import date, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, ValidationInfo, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
 from orchestration.config.column_types import field_names, parse_type
-from orchestration.config.problems import did_you_mean, listed
-from storage.errors import has_credentials
-from storage.file_patterns import fixed
+from orchestration.config.paths import resolve_lake, resolve_source
+from orchestration.config.problems import did_you_mean
 
 NAME_PATTERN = "^[a-z][a-z0-9_]{0,62}$"
 COLUMN_PATTERN = r"^(?!_lj_)(?!(_change_type|_commit_version|_commit_timestamp)$)[^ ,;{}()\n\t=]+$"
 DURATION_PATTERN = r"^([0-9]+(?:\.[0-9]+)?) *(millisecond|second|minute|hour|day)s?$"
 ZONE_OFFSET = re.compile(r"[+-](0[0-9]|1[0-7]):[0-5][0-9]|[+-]18:00")
-SCHEMES = ("s3a", "abfss", "gs", "hdfs")
 RESERVED_NAMES = frozenset({"quarantine"})
 """Words that `show` already gives a meaning."""
 RESERVED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
@@ -49,7 +44,6 @@ _S3_KEY = re.compile(r"spark\.hadoop\.fs\.s3a\.(bucket\..+\.)?(access\.key|secre
 _MILLISECONDS = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
 _LONGEST_DAYS = 36_500
 _MASTER = re.compile(r"local|local\[.+\]|local-cluster\[.+\]|yarn|(spark|k8s)://.+")
-_PLACEHOLDER = re.compile(r"\$?\{[^}]*\}?|\}")
 
 
 def check_name(name: str) -> str:
@@ -151,58 +145,6 @@ def setting_text(value: Any) -> str:
     if not isinstance(value, str | bool | int):
         raise ValueError("expected text, a whole number, true or false; put anything else in quotes")
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def resolve_lake(value: str, info: ValidationInfo) -> str:
-    """The lake's directory as an absolute path, or its URI without a slash at its end."""
-    if _PLACEHOLDER.search(value):
-        raise ValueError(
-            "a lake has no placeholders, and environment variables are not filled in; write it out"
-        )
-    resolved = _resolve(value, info)
-    if "://" not in resolved and Path(resolved).is_file():
-        raise ValueError("is a file; a lake is a directory (it may not exist yet) or a URI")
-    return resolved.rstrip("/") if "://" in resolved else resolved
-
-
-def resolve_source(value: str, info: ValidationInfo) -> str:
-    """The path of source files, absolute, with its `{date}` and wildcards left in."""
-    for placeholder in _PLACEHOLDER.findall(value):
-        if placeholder.startswith("$"):
-            raise ValueError(f"environment variables are not filled in ({placeholder}); write the path out")
-        if placeholder != "{date}":
-            raise ValueError(f"unknown placeholder {placeholder}; the only one is {{date}} (YYYY-MM-DD)")
-    return _resolve(value, info, of_directory=fixed)
-
-
-def _resolve(value: str, info: ValidationInfo, of_directory: Callable[[str], str] = str) -> str:
-    """A path made absolute from the file's directory, as it stands in the context; URIs stay.
-
-    `of_directory`: what the directory's own path becomes, which is no pattern where the value is one.
-    """
-    if not value.strip() or not value.isprintable():
-        raise ValueError("expected a path or a URI")
-    scheme, separator, rest = value.partition("://")
-    if separator or value.startswith("file:"):
-        _check_uri(scheme, rest)
-        if has_credentials(value):
-            raise ValueError("credentials may not stand in a URI; set them in the environment")
-        return value
-    if value.startswith("~"):
-        raise ValueError("'~' is not expanded; write the directory out")
-    directory = of_directory(str((info.context or {}).get("directory", "")))
-    return os.path.normpath(Path(directory) / value)
-
-
-def _check_uri(scheme: str, rest: str) -> None:
-    if scheme.startswith("file"):
-        raise ValueError("write a local directory as a plain path, without 'file:'")
-    if scheme not in SCHEMES:
-        hint = did_you_mean(scheme, SCHEMES)
-        raise ValueError(f"unknown scheme '{scheme}'{hint} (allowed: {listed(SCHEMES)}, or a plain path)")
-    host, _, _ = rest.partition("/")
-    if not host and scheme != "hdfs":
-        raise ValueError(f"expected a bucket or container after '{scheme}://'")
 
 
 Name = Annotated[str, AfterValidator(check_name), WithJsonSchema({"type": "string", "pattern": NAME_PATTERN})]

@@ -106,7 +106,7 @@ def test_relative_paths_start_from_the_file(tmp_path: Path, monkeypatch: pytest.
     """The directory of the file counts, not the one that the command was started in; it is no pattern itself."""
     folder = tmp_path / "pipelines[1]" / "*{date}"
     folder.mkdir(parents=True)
-    (folder / "flights.yaml").write_text(TEXT, "utf-8")
+    (folder / "flights.yaml").write_text(TEXT.replace("lake: lake", "lake: ../../lake"), "utf-8")
     (folder.parent / "planes").mkdir()
     (folder.parent / "planes" / "a.jsonl").touch()
     monkeypatch.chdir(tmp_path)
@@ -115,7 +115,7 @@ def test_relative_paths_start_from_the_file(tmp_path: Path, monkeypatch: pytest.
     source = found.tables["planes"].source
 
     assert found.path == folder / "flights.yaml"
-    assert found.lake == str(folder / "lake")
+    assert found.lake == str(tmp_path / "lake")
     assert source.place == str(folder.parent / "planes" / "*.jsonl")
     assert found.tables["flights"].source.place == str(folder / "data" / "{date}.jsonl.gz")
     assert [file.name for file in find_files(source.path, settle=timedelta(0), now=datetime.now(UTC))] == [

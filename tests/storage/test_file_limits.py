@@ -14,7 +14,7 @@ import pytest
 from orchestration.config import load_text
 from orchestration.pending import pending_groups
 from storage import file_limits
-from storage.csv_files import _header
+from storage.csv_header import read_header
 from storage.file_limits import FileLimits
 from storage.files import FoundFile, MeasuredFile, measure_file, stat_file
 from storage.journal import Journal
@@ -129,7 +129,7 @@ def test_csv_without_a_header_line_is_not_read_into_memory(write: Write) -> None
         peak_memory() as peak,
         pytest.raises(SourceBroken, match="found a line of over 1,000,000 characters"),
     ):
-        _header(found.path)
+        read_header(found.path)
 
     assert peak[0] < 10_000_000
 
