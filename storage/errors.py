@@ -12,7 +12,7 @@ LakejoinError
 
 import re
 
-_CREDENTIALS = re.compile(r"(?<!hdfs)://[^/@]*:.*@|(?<=hdfs)://[^/@]*:(?![0-9]{1,5}/).*@", re.IGNORECASE)
+_CREDENTIALS = re.compile(r"(?<!hdfs)://[^/]*:.*@|(?<=hdfs)://[^/]*:(?![0-9]{1,5}/).*@", re.IGNORECASE)
 """A secret key may hold slashes; of the file systems that we know only HDFS has ports, which are no secrets."""
 
 
