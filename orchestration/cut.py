@@ -38,20 +38,23 @@ def check_kept(lake: Lake, journal: Journal, cut: Plan, name: str) -> None:
     for table, version in cut.versions.items():
         if name not in table.split("/"):
             continue
-        if not is_whole(lake.path(table), version):
+        newest = lake.snapshot(table)
+        anew = newest is None or newest.version < version
+        if not anew and not is_whole(lake.path(table), version):
             raise WrongUsage(
                 f"batch {number} is too old for {name}: files of {lake.path(table)} that only versions before the "
                 "retention have (`maintenance: {retention: ...}`) were removed; ask for a later batch, or for none"
             )
-        if _last_batch(lake, journal, table, version) > number:
+        # versions of a table that was moved aside and made anew begin again at 0
+        if anew or _last_batch(lake, journal, table, version) > number:
             raise WrongUsage(
-                f"batch {number} is too old for {name}: {lake.path(table)} was made anew by a repair since, and what "
-                "it had then is no longer there; ask for a later batch, or for none"
+                f"batch {number} is too old for {name}: {lake.path(table)} was repaired since, and what it had then is "
+                "no longer there; ask for a later batch, or for none"
             )
 
 
 def _last_batch(lake: Lake, journal: Journal, table: str, version: int) -> int:
-    """The last batch in a version of a table: versions of one that was moved aside and made anew begin again at 0."""
+    """The last batch that has committed something to a version of a table."""
     snapshot, last = lake.snapshot(table, version), journal.last
     assert snapshot is not None
     assert last is not None  # there is a cut
