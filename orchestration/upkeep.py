@@ -20,7 +20,7 @@ from orchestration.recovery import check_progress
 from orchestration.shapes import check_shapes
 from storage.bookkeeping import condense
 from storage.compaction import Crumbs, crumbs
-from storage.errors import LakeInconsistent
+from storage.errors import LakeBusy, LakeInconsistent
 from storage.journal import Journal
 from storage.lake import (
     MAINTENANCE,
@@ -41,6 +41,7 @@ Work = Literal["fold", "settings", "compact", "vacuum", "checkpoint", "condense"
 """Kinds of steps, in the order in which they are done: each may make the next one due."""
 WORKS: tuple[Work, ...] = get_args(Work)
 _WITHOUT_SPARK = ("condense", "clear")
+_LOOKS = 3
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,7 @@ class Upkeep:
 
     def __init__(self, pipeline: Pipeline, lake: Lake, now: datetime, only: str | None = None) -> None:
         self._pipeline, self._lake, self._now, self._only = pipeline, lake, now, only
-        self._journal = Journal(lake)
-        check_shapes(pipeline, self._journal)
-        check_progress(pipeline, lake, self._journal)
+        self._journal = _journal(pipeline, lake)
         self._retention = pipeline.maintenance.retention
 
     def steps(self, work: Work) -> list[Step]:
@@ -164,3 +163,26 @@ class Upkeep:
 
     def _is_asked(self, table: str) -> bool:
         return self._only in (None, table)
+
+
+def _journal(pipeline: Pipeline, lake: Lake) -> Journal:
+    """The journal of a lake whose tables are as it says.
+
+    Nobody holds the lake while it is only looked at: tables that are ahead of a journal which has gone on meanwhile are
+    not damaged, and both are looked at again.
+    """
+    for _ in range(_LOOKS):
+        journal = Journal(lake)
+        check_shapes(pipeline, journal)
+        try:
+            check_progress(pipeline, lake, journal)
+        except LakeInconsistent:
+            now = Journal(lake)
+            if (now.plans, now.published) == (journal.plans, journal.published):
+                raise
+        else:
+            return journal
+    raise LakeBusy(
+        f"{lake.root}: batches followed each other {_LOOKS} times while maintenance looked at the tables; nothing was "
+        "done. Run maintenance again when fewer batches run."
+    )

@@ -19,12 +19,21 @@ from storage.bookkeeping import record
 from storage.commits import overwrite
 from storage.compaction import COMPRESSION
 from storage.errors import LakeBusy
-from storage.frames import SMALL, Frames, aggregated, framing
+from storage.frames import Frames, aggregated, framing
 from storage.journal import Journal
-from storage.lake import MAINTENANCE, Lake, rows_of, subscription_store_of, versions_of
+from storage.lake import (
+    MAINTENANCE,
+    Lake,
+    changes_of,
+    rows_of,
+    subscription_log_of,
+    subscription_store_of,
+    versions_of,
+)
 from storage.plan import Plan
 from storage.session import changed_settings
 from storage.state import State
+from storage.table_files import rows_after
 from transforms.event_time import from_micros
 from transforms.guards import stands
 from transforms.schemas import BATCH, DELETED, EXACT_TIMES, SEQUENCE, TIME, named
@@ -97,7 +106,7 @@ def fold_rows(
     `now`: a plan of the next batch, never committed, that pins the state after the last finished one.
     """
     state, base, folds = State(spark, lake, now), rows_of(table.name), Folds(lake)
-    with _framing(spark, lake, journal, table.name) as frames:
+    with _framing(spark, lake, now, base, changes_of(table.name)) as frames:
         rows = frames.keep(state.all_rows(table))
         fold = folds.unfinished(base, now.folded.get(base, 0))
         if fold is None:
@@ -116,7 +125,7 @@ def fold_versions(spark: SparkSession, lake: Lake, journal: Journal, now: Plan, 
         lake, journal, folds, Fold(0, base, now.batch - 1, _reach(table, now), None)
     )
     versions = State(spark, lake, now).versions(table, None, small=False).where(F.col(BATCH) <= fold.through)
-    with _framing(spark, lake, journal, base) as frames:
+    with _framing(spark, lake, now, base, changes_of(table.name)) as frames:
         kept = frames.keep(reachable(intervals(versions, table), fold.cutoff))
         _replace(kept, lake, journal, fold, [*[named(name) for name in table.key], F.col(VALID_FROM)])
 
@@ -136,18 +145,25 @@ def fold_subscriptions(spark: SparkSession, lake: Lake, journal: Journal, now: P
     )
     messages = State(spark, lake, now).subscriptions(join).where(F.col(BATCH) <= fold.through)
     order = [F.col("foreign_key"), F.col("primary_key")]
-    with _framing(spark, lake, journal, join.left) as frames:
+    with _framing(spark, lake, now, base, subscription_log_of(join.name)) as frames:
         _replace(frames.keep(live_subscriptions(messages)), lake, journal, fold, order)
 
 
-def _framing(spark: SparkSession, lake: Lake, journal: Journal, name: str) -> AbstractContextManager[Frames]:
-    """Frames for what a fold reads several times: in files unless the table is known to have few rows.
+def _framing(
+    spark: SparkSession, lake: Lake, now: Plan, base: str, log: str
+) -> AbstractContextManager[Frames]:
+    """Frames for what a fold reads several times: in files unless base and log are known to have few rows.
 
     In memory 15 million rows would fill a heap of 4 GiB, and Spark would look at each of their columns for how to
-    compress it.
+    compress it. What lives in the end says nothing: of a queue it is next to none.
     """
-    rows = journal.last.rows.get(name, SMALL + 1) if journal.last else 0
-    return framing(spark, lake.scratch(), rows)
+    read = {base: 0, log: now.folded.get(base, 0)}
+    there = [
+        (lake.path(table), now.versions[table], after)
+        for table, after in read.items()
+        if table in now.versions
+    ]
+    return framing(spark, lake.scratch(), sum(rows_after(*table) for table in there))
 
 
 def _cutoff(rows: DataFrame, table: TableSpec, retention: timedelta, now: Plan) -> datetime | None:

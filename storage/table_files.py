@@ -76,6 +76,11 @@ def live_files(path: str, version: int | None = None) -> list[LiveFile]:
     ]
 
 
+def rows_after(path: str, version: int, batch: int) -> int:
+    """How many rows the files of a version have that may hold batches after one. Raises `LakeInconsistent`."""
+    return sum(file.rows for file in live_files(path, version) if file.last is None or file.last > batch)
+
+
 def kept_rows(table: DeltaTable) -> dict[str, pa.BooleanArray]:
     """Return which rows are not marked as deleted, of files that have marks: by the last part of a file's name."""
     if "deletionVectors" not in (table.protocol().reader_features or ()):

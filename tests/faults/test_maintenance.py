@@ -1,6 +1,8 @@
 """Maintenance changes no row: not when it is cut off anywhere, nor beside a batch that was."""
 
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -10,10 +12,14 @@ from faults.shop import ORDERS, Content, content, copy_of, make_shop, run, texts
 from orchestration.config import Pipeline, load
 from orchestration.cut import check_kept, published_cut
 from orchestration.errors import WrongUsage
+from orchestration.finished import finished_state
+from orchestration.folding import fold
 from orchestration.maintenance import Done, find_steps, maintain
+from orchestration.recovery import check_progress
 from orchestration.upkeep import WORKS
+from storage.figures import row_count
 from storage.journal import Journal
-from storage.lake import MAINTENANCE, Lake
+from storage.lake import MAINTENANCE, Lake, changes_of, rows_of
 from storage.logs import read_log
 from storage.maintenance import Folds
 from storage.state import State
@@ -168,6 +174,44 @@ def test_vacuum_keeps_what_the_last_cut_and_a_batch_under_way_need(
             version = plan.versions[f"joins/{name}/joined"]
             reader = spark.read.format("delta").option("versionAsOf", version)
             assert reader.load(lake.path(f"joins/{name}/joined")).collect()
+
+
+def test_batch_that_ends_while_maintenance_looks_is_no_damage(
+    two_days: Pipeline, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody holds the lake meanwhile: its tables are then ahead of the journal as it was read."""
+    pipeline = shop(copy_of(two_days, tmp_path / "shop").path.parent, DAYS)
+    batches: list[int] = []
+
+    def late(*args: Any) -> None:
+        if not batches:
+            batches.append(run(pipeline, spark))
+        check_progress(*args)
+
+    monkeypatch.setattr("orchestration.upkeep.check_progress", late)
+    folds = [step.finding for step in find_steps(pipeline) if step.work == "fold"]
+    assert batches == [1]
+    assert {len(found.counts) for found in folds} == {3}
+
+
+def test_fold_goes_by_what_it_reads_and_not_by_what_is_left(
+    two_days: Pipeline, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a table like a queue next to nothing is left; its changes may be more than one task can take."""
+    lake = Lake(two_days.lake)
+    journal, read = Journal(lake), []
+
+    def framing(spark: SparkSession, scratch: str, records: int) -> None:
+        read.append(records)
+        raise Crash
+
+    monkeypatch.setattr("storage.maintenance.framing", framing)
+    now = finished_state(two_days, lake, journal, datetime.now(UTC))
+    with pytest.raises(Crash):
+        fold(two_days, spark, lake, journal, now, rows_of("orders"))
+    changes = row_count(lake, changes_of("orders"), now.versions[changes_of("orders")])
+    assert read == [changes]
+    assert journal.last.rows["orders"] < changes
 
 
 @pytest.mark.slow
