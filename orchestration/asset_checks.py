@@ -68,12 +68,15 @@ def pipeline_checks(pipeline: Pipeline) -> AssetChecksDefinition:
             )
         except LakejoinError as error:
             raise Failure(f"{type(error).__name__}: {error}") from error
+        through = checked.through
+        if first is not None and checked.since is not None and checked.since >= first:
+            through = first - 1  # one was published meanwhile, and pushed the first one out of sight
         for check in selected:
             name = subjects[check.asset_key][0]
             if name in checked.results:
-                yield _rule_result(check, name, checked)
+                yield _rule_result(check, name, checked, through)
             else:
-                yield _nothing_to_check(check, "No batch has begun the join yet", through=checked.through)
+                yield _nothing_to_check(check, "No batch has begun the join yet", through=through)
 
     return checks
 
@@ -96,7 +99,7 @@ def _subjects(pipeline: Pipeline) -> dict[AssetKey, tuple[str, Kind]]:
     }
 
 
-def _rule_result(check: AssetCheckKey, name: str, checked: Checked) -> AssetCheckResult:
+def _rule_result(check: AssetCheckKey, name: str, checked: Checked, through: int) -> AssetCheckResult:
     result = next(result for result in checked.results[name] if result.rule == check.name)
     scope = (
         "all rows" if checked.since is None else f"rows of batches {checked.since + 1} to {checked.through}"
@@ -104,9 +107,10 @@ def _rule_result(check: AssetCheckKey, name: str, checked: Checked) -> AssetChec
     metadata: dict[str, MetadataValue] = {
         "offending_rows": MetadataValue.int(result.unexpected_count),
         "looked_at": MetadataValue.text(scope),
-        THROUGH: MetadataValue.int(checked.through),
         "data_docs": MetadataValue.path(str(checked.docs.index.absolute())),
     }
+    if not result.error:
+        metadata[THROUGH] = MetadataValue.int(through)
     if result.sample:
         metadata["sample"] = MetadataValue.md(markdown_table(result.sample))
     return AssetCheckResult(

@@ -134,6 +134,8 @@ class Steps:
 
     published: list[Published] = field(default_factory=list)
     looked_at: list[int | None] = field(default_factory=list)
+    meanwhile: list[Published] = field(default_factory=list)
+    """What somebody else publishes while the next check step looks."""
 
 
 @pytest.fixture
@@ -151,7 +153,10 @@ def steps(monkeypatch: pytest.MonkeyPatch, no_spark: None) -> Steps:
 
     def check_lake(*_: Any, batches: int | None, **__: Any) -> Checked:
         found.looked_at.append(batches)
-        return Checked({}, DataDocs(Path()), None, len(found.published), [])
+        found.published += found.meanwhile
+        found.meanwhile = []
+        since = None if batches is None else len(found.published) - batches
+        return Checked({}, DataDocs(Path()), since, len(found.published), [])
 
     monkeypatch.setattr("orchestration.assets.run_batches", run_batches)
     monkeypatch.setattr("orchestration.asset_checks.check_lake", check_lake)
@@ -176,6 +181,16 @@ def test_batches_of_a_killed_run_are_checked_by_the_next_one(tmp_path: Path, ste
     with DagsterInstance.ephemeral() as instance:
         assert materialize(path, day, instance).success
         steps.published += [published(2, DAYS[1:2]), published(3, DAYS[2:])]
+        assert materialize(path, day, instance).success
+    assert steps.looked_at == [1, 2]
+
+
+def test_batch_that_was_pushed_out_of_sight_is_checked_by_the_next_run(tmp_path: Path, steps: Steps) -> None:
+    """A check counts from the last batch, and another one was published while it began."""
+    path, day = write_pipeline(tmp_path), {"dagster/partition": DAYS[0]}
+    steps.meanwhile = [published(2, DAYS[1:2])]
+    with DagsterInstance.ephemeral() as instance:
+        assert materialize(path, day, instance).success
         assert materialize(path, day, instance).success
     assert steps.looked_at == [1, 2]
 
