@@ -147,14 +147,15 @@ def _wrong(header: Header, ranges: Sequence[FileRange]) -> Column:
     """What keeps a record from being one, null for nothing."""
     unended, corrupt = runs_to_the_end(ranges), F.col(_CORRUPT).isNotNull()
     # the parser keeps the quotes of a field with a stray one; one that begins with doubled quotes looks the same
-    strays = F.col(POSITION)["file"].isin([part.name for part in ranges if part.stray_quotes])
-    quoted = reduce(or_, [F.col(column).startswith('"') for column in header.columns], F.lit(False))
-    returned = F.lit(header.returns) & F.col(header.columns[-1]).endswith("\r")
+    strays, last = [part.name for part in ranges if part.stray_quotes], header.columns[-1:]
+    begins = [F.col(column).startswith('"') for column in header.columns if strays]
+    quoted = F.col(POSITION)["file"].isin(strays) & reduce(or_, begins, F.lit(False))
+    returned = reduce(or_, [F.col(column).endswith("\r") for column in last if header.returns], F.lit(False))
     return (
         F.when(unended, "a quote is open to the end of the file")
         .when(corrupt, f"expected {len(header.names)} fields as in the header")
         .when(
-            strays & quoted,
+            quoted,
             "a field begins with a quote, in a file where quotes within fields are not all doubled",
         )
         .when(returned, "ends with a carriage return, which the header does not; expected the same line ends")

@@ -143,12 +143,12 @@ def _unavailable(table: TableSpec) -> Column:
 def _with_exact(frame: DataFrame, table: TableSpec) -> tuple[DataFrame, _Event]:
     """Put beside the texts those of decimals with all their digits, where the first may have lost some."""
     record = record_of(F.col(_EXACT))
-    decimals = [field.name for field in table.columns if has_decimals(field.dataType)]
+    decimals = {field.name: field.dataType for field in table.columns if has_decimals(field.dataType)}
     if decimals:
         numbers = {name: F.col(_source(table, name)) for name in decimals}
-        frame = frame.withColumn(
-            _EXACT, parse_digits(F.col(RAW), envelope.row_type(table, decimals), numbers)
-        )
+        nested = not all(isinstance(dtype, DecimalType) for dtype in decimals.values())
+        again = parse_digits(F.col(RAW), envelope.row_type(table, decimals), numbers, nested=nested)
+        frame = frame.withColumn(_EXACT, again)
     return frame, _Event(table, envelope.member(record, "after"), envelope.member(record, "before"), record)
 
 

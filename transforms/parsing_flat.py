@@ -6,7 +6,7 @@ from operator import add, and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, DataType, StringType
+from pyspark.sql.types import BinaryType, DataType, DecimalType, StringType
 
 from transforms.parsing import Cell, ParseOptions, Parts, reason_is
 from transforms.parsing_json import line_reason, parse_digits, parse_line, record_of, texts
@@ -32,11 +32,12 @@ def parse_jsonl(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Da
     frame = lines.withColumn(_PARSED, parse_line(readable(line, options), texts(names)))
     frame = _with_op(frame, record[OP_COLUMN], *line_reason(line, F.col(_PARSED), options))
     frame = _with_sources(frame, {name: record[name] for name in table.columns.names}, table)
-    decimals = [field.name for field in table.columns if has_decimals(field.dataType)]
+    decimals = {field.name: field.dataType for field in table.columns if has_decimals(field.dataType)}
     exact: dict[str, Column] = {}
     if decimals:
         numbers = {name: F.col(_source(table, name)) for name in decimals}
-        frame = frame.withColumn(_EXACT, parse_digits(line, texts(decimals), numbers))
+        nested = not all(isinstance(dtype, DecimalType) for dtype in decimals.values())
+        frame = frame.withColumn(_EXACT, parse_digits(line, texts(decimals), numbers, nested=nested))
         exact = {name: record_of(F.col(_EXACT))[name] for name in decimals}
     cells = [
         Cell(f.name, f.dataType, text, parse_text(text, f.dataType, options, exact.get(f.name)))

@@ -173,7 +173,7 @@ capitals only.
   `1.5 hours`.
 - **Sizes** are a number and a unit (bytes, kB, MB, GB, TB, each a thousand of the one before): `100 MB`.
 - **Paths** that are relative start from the directory of the file. Environment variables are not
-  filled in.
+  filled in. The absolute path of a lake holds none of `[ ] ^ | \\`, nor `%` before two hexadecimal digits.
 - **YAML**: scalars are read by the rules of YAML 1.2, so `on` and `no` are text. Duplicate keys,
   tags and merge keys (`<<`) are refused; aliases are fine. In `{…}` put text that holds a comma or
   a brace in quotes: `{fare: "decimal(12,2)"}`. A file has at most 1 MiB.

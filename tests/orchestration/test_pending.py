@@ -13,6 +13,7 @@ from orchestration.config import Pipeline, load_text
 from orchestration.drafts import code_version
 from orchestration.pending import Dates, check_read, check_unchanged, cut, pending_groups
 from storage.errors import LakejoinError
+from storage.files import Counted
 from storage.journal import Journal
 from storage.lake import Lake
 from storage.plan import Plan, PlannedFile
@@ -51,7 +52,7 @@ def plan_of(files: Sequence[PlannedFile]) -> Plan:
 def planned(shop: Pipeline, count: int = 0) -> list[PlannedFile]:
     """What is pending of a pipeline; CSV files are said to have `count` records."""
     journal = Journal(Lake(shop.lake))
-    groups = pending_groups(shop, journal, now=NOW, counter=lambda _: count)
+    groups = pending_groups(shop, journal, now=NOW, counter=lambda _: Counted(count))
     return [file for group in groups for file in group.files]
 
 
@@ -159,7 +160,7 @@ def test_file_without_new_records_is_planned_beside_others(tmp_path: Path) -> No
     write(folder / "2024-01-01.csv", "op,id\n")
     write(folder / "2024-01-03.csv", "")
     journal = Journal(Lake(shop.lake))
-    pending = partial(pending_groups, shop, journal, now=NOW, counter=lambda file: counts[file.name])
+    pending = partial(pending_groups, shop, journal, now=NOW, counter=lambda file: Counted(counts[file.name]))
     assert pending() == []
 
     write(folder / "2024-01-02.csv", "op,id\nc,1\nc,2\n")

@@ -350,6 +350,7 @@ BAD_LINES: list[tuple[str | bytes, str, str]] = [
         "type_mismatch",
         'price: "1.005" is no decimal(12,2); at: "noon" is no timestamp',
     ),
+    ('{"op":"c","after":{"id":1,"price":0.%s1}}' % ("0" * 40), "type_mismatch", 'price: "1.0E-41" is no'),
     (compact(event("c", {"id": 1, "tags": "a"})), "type_mismatch", 'tags: "a" is no array<string>'),
     (compact(event("c", {"id": 1, "at": "2013-01-01T12:00:00"})), "bad_timestamp", "names no zone"),
     (compact(event("d", None, {"id": 1, "at": "noon"})), "bad_timestamp", 'at: "noon" is no timestamp'),

@@ -94,6 +94,12 @@ def test_bad_row_is_quarantined(spark: SparkSession) -> None:
         ({"op": "c", "id": 1}, "null_sequence", "version is null"),
         ({"op": "d", "id": 1, "version": "x"}, "type_mismatch", 'version: "x" is no int'),
         ({"op": "u", "id": 1, "version": 1, "at": "2013-01-01"}, "bad_timestamp", "names no zone"),
+        (
+            '{"op":"c","id":1,"version":1,"price":1e-30}',
+            "type_mismatch",
+            'price: "1.0E-30" is no decimal(20,2)',
+        ),
+        ('{"op":"c","price" : 1.%s1,"id":1,"version":1}' % ("0" * 40), "type_mismatch", 'price: "1.0" is no'),
         ('{"op":"c","id":1', "parse_error", "cut off"),
         ("", "parse_error", "is no JSON object"),
     ]
