@@ -116,7 +116,7 @@ def _with_quoted_members(line: Column, names: Iterable[str]) -> Column:
 
 
 def _with_quoted_numbers(line: Column) -> Column:
-    """The line with all its numbers as strings; that takes three times as long."""
+    """The line with all its numbers as strings, which takes longer than those of some members."""
     # each match is a string or a number, and the other of the two is empty
     marked = F.regexp_replace(line, f"({JSON_TEXT})|({_NUMBER})", f"$1{_BEGIN}$2{_STOP}")
     return F.translate(F.replace(marked, F.lit(_BEGIN + _STOP), F.lit("")), _BEGIN + _STOP, '""')
