@@ -176,6 +176,7 @@ def test_vacuum_keeps_what_the_last_cut_and_a_batch_under_way_need(
             assert reader.load(lake.path(f"joins/{name}/joined")).collect()
 
 
+@pytest.mark.slow
 def test_batch_that_ends_while_maintenance_looks_is_no_damage(
     two_days: Pipeline, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

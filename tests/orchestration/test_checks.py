@@ -20,7 +20,7 @@ from storage.plan import Plan
 from storage.state import State
 from transforms.subscriptions import live_subscriptions
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 CONFIGURATION = """\
 name: prices
