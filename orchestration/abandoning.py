@@ -13,7 +13,7 @@ from orchestration.gate import JOIN_COUNTS
 from orchestration.kept_joins import still_wanted
 from orchestration.log_recovery import settle_logs
 from orchestration.rebuilding import joins_to_rebuild, tables_of_join
-from orchestration.recovery import check_progress, giving_up, stages_done
+from orchestration.recovery import check_progress, giving_up, snapshots_of, stages_done
 from orchestration.run import run_batches
 from orchestration.shapes import check_shapes
 from orchestration.stream_join_batch import STREAM_JOIN_COUNTS
@@ -48,7 +48,7 @@ def abandon(
         still_wanted(pipeline, plan)
         check_progress(pipeline, lake, journal)
         spark = session()
-        done = stages_done(pipeline, lake, journal, plan)
+        done = stages_done(pipeline, journal, plan, snapshots_of(pipeline, lake, journal))
         touched = [name for name in pipeline.foreign_key_joins if f"joined/{name}" in done]
         begun = [name for name in plan.bootstrap if name in pipeline.foreign_key_joins]
         anew = joins_to_rebuild(pipeline, {*touched, *begun})

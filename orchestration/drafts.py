@@ -11,7 +11,7 @@ from orchestration.finished import pinned_bases, with_present_bases
 from orchestration.kept_joins import kept_joins, still_wanted
 from orchestration.pending import Group, check_unchanged
 from orchestration.rebuilding import tables_of_join
-from orchestration.recovery import check_not_given_up, stages_done
+from orchestration.recovery import check_not_given_up, snapshots_of, stages_done
 from orchestration.shapes import check_readings, readings_of, shapes_of
 from storage.journal import Journal
 from storage.lake import Lake, rows_of
@@ -86,9 +86,10 @@ def under_way(
     Raises `ConfigurationChanged` and `SourceError` where what it reads is not what it was.
     """
     if journal.unfinished is not None:
-        check_not_given_up(pipeline, lake, journal, journal.unfinished)
+        snapshots = snapshots_of(pipeline, lake, journal)
+        check_not_given_up(pipeline, lake, journal, journal.unfinished, snapshots)
         plan = with_present_bases(lake, still_wanted(pipeline, journal.unfinished, rebuilt))
-        check_readings(pipeline, plan, stages_done(pipeline, lake, journal, plan))
+        check_readings(pipeline, plan, stages_done(pipeline, journal, plan, snapshots))
         check_unchanged(pipeline, plan)
         yield plan
 

@@ -75,9 +75,10 @@ def wrong_stages(
             yield stage, found, batch
 
 
-def stages_done(pipeline: Pipeline, lake: Lake, journal: Journal, plan: Plan) -> list[str]:
-    """Return the stages of the batch under way that committed something."""
-    snapshots = snapshots_of(pipeline, lake, journal)
+def stages_done(
+    pipeline: Pipeline, journal: Journal, plan: Plan, snapshots: Mapping[str, Snapshot]
+) -> list[str]:
+    """Return the stages of the batch under way that committed something. `snapshots`: as `snapshots_of` has them."""
     tables = {stage: journal.table_of(stage) for stage in stages_of(pipeline)}
     return [
         stage
@@ -86,9 +87,11 @@ def stages_done(pipeline: Pipeline, lake: Lake, journal: Journal, plan: Plan) ->
     ]
 
 
-def check_not_given_up(pipeline: Pipeline, lake: Lake, journal: Journal, plan: Plan) -> None:
+def check_not_given_up(
+    pipeline: Pipeline, lake: Lake, journal: Journal, plan: Plan, snapshots: Mapping[str, Snapshot]
+) -> None:
     """Refuse to finish a batch whose rows are partly removed already. Raises `WrongUsage`."""
-    for table, snapshot in snapshots_of(pipeline, lake, journal).items():
+    for table, snapshot in snapshots.items():
         if snapshot.transaction(journal.application(giving_up(table))) == plan.batch:
             raise WrongUsage(
                 f"{lake.path(table)}: what batch {plan.batch} wrote here is removed already: giving it up was cut off. "

@@ -137,9 +137,7 @@ def _maintained(result: Result) -> tuple[Turn, Turn] | None:
     every = result.found.get("maintain_every") or 0
     if not every:
         return None
-    theirs = {turn["batch"]: turn for turn in result.turns("spark")}
-    both = [(turn, theirs[turn["batch"]]) for turn in result.turns("ours") if turn["batch"] in theirs]
-    return next((pair for pair in reversed(both) if pair[0]["batch"] % every == 0), None)
+    return next((pair for pair in reversed(result.meetings()) if pair[0]["batch"] % every == 0), None)
 
 
 def _endurance(target: Target, sought: Sought) -> Measured | None:
@@ -157,7 +155,12 @@ def _endurance(target: Target, sought: Sought) -> Measured | None:
     if result is None:
         return None
     windows = _windows(result)
-    early, late = (median(ours / theirs for ours, theirs in result.meetings(window)) for window in windows)
+    early, late = (
+        median(
+            float(ours["wall_seconds"] / theirs["wall_seconds"]) for ours, theirs in result.meetings(window)
+        )
+        for window in windows
+    )
     left, right = result.usual_changes()
     note = (
         f"batches {windows[1][0]}-{windows[1][-1]} take {late:.3f} of a recompute, batches "

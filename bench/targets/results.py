@@ -73,14 +73,11 @@ class Result:
         turns: Sequence[Turn] = self.found["batches"].get(name, ())
         return turns
 
-    def meetings(self, batches: Container[int]) -> list[tuple[float, float]]:
-        """Seconds of ours and of Spark's recompute at those of these batches in which both took part."""
-        recomputes = {turn["batch"]: float(turn["wall_seconds"]) for turn in self.turns("spark")}
-        return [
-            (float(turn["wall_seconds"]), recomputes[turn["batch"]])
-            for turn in self.turns("ours")
-            if turn["batch"] in batches and turn["batch"] in recomputes
-        ]
+    def meetings(self, batches: Container[int] | None = None) -> list[tuple[Turn, Turn]]:
+        """Turns of ours and of Spark's recompute at the batches, or at those of `batches`, in which both took part."""
+        theirs = {turn["batch"]: turn for turn in self.turns("spark")}
+        both = [(turn, theirs[turn["batch"]]) for turn in self.turns("ours") if turn["batch"] in theirs]
+        return [pair for pair in both if batches is None or pair[0]["batch"] in batches]
 
     def load(self, name: str) -> Turn | None:
         """A contender's first load, if the race began with one."""

@@ -140,10 +140,10 @@ class GroupPart:
         source = self.of.wanted.source
         with self.of.table.reading(self.of.file.name) as file:
             there = set(file.schema_arrow.names)
-            shown = {source.stored(c)[0]: c[0] for c in columns if source.stored(c)[0] in there}
-            if shown:
-                names = {dotted(source.stored(c)) for c in columns if source.stored(c)[0] in there}
-                rows = file.read_row_group(self.number, columns=sorted(names))
+            stored = {source.stored(c): c[0] for c in columns if source.stored(c)[0] in there}
+            if stored:
+                rows = file.read_row_group(self.number, columns=sorted({*map(dotted, stored)}))
+                shown = {path[0]: name for path, name in stored.items()}
                 # asked for a column `a.b`, a file gives the field `b` of its column `a` as well
                 rows = rows.select([name for name in rows.column_names if name in shown])
                 return rows.rename_columns([shown[name] for name in rows.column_names])
