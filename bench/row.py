@@ -74,14 +74,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _sized(recipe: Recipe, options: argparse.Namespace) -> Recipe:
-    """A recipe at the size that was asked for."""
+    """A recipe at the size that was asked for; in a shorter race the rivals take part as often in proportion."""
     batches = options.batches or recipe.batches
+    length = min(1, batches / recipe.batches)
     return replace(
         recipe,
         scale=recipe.scale * options.size,
         changes=scaled(recipe.changes, options.size),
         batches=batches,
-        rivals_every=min(recipe.rivals_every, batches),
+        rivals_every=max(1, int(recipe.rivals_every * length)),
         maintain_every=min(recipe.maintain_every, batches),
     )
 
