@@ -22,6 +22,7 @@ from pydantic import Field
 
 from orchestration.asset_specs import asset_spec
 from orchestration.config import Pipeline
+from orchestration.exported_again import day_or_name
 from orchestration.lake_assets import LakeAsset, lake_assets
 from orchestration.materializations import (
     Materialization,
@@ -41,13 +42,20 @@ Event = MaterializeResult[None] | AssetMaterialization
 
 
 class BatchOptions(Config):
-    """What a run may choose; the same as `lakejoin run` takes."""
+    """What a run may choose, as `lakejoin run` takes it; the dates are those of the partitions."""
 
     accept: list[str] = Field(default=[], description="Rules of the gate that may be violated (recorded).")
     batch_rows: int | None = Field(default=None, gt=0, description="Cut batches to about so many records.")
     flush: bool = Field(
         default=False,
         description="At the end, join the records of streams that still wait for their grace period.",
+    )
+    rebuild: list[str] = Field(
+        default=[], description="Joins that are first computed anew, as they are declared now."
+    )
+    replace: str | None = Field(
+        default=None,
+        description="A date, or a file: what was exported again is first taken in the place of what it was.",
     )
     settle_seconds: float | None = Field(
         default=None, ge=0, description="Leave files for later that changed less than so many seconds ago."
@@ -118,6 +126,8 @@ def _batches(context: AssetExecutionContext, pipeline: Pipeline, config: BatchOp
         batch_rows=config.batch_rows,
         accept=config.accept,
         flush=config.flush,
+        rebuild=config.rebuild,
+        replace=day_or_name(config.replace),
         settle=None if settle is None else timedelta(seconds=settle),
         progress=lambda stage: context.log.debug(f"stage {stage}"),
     )

@@ -8,6 +8,7 @@ from orchestration.asset_checks import pipeline_checks
 from orchestration.assets import pipeline_assets
 from orchestration.automation import hourly_schedule, new_files_sensor
 from orchestration.config import Pipeline
+from orchestration.intake_checks import intake_checks
 from orchestration.lake_assets import lake_assets
 from orchestration.maintenance_job import maintenance_job, nightly_schedule
 from orchestration.partitions import daily_partitions
@@ -25,7 +26,7 @@ def pipeline_definitions(pipeline: Pipeline, now: datetime) -> Definitions:
     everything = AssetSelection.assets(*[asset.key for asset in lake_assets(pipeline)])
     return Definitions(
         assets=[pipeline_assets(pipeline, partitions)],
-        asset_checks=[pipeline_checks(pipeline)],
+        asset_checks=[pipeline_checks(pipeline), intake_checks(pipeline)],
         jobs=[
             define_asset_job(
                 job, everything, description=f"Works off what is pending in `{pipeline.name}` and checks it."

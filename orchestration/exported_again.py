@@ -11,6 +11,14 @@ from storage.journal import Journal
 from storage.plan import PlannedFile
 
 
+def day_or_name(text: str | None) -> date | str | None:
+    """What `--replace` names: a `{date}`, or else a file."""
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        return text
+
+
 def exported_again(
     pipeline: Pipeline, journal: Journal, what: date | str, *, now: datetime, counter: FileCounter | None
 ) -> list[PlannedFile]:

@@ -1,7 +1,10 @@
 """`lakejoin status`: how far a pipeline is and what waits. Starts no Spark."""
 
+import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
 
 from orchestration.cli import options
 from orchestration.cli.options import Config
@@ -13,7 +16,13 @@ if TYPE_CHECKING:
     from orchestration.status import Status
 
 
-def status(config: Config) -> None:
+def status(
+    config: Config,
+    form: Annotated[
+        Literal["table", "json"],
+        typer.Option("--format", help="For people, or one JSON object for programs."),
+    ] = "table",
+) -> None:
     """Show how far the pipeline is.
 
     Batches, counts by reason, quarantine, pending files; read from logs and listings, without Spark.
@@ -22,13 +31,16 @@ def status(config: Config) -> None:
 
     pipeline = options.load_pipeline(config)
     found = lake_status(pipeline, datetime.now(UTC))
+    if form == "json":
+        say(json.dumps(_told(pipeline, found), indent=2))
+        return
     say(f"{pipeline.name}: {found.batches} finished batches in {pipeline.lake}")
     _print_batches(found)
     print_tables(found.tables)
     print_joins(found.joins)
     rows: list[Row] = [(t, *reason) for t, reasons in found.quarantine.items() for reason in reasons.items()]
     if rows:
-        print_table("Quarantine (`lakejoin show CONFIG quarantine`)", ["table", "reason", "records"], rows)
+        print_table("Quarantine (`lakejoin quarantine list CONFIG`)", ["table", "reason", "records"], rows)
     _print_waiting(pipeline, found)
     for name, columns in found.undeclared.items():
         say(f"table {name}: source columns that are not declared, and so ignored: {', '.join(columns)}")
@@ -37,6 +49,32 @@ def status(config: Config) -> None:
             f"join {name} is in the lake and no longer declared: its tables stay as they are, in joins/{name}; "
             "remove that directory when nobody needs it"
         )
+
+
+def _told(pipeline: "Pipeline", found: "Status") -> dict[str, Any]:
+    """The status as one JSON object; `waiting` is null where a source cannot be listed, and `unlisted` says why."""
+    last, waiting = found.last, found.backlog
+    cut = last and {
+        "batch": last.batch,
+        "kind": last.kind,
+        "dates": [day.isoformat() for day in last.dates],
+        "planned_at": last.planned_at.isoformat(),
+    }
+    return {
+        "pipeline": pipeline.name,
+        "lake": pipeline.lake,
+        "batches": found.batches,
+        "last_cut": cut,
+        "unfinished": found.unfinished and found.unfinished.batch,
+        "tables": found.tables,
+        "joins": found.joins,
+        "quarantine": found.quarantine,
+        "waiting": waiting and [{"table": w.table, "file": w.file.name} for w in waiting.files],
+        "new_joins": waiting and waiting.new_joins,
+        "unlisted": found.unlisted or None,
+        "undeclared": found.undeclared,
+        "forgotten": found.forgotten,
+    }
 
 
 def _print_batches(found: "Status") -> None:
