@@ -56,7 +56,7 @@ def pipeline_checks(pipeline: Pipeline) -> AssetChecksDefinition:
                 yield _nothing_to_check(check, "No batch is finished yet", through=0)
             return
         spark: RunSpark = context.op_execution_context.resources.spark
-        first = first_batch(context, selected, subjects, published)
+        first = first_batch(context, selected, published)
         names = {subjects[check.asset_key][0] for check in selected}
         try:
             checked = check_lake(
@@ -74,7 +74,7 @@ def pipeline_checks(pipeline: Pipeline) -> AssetChecksDefinition:
         for check in selected:
             name = subjects[check.asset_key][0]
             if name in checked.results:
-                yield _rule_result(check, name, checked, through)
+                yield _rule_result(check, name, checked, through, before=first and first - 1)
             else:
                 yield _nothing_to_check(check, "No batch has begun the join yet", through=through)
 
@@ -99,7 +99,10 @@ def _subjects(pipeline: Pipeline) -> dict[AssetKey, tuple[str, Kind]]:
     }
 
 
-def _rule_result(check: AssetCheckKey, name: str, checked: Checked, through: int) -> AssetCheckResult:
+def _rule_result(
+    check: AssetCheckKey, name: str, checked: Checked, through: int, *, before: int | None
+) -> AssetCheckResult:
+    """What a check found. `before`: up to which batch it had looked before; None where it looks at all rows."""
     result = next(result for result in checked.results[name] if result.rule == check.name)
     scope = (
         "all rows" if checked.since is None else f"rows of batches {checked.since + 1} to {checked.through}"
@@ -109,8 +112,9 @@ def _rule_result(check: AssetCheckKey, name: str, checked: Checked, through: int
         "looked_at": MetadataValue.text(scope),
         "data_docs": MetadataValue.path(str(checked.docs.index.absolute())),
     }
-    if not result.error:
-        metadata[THROUGH] = MetadataValue.int(through)
+    seen = before if result.error else through
+    if seen is not None:
+        metadata[THROUGH] = MetadataValue.int(seen)
     if result.sample:
         metadata["sample"] = MetadataValue.md(markdown_table(result.sample))
     return AssetCheckResult(

@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from orchestration.config import Pipeline
 from orchestration.feeds import waiting_versions
 from orchestration.kept_joins import kept_joins
-from orchestration.pending import Dates, blamed, is_wanted, list_files
+from orchestration.pending import Dates, blamed, is_known, is_wanted, list_files
 from storage.feed_log import FEED
 from storage.files import FoundFile
 from storage.journal import Journal
@@ -93,7 +93,4 @@ def backlog(
 
 
 def _is_read(file: FoundFile, planned: PlannedFile | None) -> bool:
-    if planned is None:
-        return file.size == 0  # an empty file is never planned, and there is nothing in it to wait for
-    unchanged = (file.size, file.modified) == (planned.size, planned.modified)
-    return unchanged and planned.to_line >= planned.lines
+    return is_known(file, planned) and (planned is None or planned.to_line >= planned.lines)

@@ -24,15 +24,12 @@ _FIRST_EVENTS = 100
 
 
 def first_batch(
-    context: AssetCheckExecutionContext,
-    selected: Collection[AssetCheckKey],
-    assets: Iterable[AssetKey],
-    published: int,
+    context: AssetCheckExecutionContext, selected: Collection[AssetCheckKey], published: int
 ) -> int | None:
     """The first batch that a run's checks look at; None for a run of checks only, which look at all rows.
 
-    It is the first one that this run reported, or an earlier one that a selected check has not seen. `assets`: those of
-    the pipeline. `published`: how many batches the lake has.
+    It is the first one that this run reported, or an earlier one that a selected check has not seen. `published`: how
+    many batches the lake has.
     """
     logs = context.instance.all_logs(context.run.run_id, of_type=DagsterEventType.ASSET_MATERIALIZATION)
     events = [event.asset_materialization for event in logs if event.asset_materialization]
@@ -41,10 +38,9 @@ def first_batch(
     seen = _seen(context.instance, selected)
     known = [batch for batch in seen.values() if batch is not None and batch <= published]
     first = min([*_batches(events), published, *[batch + 1 for batch in known]])
-    if len(known) == len(selected):
-        return first
-    # a check that never was run, or ran on another lake: it has seen nothing of what Dagster knows of
-    return min([first, *_first_reported(context.instance, assets)])
+    # a check that never was run, or ran on another lake: it has seen nothing of what Dagster knows of its asset
+    unseen = {check.asset_key for check, batch in seen.items() if batch is None or batch > published}
+    return min([first, *_first_reported(context.instance, unseen)])
 
 
 def _seen(

@@ -28,7 +28,7 @@ NAME = "records_accepted"
 
 
 def intake_checks(pipeline: Pipeline) -> AssetChecksDefinition:
-    """The check of every table and stream, over the batches since it looked last; by itself over what waits still."""
+    """The check of every table and stream: over the last batch and those it has not seen; by itself over what is open."""
     names: dict[AssetKey, str] = {table_key(pipeline, name): name for name in pipeline.inputs}
 
     @multi_asset_check(
@@ -43,7 +43,7 @@ def intake_checks(pipeline: Pipeline) -> AssetChecksDefinition:
         lake = Lake(pipeline.lake)
         journal = Journal(lake)
         selected = sorted(context.selected_asset_check_keys)
-        first = first_batch(context, selected, names, len(journal.published)) if journal.published else None
+        first = first_batch(context, selected, len(journal.published)) if journal.published else None
         waiting = open_counts(lake, journal)
         for check in selected:
             yield _result(check, names[check.asset_key], journal, first, waiting)

@@ -86,7 +86,7 @@ def _unread(
             measured = measure_file(file, table.source.format, part, counter, table.source.file_limits)
         start = before.to_line if before else 0
         # A file without new records goes with a batch of others: so it is known next time, and need not wait.
-        if measured.lines > start or not _is_known(file, before):
+        if measured.lines > start or not is_known(file, before):
             yield planned(table.name, measured, from_line=start)
 
 
@@ -95,8 +95,8 @@ def planned(table: str, measured: MeasuredFile, *, from_line: int) -> PlannedFil
     return PlannedFile(table=table, **asdict(measured), from_line=from_line, to_line=measured.lines)
 
 
-def _is_known(file: FoundFile, before: PlannedFile | None) -> bool:
-    """Whether the plan has the file as it is now; an empty one it need not have."""
+def is_known(file: FoundFile, before: PlannedFile | None) -> bool:
+    """Whether the plan has the file as it is now; an empty one it need not have, for there is nothing to wait for."""
     if before is None:
         return file.size == 0
     return (file.size, file.modified) == (before.size, before.modified)

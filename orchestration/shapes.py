@@ -35,7 +35,7 @@ def shapes_of(pipeline: Pipeline) -> dict[str, str]:
 
 
 def readings_of(pipeline: Pipeline) -> dict[str, str]:
-    """Fingerprints of what says how records are read and judged, by names like those of `shapes_of`.
+    """Fingerprints of what says how records are read, judged and kept, by names like those of `shapes_of`.
 
     It may change from one batch to the next, and not within one: what is committed of it was read the old way.
     """
@@ -52,6 +52,8 @@ def readings_of(pipeline: Pipeline) -> dict[str, str]:
         settings[f"{kind}/{name}/max_future"] = str(read.max_future)
     for name, join in pipeline.stream_joins.items():
         settings[f"joins/{name}/late"] = join.late
+    for name, pair in pipeline.foreign_key_joins.items():
+        settings[f"joins/{name}/changelog"] = pair.changelog
     return {name: _fingerprint(value) for name, value in settings.items()}
 
 

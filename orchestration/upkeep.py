@@ -183,6 +183,6 @@ def _journal(pipeline: Pipeline, lake: Lake) -> Journal:
         else:
             return journal
     raise LakeBusy(
-        f"{lake.root}: batches followed each other {_LOOKS} times while maintenance looked at the tables; nothing was "
-        "done. Run maintenance again when fewer batches run."
+        f"{lake.root}: batches followed each other {_LOOKS} times while maintenance looked at the tables; nothing "
+        "more was done. Run maintenance again when fewer batches run."
     )

@@ -1,13 +1,14 @@
 """`lakejoin run`: works off what is pending, and says what became of it."""
 
 import dataclasses
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
 from orchestration.cli import options
+from orchestration.cli.dry_run import print_work
 from orchestration.cli.following import follow
 from orchestration.cli.options import Config
 from orchestration.cli.terminal import say
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from orchestration.batch_context import Progress
     from orchestration.config import Pipeline
     from orchestration.pending import Dates
-    from storage.files import FoundFile
     from storage.plan import Published
 
 
@@ -90,7 +90,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
         say(f"Nothing pending: {_files_read(pipeline, waiting, dates)}.")
         return
     if dry_run:
-        _print_work(pipeline, waiting, replace, flush=flush)
+        print_work(pipeline, waiting, replace, flush=flush)
         return
     expected = (
         waiting.batches + flush + (replace is not None) if batch_by == "date" and batch_rows is None else None
@@ -112,29 +112,6 @@ def run(  # noqa: PLR0913 - one parameter for each option
         say(f"Nothing pending: {_files_read(pipeline, waiting, dates)}.")
     if bad := sum(counts.get("quarantined", 0) for batch in done for counts in batch.tables.values()):
         say(f"{bad:,} records could not be accepted: `lakejoin quarantine list {config}`")
-
-
-def _print_work(pipeline: "Pipeline", waiting: "Backlog", replace: str | None, *, flush: bool) -> None:
-    """Print what a run would do, in its order; no file is opened, so a new one may turn out to be empty."""
-    if waiting.unfinished is not None:
-        say(f"would finish batch {waiting.unfinished.batch}, which is under way")
-    for name in waiting.new_joins:
-        say(f"would begin join {name} from the rows of its tables")
-    if replace is not None:
-        say(f"would take the files of {replace} that were exported again in the place of what they were")
-    for name in pipeline.inputs:
-        if files := [found.file for found in waiting.files if found.table == name]:
-            say(f"would read {name}: {_files(files)}")
-    if flush:
-        say("would release what waits for its grace period")
-    say("nothing was changed")
-
-
-def _files(files: "Sequence[FoundFile]") -> str:
-    """How many files they are, or versions of a Delta table, of which dates."""
-    days = sorted({file.date for file in files if file.date is not None})
-    of_days = f" of {len(days)} dates from {days[0]} to {days[-1]}" if days else ""
-    return f"{len(files)} files or versions{of_days}, from {files[0].name} on"
 
 
 def _buffered(pipeline: "Pipeline") -> bool:

@@ -219,6 +219,41 @@ def test_status_of_a_lake_that_is_not_there(config: Path) -> None:
     assert not (config.parent / "lake").exists()
 
 
+@pytest.mark.usefixtures("no_session")
+def test_status_for_programs_is_one_object(config: Path) -> None:
+    """What is not there yet is null or empty."""
+    (config.parent / "orders" / "2013-01-02.jsonl").write_text('{"op": "c", "order_id": 2, "coupon": "x"}\n')
+
+    status = json.loads(lakejoin("status", config, "--format", "json").stdout)
+
+    assert (status["pipeline"], status["batches"], status["last_cut"], status["unfinished"]) == (
+        "shop",
+        0,
+        None,
+        None,
+    )
+    assert status["tables"] == {"orders": {"rows": 0}, "customers": {"rows": 0}}
+    assert status["waiting"] == [{"table": "orders", "file": "2013-01-02.jsonl"}]
+    assert status["undeclared"] == {"orders": ["coupon"]}
+
+
+@pytest.mark.usefixtures("no_session")
+def test_run_says_what_it_would_do(config: Path) -> None:
+    """In its order, and without a lake coming to be."""
+    for day in (1, 2):
+        (config.parent / "orders" / f"2013-01-0{day}.jsonl").write_text('{"op": "c", "order_id": 1}\n')
+
+    result = lakejoin("run", config, "--dry-run", "--replace", "2013-01-01")
+
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "would take the files of 2013-01-01 that were exported again in the place of what they were",
+        "would read orders: 2 files of 2 dates from 2013-01-01 to 2013-01-02, from 2013-01-01.jsonl on",
+        "nothing was changed",
+    ]
+    assert not (config.parent / "lake").exists()
+
+
 @pytest.mark.bad_input(13)
 @pytest.mark.usefixtures("no_session")
 def test_status_lists_undeclared_columns_of_the_newest_file(config: Path) -> None:

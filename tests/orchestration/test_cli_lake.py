@@ -100,6 +100,7 @@ def test_first_steps(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert first.exit_code == 0
     assert first.stdout.startswith("batch 1 2024-01-01: 4 records, 2 joined rows changed\nRecords by table\n")
     assert "Seconds by stage" in first.stdout
+    assert first.stdout.endswith(f"\n1 records could not be accepted: `lakejoin quarantine list {shop}`\n")
 
     with monkeypatch.context() as patch:
         patch.setattr(options, "open_session", lambda pipeline: pytest.fail("a session was asked for"))
@@ -213,6 +214,7 @@ def test_changed_configuration_is_refused(ran: Path) -> None:
 
     assert result.exit_code == 2
     assert ":13: joins.lines_with_products.how: changed since batch 1" in result.stderr
+    assert lakejoin("run", ran, "--dry-run").exit_code == 2
 
 
 def test_check_leaves_out_a_join_that_no_run_has_begun(ran: Path) -> None:

@@ -134,6 +134,16 @@ def test_batch_is_finished_as_it_was_begun(tmp_path: Path, changed: str, done: s
     check_readings(load_text(TEXT, path), plan, [done])
 
 
+def test_changelog_is_not_switched_while_a_batch_is_under_way(tmp_path: Path) -> None:
+    """What is committed of it would be nobody's: the end of the batch would not name it."""
+    path = tmp_path / "lakejoin.yaml"
+    plan = replace(BUILT, shapes=readings_of(load_text(TEXT, path)))
+    other = load_text(TEXT.replace("how: left", "how: left, changelog: true"), path)
+    with pytest.raises(ConfigurationChanged, match=r"joins\.orders_with_customers\.changelog: .* batch 1 "):
+        check_readings(other, plan, ["subscription_log/orders_with_customers"])
+    check_readings(other, plan, ["quarantine/orders"])
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

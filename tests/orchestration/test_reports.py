@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -193,6 +193,50 @@ def test_batch_that_was_pushed_out_of_sight_is_checked_by_the_next_run(tmp_path:
         assert materialize(path, day, instance).success
         assert materialize(path, day, instance).success
     assert steps.looked_at == [1, 2]
+
+
+def test_new_join_is_checked_from_its_first_batch_on(tmp_path: Path, steps: Steps) -> None:
+    """Its checks have seen nothing yet, which is no reason to look at what the others have seen."""
+    path, day = write_pipeline(tmp_path), {"dagster/partition": DAYS[0]}
+    with DagsterInstance.ephemeral() as instance:
+        assert materialize(path, day, instance).success
+        assert materialize(path, {"dagster/partition": DAYS[1]}, instance).success
+        joins = "joins:\n  again: {left: flights, right: planes, foreign_key: [tailnum], how: inner}\n"
+        path.write_text(path.read_text().replace("joins:\n", joins))
+        assert materialize(path, {"dagster/partition": DAYS[1]}, instance).success
+    assert steps.looked_at == [1, 1, 1]
+
+
+def test_quarantined_records_warn_and_fail_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: Steps
+) -> None:
+    """Only of the batches that the check has not looked at: it would warn for ever."""
+    path, day = write_pipeline(tmp_path), {"dagster/partition": DAYS[0]}
+    monkeypatch.setattr("orchestration.intake_checks.Journal", lambda lake: steps)
+    monkeypatch.setattr(
+        "orchestration.intake_checks.open_counts", lambda *_: {"planes": {"null_key": 3, "late": 1}}
+    )
+    bad = replace(published(2, DAYS[1:2]), tables={"planes": {"quarantined": 3}})
+    with DagsterInstance.ephemeral() as instance:
+        assert warnings(materialize(path, day, instance)) == {}
+        steps.published.append(bad)
+        result = materialize(path, day, instance)
+        assert result.success
+        assert warnings(result) == {"planes": ("3 records quarantined since batch 2.", 3)}
+        steps.published.append(published(3, DAYS[2:]))
+        assert warnings(materialize(path, day, instance)) == {}
+
+
+def warnings(result: ExecuteInProcessResult) -> dict[str, tuple[str, object]]:
+    """What checks of records say that did not pass, and how many records they say are in quarantine still."""
+    return {
+        check.asset_key.path[-1]: (
+            (check.description or "").partition(" See")[0],
+            check.metadata["in_quarantine"].value,
+        )
+        for check in result.get_asset_check_evaluations()
+        if check.check_name == "records_accepted" and not check.passed
+    }
 
 
 def range_tags(first: str, last: str) -> dict[str, str]:
