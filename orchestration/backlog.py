@@ -84,7 +84,8 @@ def backlog(
             files += [WaitingFile(name, version) for version in versions]
             found[name] = 1
             continue
-        listed = list_files(table, settle=settle_of(pipeline) if settle is None else settle, now=now)
+        wait = settle_of(pipeline) if settle is None else settle
+        listed = list_files(table, settle=wait, now=now, since=table.source.start)
         known, found[name] = journal.known_files(name), len(listed)
         wanted = [file for file in listed if is_wanted(file, table, dates)]
         files += [WaitingFile(name, file) for file in wanted if not _is_read(file, known.get(file.name))]

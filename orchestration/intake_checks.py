@@ -28,7 +28,7 @@ NAME = "records_accepted"
 
 
 def intake_checks(pipeline: Pipeline) -> AssetChecksDefinition:
-    """The check of every table and stream: over the last batch and those it has not seen; by itself over what is open."""
+    """The check of every table and stream: over the last batch and those it has not seen; by itself over what waits."""
     names: dict[AssetKey, str] = {table_key(pipeline, name): name for name in pipeline.inputs}
 
     @multi_asset_check(

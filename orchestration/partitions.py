@@ -61,7 +61,7 @@ def _days(table: Input, now: datetime) -> list[date]:
     A source that cannot be listed has no files: the assets are shown all the same; a run says what is wrong.
     """
     try:
-        found = find_files(table.source.path, settle=timedelta(0), now=now)
+        found = find_files(table.source.path, settle=timedelta(0), now=now, since=table.source.start)
     except (LakejoinError, OSError):
         found = []
     start = table.source.start

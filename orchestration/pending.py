@@ -77,7 +77,7 @@ def _unread(
             yield from unread_versions(table, known.get(FEED))
         return
     wait = settle if settle is not None else table.source.settle or timedelta(0)
-    for file in list_files(table, settle=wait, now=now):
+    for file in list_files(table, settle=wait, now=now, since=table.source.start):
         if not is_wanted(file, table, dates):
             continue
         before = known.get(file.name)
@@ -102,10 +102,12 @@ def is_known(file: FoundFile, before: PlannedFile | None) -> bool:
     return (file.size, file.modified) == (before.size, before.modified)
 
 
-def list_files(table: Input, *, settle: timedelta, now: datetime) -> list[FoundFile]:
-    """List the files of a table's source. Raises `SourceError` with the table's name."""
+def list_files(
+    table: Input, *, settle: timedelta, now: datetime, since: date | None = None
+) -> list[FoundFile]:
+    """List the files of a table's source, as `find_files` does. Raises `SourceError` with the table's name."""
     with blamed(table):
-        return find_files(table.source.path, settle=settle, now=now)
+        return find_files(table.source.path, settle=settle, now=now, since=since)
 
 
 @contextmanager

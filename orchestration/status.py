@@ -87,7 +87,7 @@ def _columns(table: Input, now: datetime) -> list[str]:
     if table.source.format == "delta":
         # of a joined table those that are its own business are nobody's to declare
         return [name for name in Feed(table.source.place).columns if not name.startswith(RESERVED_PREFIX)]
-    files = list_files(table, settle=timedelta(0), now=now)
+    files = list_files(table, settle=timedelta(0), now=now, since=table.source.start)
     return source_columns(files[-1], table.source.format) if files else []
 
 

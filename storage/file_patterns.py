@@ -8,6 +8,7 @@ the sign itself, and leave a directory fixed.
 import fnmatch
 import re
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 
 _PIECE = re.compile(r"\{date\}|\*|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)
@@ -66,6 +67,12 @@ def plain(path: str) -> str:
 def part_matches(part: str, name: str) -> bool:
     """Match one level of a pattern, other than `**`, with a name."""
     return re.fullmatch(_regex(part), name) is not None
+
+
+def is_before(part: str, name: str, day: date) -> bool:
+    """Whether the `{date}` of one level of a pattern stands for an earlier day in a name that it matches."""
+    found = re.fullmatch(_regex(part).replace(_DATE, f"({_DATE})", 1), name)
+    return found is not None and found.re.groups > 0 and found[1] < day.isoformat()
 
 
 def _regex(part: str) -> str:

@@ -15,7 +15,7 @@ from pyarrow import fs
 
 from storage.file_content import FileContent, scan_parquet, scan_text
 from storage.file_limits import NO_LIMITS, FileLimits
-from storage.file_patterns import FilePattern, part_matches, plain
+from storage.file_patterns import FilePattern, is_before, part_matches, plain
 from storage.file_systems import file_info, is_local, open_file_system, reading
 from storage.source_errors import SourceChanged, SourceNotFound, SourceRefused
 
@@ -60,11 +60,12 @@ FileCounter = Callable[[FoundFile], Counted]
 """Counts the records of a CSV file, whose fields may hold line ends: only the reader itself can."""
 
 
-def find_files(path: str, *, settle: timedelta, now: datetime) -> list[FoundFile]:
+def find_files(path: str, *, settle: timedelta, now: datetime, since: date | None = None) -> list[FoundFile]:
     """List the files of a source, sorted by date and name.
 
     `path` may hold `{date}` and wildcards; a directory stands for all files below it. Files that changed less
-    than `settle` before `now` are left out; so is what is hidden, begins with `_` or ends in `.tmp`. Raises
+    than `settle` before `now` are left out; so is what is hidden, begins with `_` or ends in `.tmp`. Directories of a
+    `{date}` before `since` are not listed: years of them would cost a request each. Raises
     `SourceNotFound` where the fixed part of the path is missing, and `SourceRefused` for a symlink, a day
     that is none or a name that Hadoop cannot read.
     """
@@ -72,7 +73,7 @@ def find_files(path: str, *, settle: timedelta, now: datetime) -> list[FoundFile
     system, root = open_file_system(pattern.directory)
     youngest = now - settle if settle else None
     found = []
-    for info in {info.path: info for info in _walk(system, root, pattern.parts)}.values():
+    for info in {info.path: info for info in _walk(system, root, pattern.parts, since)}.values():
         name = info.path[len(root.rstrip("/")) + 1 :]
         match = pattern.match(name)
         settled = youngest is None or datetime.fromtimestamp(info.mtime_ns / 1e9, UTC) <= youngest
@@ -167,12 +168,14 @@ def _pattern(path: str) -> FilePattern:
     return FilePattern(directory or "/", (name,))
 
 
-def _walk(system: fs.FileSystem, directory: str, parts: tuple[str, ...]) -> Iterator[fs.FileInfo]:
+def _walk(
+    system: fs.FileSystem, directory: str, parts: tuple[str, ...], since: date | None
+) -> Iterator[fs.FileInfo]:
     """Files below a directory, one level of the pattern after the other."""
     part, rest = parts[0], parts[1:]
     deep = part == "**"
     if deep:
-        yield from _walk(system, directory, rest)
+        yield from _walk(system, directory, rest, since)
     with reading(directory):
         infos = system.get_file_info(fs.FileSelector(directory))
     for info in infos:
@@ -180,7 +183,8 @@ def _walk(system: fs.FileSystem, directory: str, parts: tuple[str, ...]) -> Iter
             continue
         _refuse_symlink(system, info)
         if info.type == fs.FileType.Directory and (deep or rest):
-            yield from _walk(system, info.path, parts if deep else rest)
+            if since is None or deep or not is_before(part, info.base_name, since):
+                yield from _walk(system, info.path, parts if deep else rest, since)
         elif info.type == fs.FileType.File and not (deep or rest):
             yield info
 

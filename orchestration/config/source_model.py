@@ -61,7 +61,8 @@ class Source(Frozen):
     """Files changed less than this ago are left for later; by default 0 for `run`, 30 seconds for the
     sensor. Not with `delta`, whose commits are whole."""
     start: Day | None = None
-    """First daily partition; by default the date of the first file found. Only with `{date}`."""
+    """First daily partition; by default the date of the first file found. Only with `{date}`. Directories of
+    earlier days are not listed."""
 
     limits: Limits = Field(default=Limits(), json_schema_extra={"default": LIMITS})
     """How large files and records may be; see below."""

@@ -60,6 +60,18 @@ def test_dated_files_are_sorted_by_day_and_not_by_name(
     ]
 
 
+def test_directories_before_a_day_are_not_listed(tmp_path: Path, write: Callable[..., FoundFile]) -> None:
+    """What is wrong in them is not even seen."""
+    for name in ("2013-01-01/a.csv", "2013-01-02/a.csv", "2013-01-03/a.csv"):
+        write(name, b"x\n1\n")
+    (tmp_path / "2013-01-01" / "link.csv").symlink_to(tmp_path / "2013-01-02" / "a.csv")
+    since = date(2013, 1, 2)
+
+    found = find_files(f"{tmp_path}/{{date}}/*.csv", settle=ANY_AGE, now=NOW, since=since)
+
+    assert [file.name for file in found] == ["2013-01-02/a.csv", "2013-01-03/a.csv"]
+
+
 @pytest.mark.bad_input(43)
 @pytest.mark.parametrize(
     ("pattern", "expected"),
