@@ -12,13 +12,13 @@ from orchestration.verdicts import beside_walk, count_verdicts
 from storage.errors import LakejoinError
 from storage.frames import Frames, aggregated, empty
 from storage.journal import Journal
-from storage.lake import Lake, changes_of
-from storage.logs import read_log
+from storage.lake import Lake
+from storage.logs import known_changes
 from storage.plan import Plan
 from storage.sources import read_records
 from storage.state import State
 from transforms.changes import walk
-from transforms.replacing import replaced, settle_replaced, walkable
+from transforms.replacing import settle_replaced, walkable
 from transforms.rows import restrict
 from transforms.schemas import (
     CONTEXT,
@@ -31,7 +31,6 @@ from transforms.schemas import (
     SEQUENCE,
     TIME,
     VERDICT,
-    changes_schema,
     named,
     rows_schema,
 )
@@ -61,7 +60,7 @@ def replace_batch(
     joins read.
     The whole of `tables/T/changes` is read.
     """
-    known = _known(table, files, state)
+    known = known_changes(state, table, files.before)
     in_files = F.col(POSITION)["file"].isin(*files.names)
     old = known.where(in_files & (F.col(OP) != "restored"))
     good = records.where(F.col(REASON).isNull())
@@ -102,7 +101,7 @@ def check_truncates(
             continue
         now = read_records(spark, table.spec.as_read, options, [file.range for file in files])
         replaced_now = files_of(name, journal, draft)
-        then = _known(table.spec, replaced_now, State(spark, lake, draft))
+        then = known_changes(State(spark, lake, draft), table.spec, replaced_now.before)
         then = then.where(F.col(POSITION)["file"].isin(*replaced_now.names))
         places = [frame.where(F.col(OP) == "truncate").select(POSITION) for frame in (now, then)]
         found = aggregated(places[0].unionByName(places[1]), F.min(F.to_json(POSITION)).alias("first"))[
@@ -114,9 +113,3 @@ def check_truncates(
                 "files. Such a file cannot be replaced, and nothing was changed: bring the correction as a new file, "
                 "or load the sources into a new lake."
             )
-
-
-def _known(table: TableSpec, files: Files, state: State) -> DataFrame:
-    """What is known of a table's records, apart from files that were replaced since."""
-    log = read_log(state, changes_of(table.name), changes_schema(table.columns, table.sequence))
-    return log.where(~replaced(files.before))

@@ -6,12 +6,12 @@ from pyspark.sql import functions as F
 from orchestration.verdicts import beside_walk, count_verdicts
 from orchestration.version_batch import known_again, with_history
 from storage.frames import Frames
-from storage.lake import changes_of
-from storage.logs import read_log
+from storage.journal import Journal
+from storage.logs import known_changes
 from storage.state import State
 from transforms.changes import walk
-from transforms.rows import restrict
-from transforms.schemas import SEQUENCE, TIME, VERDICT, changes_schema, named
+from transforms.rows import latest_rows, restrict, settled
+from transforms.schemas import PURGED, SEQUENCE, TIME, VERDICT, named
 from transforms.specs import TableSpec
 
 
@@ -30,7 +30,7 @@ def walk_batch(  # noqa: PLR0913 - what the walk reads, and one look at the reco
         counts = count_verdicts(walked)
         if not counts["expired"] or table.name not in state.plan.floors:
             return walked, counts
-        walked = beside_walk(_walk_unpurged(walked, good, before, table, state, frames), beside, table)
+        walked = beside_walk(_walk_remembered(walked, good, before, table, state, frames), beside, table)
     else:
         # a delete without a time of its own is one at the time of the row that it deletes
         walked = walked.withColumn(TIME, F.coalesce(TIME, F.col(SEQUENCE)[TIME]))
@@ -52,22 +52,17 @@ def _floor(state: State, table: TableSpec) -> Column:
     return F.from_json(F.lit(text), table.sequence) if text else F.lit(None).cast(table.sequence)
 
 
-def _walk_unpurged(
+def _walk_remembered(
     walked: DataFrame, good: DataFrame, before: DataFrame, table: TableSpec, state: State, frames: Frames
 ) -> DataFrame:
-    """Walk the records once more, with the floor for those keys alone that were purged.
+    """Walk the records once more, with the purged tombstones of the keys that the floor refused, and without it.
 
-    It is the greatest sequence of all of them, and a key that never was may well begin below it. Which were there says
-    `tables/T/changes`, read whole, but only where the floor refused a record.
+    It is the greatest sequence of all of them: a key that never was may well begin below it, and one that was may come
+    back below it. What each was says `tables/T/changes`, read whole, but only where the floor refused a record.
     """
-    refused = frames.keep(walked.where(F.col(VERDICT) == "expired").select(*map(named, table.key)).distinct())
-    log = read_log(state, changes_of(table.name), changes_schema(table.columns, table.sequence))
-    accepted = log.where(F.col(VERDICT) == "applied")
-    purged = (
-        restrict(accepted, refused, table.key, small=frames.small).select(*map(named, table.key)).distinct()
-    )
-    fresh = frames.keep(refused.join(purged, list(table.key), "left_anti"))
-    others = good.join(fresh, list(table.key), "left_anti").select(*map(named, good.columns))
-    none = F.lit(None).cast(table.sequence)
-    of_fresh = walk(restrict(good, fresh, table.key, small=frames.small), before, table, none)
-    return of_fresh.unionByName(walk(others, before, table, _floor(state, table)))
+    refused = walked.where(F.col(VERDICT) == "expired").select(*map(named, table.key)).distinct()
+    files = Journal(state.lake).replaced_files(table.name, state.plan.batch)
+    rows = settled(known_changes(state, table, files), before.columns)
+    purged = frames.keep(latest_rows(restrict(rows, refused, table.key, small=frames.small), table.key))
+    known = before.withColumn(PURGED, F.lit(False)).unionByName(purged.withColumn(PURGED, F.lit(True)))
+    return walk(good, known, table, F.lit(None).cast(table.sequence))

@@ -1,11 +1,17 @@
 """Whole logs of a lake, as far as a cut reaches."""
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from storage.data_files import read_table
 from storage.frames import empty
+from storage.lake import changes_of
 from storage.state import State
+from transforms.replacing import replaced
+from transforms.schemas import changes_schema
+from transforms.specs import TableSpec
 
 
 def read_log(state: State, table: str, schema: StructType) -> DataFrame:
@@ -14,3 +20,12 @@ def read_log(state: State, table: str, schema: StructType) -> DataFrame:
     if version is None:
         return empty(state.spark, schema)
     return read_table(state.spark, state.lake.path(table), version, schema)
+
+
+def known_changes(state: State, table: TableSpec, replaced_in: Mapping[str, int]) -> DataFrame:
+    """Return what is known of a table's records, apart from files that were replaced since.
+
+    `replaced_in`: those files by name, with the last batch that replaced each.
+    """
+    log = read_log(state, changes_of(table.name), changes_schema(table.columns, table.sequence))
+    return log.where(~replaced(replaced_in))

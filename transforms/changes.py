@@ -7,7 +7,9 @@ is held against the running maximum of `sequence`, starting from the key's store
 
 Nothing depends on how the input was cut into batches. The next batch knows a key by its stored row alone, so only
 what that row keeps may raise the maximum: no record that is ignored, expired or quarantined, and no tombstone line
-without effect. A tombstone line is one of three:
+without effect. A tombstone that was purged stands where it stood; what comes too late for it is `expired`.
+
+A tombstone line is one of three:
 
 - the second line of a delete, on the line after it: without effect, whatever became of the delete;
 - any other with a sequence of its own (the position, where that orders the table): a delete, of an unknown key too,
@@ -48,6 +50,7 @@ from transforms.schemas import (
     INSERTED,
     OP,
     POSITION,
+    PURGED,
     RAW,
     REASON,
     SEQUENCE,
@@ -71,8 +74,9 @@ def walk(records: DataFrame, before: DataFrame, table: TableSpec, floor: Column)
 
     `records`: what the parsers yield (declared columns, position, op, sequence, time, context, derived, unavailable,
     raw), without quarantined and truncate ones. `before`: the stored rows of the batch's keys (key columns,
-    sequence, position, hash, deleted; every column if a record has unavailable values). `floor`: greatest sequence
-    of a purged tombstone, null if none: an unknown key at or below it is expired.
+    sequence, position, hash, deleted; every column if a record has unavailable values), with `PURGED` if there are
+    purged tombstones among them. `floor`: greatest sequence of the purged ones that are not there, null if none: an
+    unknown key at or below it is expired.
 
     Returns the columns of `changes_schema` without the batch, with `CHANGED`, `EXISTED` and `INSERTED`, and with
     reason, detail and raw for records that end quarantined because the value they left out is unknown.
@@ -80,6 +84,8 @@ def walk(records: DataFrame, before: DataFrame, table: TableSpec, floor: Column)
     placed = _with_places(_with_stored(records, before, table), table)
     ordered = _with_running_sequence(quarantine_unknown(placed, table, floor), table, floor)
     judged = _judge(_with_content(fill_unavailable(ordered, table), table), floor)
+    if PURGED in before.columns:
+        judged = _with_expired(judged, table)
     applied = F.count_if(F.col(VERDICT) == "applied").over(whole(table))
     existed = F.coalesce(~F.col(STORED)[DELETED], F.lit(False))
     marked = judged.withColumns(
@@ -135,7 +141,7 @@ def _in_order() -> Column:
 
 
 def _expired(floor: Column) -> Column:
-    """An unknown key at or below the floor: its tombstone may have been purged, so it must not come back."""
+    """An unknown key at or below the floor: its tombstone may have been purged, and be newer than the record."""
     unknown = F.col(STORED).isNull() & (F.col(_RUNNING).isNull() | (F.col(_RUNNING) <= floor))
     return F.coalesce(unknown & (F.col(SEQUENCE) <= floor), F.lit(False))
 
@@ -183,6 +189,16 @@ def _judge(walked: DataFrame, floor: Column) -> DataFrame:
     return walked.withColumn(VERDICT, verdict).withColumn(
         TIE, (F.col(VERDICT) == "applied") & at_maximum & ~F.col(_INHERITS)
     )
+
+
+def _with_expired(judged: DataFrame, table: TableSpec) -> DataFrame:
+    """Call `expired` what comes too late for a purged tombstone, as long as no record has brought its key back."""
+    moves = F.col(VERDICT).isin("applied", "duplicate") & ~_stored_stands_later()
+    is_back = F.coalesce(F.bool_or(moves).over(earlier(table)), F.lit(False))
+    repeated = (F.col(VERDICT) == "duplicate") & _stored_stands_later()
+    late = (F.col(VERDICT) == "out_of_order") | repeated
+    expired = F.col(STORED)[PURGED] & late & ~is_back
+    return judged.withColumn(VERDICT, F.when(expired, "expired").otherwise(F.col(VERDICT)))
 
 
 def _is_current(table: TableSpec) -> Column:

@@ -60,7 +60,7 @@ def test_joined_tables_equal_the_join_of_their_inputs_after_every_batch(
 def test_fold_after_every_batch_changes_no_later_batch(
     scenario: Scenario, purged: bool, spark: SparkSession
 ) -> None:
-    """Folding keeps every row; where it forgets deleted keys, older records of theirs are expired."""
+    """Folding keeps every row; where it forgets deleted keys, what comes for them is held against `changes`."""
     assume(_is_large(scenario))
     with (
         TemporaryDirectory(prefix="trial-") as path,

@@ -1,7 +1,7 @@
 """The walk over a batch's records gives each the verdict that the model gives, wherever the batch was cut.
 
 Here are the records that flat files cannot hold: values that the source left out, Debezium's tombstone lines, also
-alone or with the batch cut between them and their delete, truncations, and keys below the floor that a purge left.
+alone or with the batch cut between them and their delete, truncations, and a key whose tombstone was purged.
 
 A history is told in several ways: at once, cut anywhere, its last day first. The model gives the rows before and
 after each batch, so that the batches of all histories are walked side by side, each as a source of its own.
@@ -26,7 +26,7 @@ from reference.tables import Row as KeyRow
 from transforms.changes import walk
 from transforms.hashing import value_hash
 from transforms.parsing import records_schema
-from transforms.schemas import CURRENT, DELETED, HASH, POSITION, POSITION_TYPE, SEQUENCE, TIE, VERDICT
+from transforms.schemas import CURRENT, DELETED, HASH, POSITION, POSITION_TYPE, PURGED, SEQUENCE, TIE, VERDICT
 from transforms.specs import TableSpec
 
 pytestmark = pytest.mark.spark
@@ -35,7 +35,10 @@ _HISTORIES = 200
 """Told side by side: an evaluation costs little more for many than for one."""
 _DAYS = ("2024-01-01", "2024-01-02")
 _FILE = "rows.jsonl"
-_FLOOR = 2
+_PURGED = 2
+"""Sequence of the purged tombstone."""
+_PURGED_AT = ("2024-01-02", "purged.jsonl", 1)
+"""Its position: behind the records of the first day."""
 _VALUES = ("v", "w")
 _NOTHING: Mapping[str, None] = dict.fromkeys(_VALUES)
 _COLUMNS = StructType([
@@ -67,9 +70,10 @@ class Telling:
         told: list[Record] = []
         for records in self.batches:
             before = dict(table.rows)
+            purged = {key: row for key, row in table.purged.items() if key not in before}
             judged = table.take(records)
             context = [record for record in told if not record.derived and _stands_before(record, records)]
-            yield Batch(context, records, before, judged, dict(table.rows))
+            yield Batch(context, records, before, purged, judged, dict(table.rows))
             told += records
 
 
@@ -81,6 +85,8 @@ class Batch:
     """The line before its own in each file."""
     records: Sequence[Record]
     before: Mapping[Any, KeyRow]
+    purged: Mapping[Any, KeyRow]
+    """Tombstones that the rows have forgotten."""
     judged: Sequence[Judged]
     after: Mapping[Any, KeyRow]
 
@@ -92,6 +98,7 @@ class Batch:
     def __str__(self) -> str:
         """Say what is in the batch, a line for each row or record."""
         rows = [f"  stored {key} {row.sequence} {row.value}" for key, row in self.before.items()]
+        rows += [f"  purged {key} {row.sequence}" for key, row in self.purged.items()]
         lines = [f"  {verdict} {_text(record)}" for verdict, record in self._told()]
         return "\n".join([*rows, *lines])
 
@@ -118,7 +125,7 @@ def _stands_before(record: Record, batch: Sequence[Record]) -> bool:
 def _history(random: Random) -> list[Record]:
     """A few lines for two keys in the files of two days; values and sequences come back all the time."""
     records: list[Record] = []
-    newest, wild = random.choice([0, _FLOOR]), random.random() < 0.5
+    newest, wild = random.choice([0, _PURGED]), random.random() < 0.5
     line, day = 0, 0
     for _ in range(random.randint(2, 12)):
         sequence = random.randint(0, _GREATEST) if wild else max(0, newest + random.choice([1, 1, 1, 0, -2]))
@@ -178,7 +185,8 @@ def _batches(random: Random, *, by_position: bool) -> Iterator[Batch]:
 
 
 def _model(*, by_position: bool) -> Table:
-    return Table(by_position=True) if by_position else Table(floor=_FLOOR)
+    tombstone = KeyRow(None, _PURGED_AT if by_position else _PURGED, _PURGED_AT)
+    return Table(by_position=by_position, purged={"j": tombstone})
 
 
 def _records(spark: SparkSession, batches: Sequence[Batch], table: TableSpec) -> DataFrame:
@@ -207,13 +215,14 @@ def _place(position: Position) -> tuple[date, str, int]:
 
 def _stored(spark: SparkSession, batches: Sequence[Batch], table: TableSpec) -> DataFrame:
     rows = [
-        (source, key, *_row(row, table), row.value is None)
+        (source, key, *_row(row, table), row.value is None, rows is batch.purged)
         for source, batch in enumerate(batches)
-        for key, row in batch.before.items()
+        for rows in (batch.before, batch.purged)
+        for key, row in rows.items()
     ]
     schema = StructType([
         *_COLUMNS, StructField(SEQUENCE, table.sequence), StructField(POSITION, POSITION_TYPE),
-        StructField(DELETED, BooleanType()),
+        StructField(DELETED, BooleanType()), StructField(PURGED, BooleanType()),
     ])  # fmt: skip
     stored = spark.createDataFrame(rows, schema, verifySchema=False)
     return stored.withColumn(HASH, F.when(~F.col(DELETED), value_hash(_COLUMNS)))
@@ -251,9 +260,7 @@ def test_walk_gives_the_verdicts_of_the_model_wherever_batches_are_cut(
     Where several batches fail, the shortest is shown.
     """
     batches = list(_batches(Random(seed), by_position=table is _BY_POSITION))
-    floor = (
-        F.lit(None).cast(table.sequence) if table is _BY_POSITION else F.struct(F.lit(_FLOOR).alias("lsn"))
-    )
+    floor = F.lit(None).cast(table.sequence)
     walked = walk(_records(spark, batches, table), _stored(spark, batches, table), table, floor).collect()
 
     found: dict[int, list[Row]] = {source: [] for source in range(len(batches))}

@@ -64,8 +64,8 @@ class Table:
     by_position: bool = False
     """True where no sequence is declared."""
     rows: dict[Key, Row] = field(default_factory=dict)
-    floor: Any = None
-    """Greatest sequence of the purged tombstones: an unknown key at or below it may be one of theirs."""
+    purged: dict[Key, Row] = field(default_factory=dict)
+    """The tombstones that the rows have forgotten: what comes late for one of them is expired."""
     _deletes: set[tuple[Position, Key]] = field(default_factory=set)
 
     def take(self, batch: Iterable[Record]) -> list[Judged]:
@@ -77,15 +77,14 @@ class Table:
         return {key: row.value for key, row in self.rows.items() if row.value is not None}
 
     def purge(self, keys: Collection[Key]) -> None:
-        """Forget the tombstones among these keys and raise the floor to the greatest of their sequences."""
+        """Forget the tombstones among these keys."""
         purged = [key for key in keys if key in self.rows and self.rows[key].value is None]
         for key in purged:
-            sequence = self.rows.pop(key).sequence
-            self.floor = sequence if self.floor is None else max(self.floor, sequence)
+            self.purged[key] = self.rows.pop(key)
 
     def _take(self, record: Record) -> Judged:
         sequence = record.position if self.by_position else record.sequence
-        row = self.rows.get(record.key)
+        row = self.rows.get(record.key, self.purged.get(record.key))
         if record.op == "delete" and not record.derived:
             self._deletes.add((record.position, record.key))
         if record.op == "ignored":
@@ -113,9 +112,9 @@ class Table:
         return Judged(record, "applied")
 
     def _judge(self, record: Record, row: Row | None, sequence: Any) -> Judged:
-        if row is None and self.floor is not None and sequence <= self.floor:
-            return Judged(record, "expired")
         late = row is not None and (sequence, record.position) < (row.sequence, row.position)
+        if late and record.key not in self.rows:
+            return Judged(record, "expired")
         if record.unavailable and not late:
             return Judged(record, "quarantined")
         if row is not None and (sequence, record.value) == (row.sequence, row.value):

@@ -1,4 +1,4 @@
-"""The model of change data: verdicts, ties, tombstones, the floor, and that no cut into batches matters."""
+"""The model of change data: verdicts, ties, tombstones, purged keys, and that no cut into batches matters."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reference.events import foreign_key
 from reference.foreign_key_join import ForeignKeyJoin, How, fold
-from reference.tables import Op, Record, Table, count, relational_join
+from reference.tables import Op, Record, Row, Table, count, relational_join
 
 A, B = {"v": "a"}, {"v": "b"}
 
@@ -170,15 +170,29 @@ def test_ignored_record_changes_nothing() -> None:
     assert _verdicts(table, _record(1, 9, op="ignored"), _record(2, 1, A)) == ["ignored", "applied"]
 
 
-def test_unknown_key_below_the_floor_is_expired() -> None:
-    """A record older than a purged tombstone brings no row back; a newer one does."""
+def test_late_record_of_a_purged_key_is_expired() -> None:
+    """A record older than the purged tombstone brings no row back; a newer one does, of this key and of others."""
     table = Table()
     table.take([_record(1, 5, A), _record(2, 6)])
     table.purge(["k", "never seen"])
-    assert (table.rows, table.floor) == ({}, 6)
-    assert _verdicts(table, _record(3, 6, A), _record(4, 7, B), _record(5, 6, A)) == [
-        "expired", "applied", "out_of_order",
+    assert table.rows == {}
+    other = replace(_record(4, 1, A), key="other")
+    assert _verdicts(table, _record(3, 5, A), other, _record(5, 7, B), _record(6, 6, A)) == [
+        "expired", "applied", "applied", "out_of_order",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("record", "verdict"),
+    [(_record(3, 6, A), "applied"), (_record(3, 6), "duplicate"), (_record(1, 6, A), "expired")],
+    ids=["a tie", "the same again", "at an earlier position"],
+)
+def test_record_at_the_sequence_of_a_purged_tombstone_is_judged_beside_it(
+    record: Record, verdict: str
+) -> None:
+    """As if it were still there."""
+    table = Table(purged={"k": Row(None, 6, ("2024-01-01", "rows.jsonl", 2))})
+    assert _verdicts(table, record) == [verdict]
 
 
 def test_purge_keeps_rows_that_exist() -> None:
@@ -186,7 +200,7 @@ def test_purge_keeps_rows_that_exist() -> None:
     table = Table()
     table.take([_record(1, 5, A)])
     table.purge(["k"])
-    assert (table.current(), table.floor) == ({"k": A}, None)
+    assert (table.current(), table.purged) == ({"k": A}, {})
 
 
 def test_counts_name_every_record_once() -> None:
@@ -249,7 +263,8 @@ def test_verdicts_do_not_depend_on_the_cut_into_batches(
         else record
         for record in _drawn(lines)
     ]  # fmt: skip
-    whole, cut = Table(floor=1), Table(floor=1)
+    purged = {"j": Row(None, 1, ("day 2", "a", 0))}
+    whole, cut = Table(purged=dict(purged)), Table(purged=dict(purged))
     judged = [
         one
         for start, end in pairwise([0, *sorted(end for end in ends if end < len(records)), len(records)])
@@ -257,6 +272,20 @@ def test_verdicts_do_not_depend_on_the_cut_into_batches(
     ]
     assert judged == whole.take(records)
     assert cut.rows == whole.rows
+
+
+@given(_RECORDS, st.permutations([1, 2, 3]))
+def test_purge_changes_no_row_that_comes_later(lines: Drawn, days: list[int]) -> None:
+    """Whatever the order of days, and if all tombstones go after each: late records are only called otherwise."""
+    records = _drawn(lines)
+    kept, purged = Table(), Table()
+    for day in days:
+        batch = [record for record in records if record.position[0] == f"day {day}"]
+        for found, usual in zip(purged.take(batch), kept.take(batch), strict=True):
+            late = found.verdict == "expired" and usual.verdict in {"out_of_order", "duplicate"}
+            assert late or found == usual
+        assert purged.current() == kept.current()
+        purged.purge(list(purged.rows))
 
 
 _SIDE = st.sampled_from(["left", "right"])

@@ -1,4 +1,4 @@
-"""The verdicts of a batch's records, case by case: order, ties, tombstone lines, the floor, unknown values.
+"""The verdicts of a batch's records, case by case: order, ties, tombstone lines, purged keys, unknown values.
 
 Random histories are held against a model in `tests/properties/test_walk.py`; here are the cases that explain the
 rules, and what comes beside a verdict.
@@ -28,6 +28,7 @@ from transforms.schemas import (
     INSERTED,
     POSITION,
     POSITION_TYPE,
+    PURGED,
     RAW,
     REASON,
     SEQUENCE,
@@ -71,6 +72,7 @@ class Line:
     day: int = 1
     file: str = "f"
     context: bool = False
+    purged: bool = False
 
     def position(self, line: int) -> tuple[date, str, int]:
         """Where it stands, given the line after the one before it."""
@@ -120,11 +122,11 @@ def stored(
     """The rows of all cases before the batch."""
     schema = StructType([
         *_COLUMNS, StructField(SEQUENCE, table.sequence), StructField(POSITION, POSITION_TYPE),
-        StructField(DELETED, BooleanType()),
+        StructField(DELETED, BooleanType()), StructField(PURGED, BooleanType()),
     ])  # fmt: skip
     rows = [
         (case, 1, row.v, row.w, row.position(0) if table is _BY_POSITION else (row.sequence,), row.position(0),
-         row.op == "delete")
+         row.op == "delete", row.purged)
         for case, (row, _) in cases.items() if row is not None
     ]  # fmt: skip
     return spark.createDataFrame(rows, schema).withColumn(HASH, F.when(~F.col(DELETED), value_hash(_COLUMNS)))
@@ -215,6 +217,16 @@ FLOOR: Cases = {
     "a value left out": (None, [partial(3), partial(4), upsert(4)], "EQA"),
 }
 
+GONE = delete(5, day=2, purged=True)
+PURGED_KEY: Cases = {
+    "what is older than its tombstone": (GONE, [upsert(4), delete(4), tombstone(4, line=9)], "EEE"),
+    "what is newer": (GONE, [upsert(4), upsert(6), upsert(4)], "EAO"),
+    "a tie": (GONE, [upsert(5), upsert(5, day=3), upsert(4, day=3, line=9)], "EWO"),
+    "its delete again": (GONE, [delete(5), delete(5, day=3), upsert(4, day=3, line=9)], "EDO"),
+    "a tombstone line": (GONE, [tombstone(), upsert(6)], "TA"),
+    "a value left out": (GONE, [partial(4), partial(6), upsert(6), partial(7)], "EQAA"),
+}
+
 LEFT_OUT: Cases = {
     "it is the stored one": (upsert(5), [partial(6, "b"), partial(7, "c")], "AA"),
     "it is that of a record before": (None, [upsert(5), partial(6, "b")], "AA"),
@@ -247,7 +259,10 @@ LEFT_OUT: Cases = {
 @pytest.mark.guard("deduplication")
 def test_record_is_judged_by_what_its_key_was_before_it(spark: SparkSession) -> None:
     """Each record of each case has its verdict, whatever the records of other keys do."""
-    groups = {"order": ORDER, "tombstone lines": TOMBSTONES, "floor": FLOOR, "values left out": LEFT_OUT}
+    groups = {
+        "order": ORDER, "tombstone lines": TOMBSTONES, "floor": FLOOR, "purged key": PURGED_KEY,
+        "values left out": LEFT_OUT,
+    }  # fmt: skip
     cases = {
         f"{group}: {case}": told for group, told_all in groups.items() for case, told in told_all.items()
     }
