@@ -1,9 +1,10 @@
 """A table in a batch that takes files in the place of what they were: `lakejoin run --replace`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from orchestration.config import Pipeline
@@ -14,7 +15,7 @@ from storage.frames import Frames, aggregated, empty
 from storage.journal import Journal
 from storage.lake import Lake
 from storage.logs import known_changes
-from storage.plan import Plan
+from storage.plan import Plan, PlannedFile
 from storage.sources import read_records
 from storage.state import State
 from transforms.changes import walk
@@ -91,9 +92,10 @@ def files_of(name: str, journal: Journal, plan: Plan) -> Files:
 def check_truncates(
     pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, draft: Plan
 ) -> None:
-    """Refuse a plan, not committed yet, by which a truncate event would come or go: it reaches beyond its file.
+    """Refuse a plan, not committed yet, by which a truncate event would come or go, or that one stands behind.
 
-    Raises `ReplaceRefused`.
+    Such an event reaches beyond its file: it has deleted what it found of others, and nothing says what it would
+    delete of their new records. Raises `ReplaceRefused`.
     """
     for name, table in pipeline.tables.items():
         files, options = draft.files_of(name), table.source.parse_options
@@ -101,15 +103,23 @@ def check_truncates(
             continue
         now = read_records(spark, table.spec.as_read, options, [file.range for file in files])
         replaced_now = files_of(name, journal, draft)
-        then = known_changes(State(spark, lake, draft), table.spec, replaced_now.before)
-        then = then.where(F.col(POSITION)["file"].isin(*replaced_now.names))
+        known = known_changes(State(spark, lake, draft), table.spec, replaced_now.before)
+        in_files = F.col(POSITION)["file"].isin(*replaced_now.names)
+        then = known.where(in_files | _stands_behind(files))
         places = [frame.where(F.col(OP) == "truncate").select(POSITION) for frame in (now, then)]
         found = aggregated(places[0].unionByName(places[1]), F.min(F.to_json(POSITION)).alias("first"))[
             "first"
         ]
         if found is not None:
             raise ReplaceRefused(
-                f"{name}: a truncate event at {found} is in what a file has or had, and it changed rows of other "
-                "files. Such a file cannot be replaced, and nothing was changed: bring the correction as a new file, "
-                "or load the sources into a new lake."
+                f"{name}: a truncate event at {found} is in what a file has or had, or behind it, and reaches "
+                "rows of other files. Such a file cannot be replaced, and nothing was changed: bring the correction as "
+                "a new file, or load the sources into a new lake."
             )
+
+
+def _stands_behind(files: Sequence[PlannedFile]) -> Column:
+    """Whether a record stands behind the first of some files."""
+    first = min(files, key=lambda file: (file.date or date.min, file.name))
+    place = F.struct(F.lit(first.date).cast("date").alias("date"), F.lit(first.name).alias("file"))
+    return F.struct(F.col(POSITION)["date"].alias("date"), F.col(POSITION)["file"].alias("file")) > place

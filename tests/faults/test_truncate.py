@@ -90,6 +90,23 @@ def test_truncate_stops_the_batch_unless_it_is_allowed(parts: Pipeline, spark: S
     assert Journal(lake).last.rows["parts"] == 1
 
 
+def test_file_before_a_truncate_is_not_replaced(parts: Pipeline, spark: SparkSession) -> None:
+    """What the file has new would not be deleted by it; a file behind it can be replaced."""
+    third = parts.path.parent / "parts" / "2024-01-03.jsonl"
+    _events(third, [("c", 7, 7, "a")])
+    run(parts, spark)
+    first = parts.path.parent / "parts" / f"{FIRST}.jsonl"
+    before = first.read_text()
+    _events(first, [*CREATED, ("c", 3, 9, "b")])
+    with pytest.raises(ReplaceRefused, match=r"parts: a truncate event at .*2024-01-02.*nothing was changed"):
+        run(parts, spark, replace=date.fromisoformat(FIRST))
+    first.write_text(before)
+    _events(third, [("c", 7, 8, "b")])
+    assert run(parts, spark, replace=date(2024, 1, 3)) == 1
+    rows = spark.read.format("delta").load(Lake(parts.lake).path(joined_of("named")))
+    assert sorted(row["id"] for row in rows.collect()) == [1, 8]
+
+
 def test_file_with_a_truncate_is_not_replaced(parts: Pipeline, spark: SparkSession) -> None:
     """What the file says now or said then; nothing is planned, so that the next run goes on."""
     run(parts, spark)
