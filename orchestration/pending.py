@@ -131,6 +131,7 @@ def _measured(file: PlannedFile) -> MeasuredFile:
     return MeasuredFile(
         path=file.path, name=file.name, date=file.date, size=file.size, modified=file.modified,
         fingerprint=file.fingerprint, lines=file.lines, complete=file.complete, stray_quotes=file.stray_quotes,
+        returns=file.returns,
     )  # fmt: skip
 
 

@@ -150,7 +150,10 @@ def _wrong(header: Header, ranges: Sequence[FileRange]) -> Column:
     strays, last = [part.name for part in ranges if part.stray_quotes], header.columns[-1:]
     begins = [F.col(column).startswith('"') for column in header.columns if strays]
     quoted = F.col(POSITION)["file"].isin(strays) & reduce(or_, begins, F.lit(False))
-    returned = reduce(or_, [F.col(column).endswith("\r") for column in last if header.returns], F.lit(False))
+    # within quotes they are data, which the parser does not tell from a line's end
+    returns = [part.name for part in ranges if part.returns and header.line_end == "\n"]
+    ends = [F.col(column).endswith("\r") for column in last if returns]
+    returned = F.col(POSITION)["file"].isin(returns) & reduce(or_, ends, F.lit(False))
     return (
         F.when(unended, "a quote is open to the end of the file")
         .when(corrupt, f"expected {len(header.names)} fields as in the header")

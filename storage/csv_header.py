@@ -4,7 +4,6 @@ import csv
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import TextIO
 
 from storage.file_content import open_text
@@ -20,8 +19,6 @@ class Header:
     names: tuple[str, ...]
     line_end: str
     """What ends a record. Left to find it out, Spark would also replace it within quotes."""
-    returns: bool
-    """Whether the line behind the header ends with a carriage return, of which `line_end` knows nothing."""
 
     @property
     def columns(self) -> list[str]:
@@ -37,15 +34,12 @@ def read_header(path: str) -> Header:
         with io.TextIOWrapper(open_text(path), "utf-8-sig", "surrogateescape", newline="") as text:
             reader = csv.reader(_remember(text, lines, path))
             names = next((record for record in reader if record), [])
-            row = next(filter(str.strip, iter(partial(text.readline, _LONGEST_HEADER), "")), "")
         "".join(names).encode()
         if lines and lines[-1].endswith("\r"):
             raise csv.Error("a carriage return alone at its end; convert the line ends to line feeds")
     except (csv.Error, UnicodeEncodeError, OSError) as error:
         raise SourceBroken(f"{path}: expected a header in UTF-8, as in RFC 4180; found {error}") from error
-    if lines and lines[-1].endswith("\r\n"):
-        return Header(tuple(names), "\r\n", returns=False)
-    return Header(tuple(names), "\n", returns=row.endswith("\r\n") and row.count('"') % 2 == 0)
+    return Header(tuple(names), "\r\n" if lines and lines[-1].endswith("\r\n") else "\n")
 
 
 def _remember(text: TextIO, passed: list[str], path: str) -> Iterator[str]:

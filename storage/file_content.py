@@ -38,12 +38,16 @@ class FileContent:
     """First two bytes behind the beginning, or as many as there are."""
     continued: bool = False
     """The beginning ends within a quoted CSV field, and there is more behind it."""
+    returns: bool = False
+    """Of CSV: some line ends with a carriage return and a line feed that are not within quotes."""
 
 
 class _Text:
     """Counts what a text is made of while it passes by."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, quoted: bool) -> None:
+        self._quoted = quoted
+        self._ends: set[int] = set()  # whether the quotes before a CR LF were even (0) or odd (1)
         self.size = self.newlines = self.quotes = self.open_line = 0
         self.last = self.appended = b""
         self.at_boundary = self.continued = False
@@ -55,12 +59,33 @@ class _Text:
             self.continued = self.quotes % 2 == 1
         if self.at_boundary and len(self.appended) < len(_CRLF):
             self.appended += text[: len(_CRLF) - len(self.appended)]
+        # one that is outside quotes is enough: of a file with such line ends nothing more is looked at
+        if self._quoted and 0 not in self._ends:
+            self._ends.update(self._line_ends(text))
         self.size += len(text)
         end = text.rfind(b"\n")
         self.open_line = len(text) - end - 1 if end >= 0 else self.open_line + len(text)
         self.newlines += text.count(b"\n")
         self.quotes += text.count(b'"')
         self.last = text[-1:]
+
+    @property
+    def returns(self) -> bool:
+        """Whether a line ends with CR LF; where a quote is left open, nothing says which are within quotes."""
+        return 0 in self._ends or (bool(self._ends) and self.quotes % 2 == 1)
+
+    def _line_ends(self, text: bytes) -> Iterator[int]:
+        """For each CR LF, up to the first that is outside quotes, the number of quotes before it modulo 2."""
+        quotes, position = self.quotes, 0
+        if self.last + text[:1] == _CRLF:
+            yield quotes % 2
+        while (end := text.find(b"\r", position)) >= 0:  # one byte is found much faster than two
+            quotes += text.count(b'"', position, end)
+            position = end + 1
+            if text[position : position + 1] == b"\n":
+                yield quotes % 2
+                if quotes % 2 == 0:
+                    return
 
 
 class _Gunzip:
@@ -101,12 +126,12 @@ def scan_text(
     """Read the first `size` bytes of a text file, plain or gzip; no more than some chunks are held in memory.
 
     `boundary`: also fingerprint as many bytes from the start. `quoted`: an open double quote at the end makes
-    the file incomplete. Raises `SourceBroken` for a compression that is torn or unknown, `SourceChanged`
-    where there are fewer bytes, and `SourceTooLarge` as soon as the limits are passed.
+    the file incomplete, and carriage returns are looked for. Raises `SourceBroken` for a compression that is torn or
+    unknown, `SourceChanged` where there are fewer bytes, and `SourceTooLarge` as soon as the limits are passed.
     """
     limits.check_size(path, size)
     _refuse_other_compression(path)
-    digest, text = xxhash.xxh3_128(), _Text()
+    digest, text = xxhash.xxh3_128(), _Text(quoted=quoted)
     gunzip = _Gunzip(path) if path.endswith(".gz") else None
     beginning = digest.hexdigest() if boundary == 0 else None
     position = 0
@@ -127,7 +152,7 @@ def scan_text(
     ended = text.last in {b"", b"\n"}
     complete = ended and (not quoted or text.quotes % 2 == 0)
     lines, continued = text.newlines + (not ended), quoted and text.continued
-    return FileContent(digest.hexdigest(), beginning, lines, complete, text.appended, continued)
+    return FileContent(digest.hexdigest(), beginning, lines, complete, text.appended, continued, text.returns)
 
 
 def scan_parquet(path: str, size: int, limits: FileLimits = NO_LIMITS) -> FileContent:

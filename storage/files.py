@@ -45,6 +45,8 @@ class MeasuredFile(FoundFile):
     """The last line has its end, so that more lines may follow."""
     stray_quotes: bool = False
     """Of CSV: as in `Counted`."""
+    returns: bool = False
+    """Of CSV: as in `FileContent`."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ def measure_file(
         counted = _count(found, known, count_records)
     return MeasuredFile(
         **asdict(found), fingerprint=content.fingerprint, lines=counted.records, complete=content.complete,
-        stray_quotes=counted.stray_quotes,
+        stray_quotes=counted.stray_quotes, returns=content.returns,
     )  # fmt: skip
 
 

@@ -43,6 +43,8 @@ class FileRange:
     """Its last line had its end, and no quoted CSV field was open."""
     stray_quotes: bool = False
     """Of CSV: a quoted field holds a quote that is not doubled."""
+    returns: bool = False
+    """Of CSV: some line ends with a carriage return and a line feed."""
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ _FILE = pa.struct(
         ("from_line", pa.int64()),
         ("to_line", pa.int64()),
         ("stray_quotes", pa.bool_()),
+        ("returns", pa.bool_()),
     ]
 )
 _PLAN = pa.schema(
@@ -96,6 +97,9 @@ class PlannedFile:
     to_line: int
     stray_quotes: bool = False
     """Of CSV: a quoted field holds a quote that is not doubled; unknown, and so false, before this was looked for."""
+    returns: bool = False
+    """Of CSV: some line ends with a carriage return and a line feed; unknown, and so true, before this was looked
+    for."""
 
     @property
     def records(self) -> int:
@@ -112,7 +116,7 @@ class PlannedFile:
         """The part as the readers of sources take it."""
         return FileRange(
             self.path, self.name, self.date, self.from_line, self.to_line, self.lines, self.complete,
-            self.stray_quotes,
+            self.stray_quotes, self.returns,
         )  # fmt: skip
 
 
@@ -157,7 +161,7 @@ class Plan:
     def of_row(cls, row: dict[str, Any]) -> "Plan":
         """The plan that a row of `_plan` holds."""
         row["files"] = tuple(
-            PlannedFile(**_as_made_before(file, stray_quotes=False)) for file in row["files"]
+            PlannedFile(**_as_made_before(file, stray_quotes=False, returns=True)) for file in row["files"]
         )
         row["joins"], row["bootstrap"] = tuple(row["joins"]), tuple(row["bootstrap"])
         return cls(**_as_made_before(row, clocks={}, flushed=0, begun={}))

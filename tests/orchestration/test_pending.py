@@ -2,20 +2,24 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from orchestration.backlog import backlog
 from orchestration.config import Pipeline, load_text
 from orchestration.drafts import code_version
 from orchestration.pending import Dates, check_read, check_unchanged, cut, pending_groups
+from storage.bookkeeping import record
+from storage.commits import Transaction
 from storage.errors import LakejoinError
 from storage.files import Counted
 from storage.journal import Journal
-from storage.lake import Lake
+from storage.lake import PLAN, Lake
 from storage.plan import Plan, PlannedFile
 from storage.source_errors import SourceChanged, SourceNotFound
 
@@ -186,3 +190,26 @@ def test_file_without_new_records_is_planned_beside_others(tmp_path: Path) -> No
         ("2024-01-02.csv", 2, 2, 2 * 10**9),
         ("2024-01-03.csv", 0, 1, 10**9),
     ]
+
+
+def test_lake_of_a_plan_without_later_figures_takes_the_next_one(tmp_path: Path) -> None:
+    """What was not looked for when a file was measured is unknown, and the next plan adds its column."""
+    shop = pipeline(tmp_path)
+    write(tmp_path / "orders" / "2024-01-01.jsonl", "1\n")
+    plan = plan_of(planned(shop))
+    missing = {"stray_quotes", "returns"}
+    columns = {field.name: field.type for field in Plan.SCHEMA}
+    files = [field for field in columns["files"].value_type if field.name not in missing]
+    older = pa.schema([*(columns | {"files": pa.list_(pa.struct(files))}).items()])
+    path = Lake(shop.lake).path(PLAN)
+    record(path, asdict(plan), older, Transaction(PLAN, 1, {}))
+
+    record(path, asdict(replace(plan, batch=2)), Plan.SCHEMA, Transaction(PLAN, 2, {}))
+
+    snapshot = Lake(shop.lake).snapshot(PLAN)
+    assert snapshot is not None
+    first, second = sorted((Plan.of_row(row) for row in snapshot.read()), key=lambda plan: plan.batch)
+    assert [(plan.files[0].stray_quotes, plan.files[0].returns) for plan in (first, second)] == [
+        (False, True), (False, False),
+    ]  # fmt: skip
+    assert second.files == plan.files

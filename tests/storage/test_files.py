@@ -323,6 +323,27 @@ def test_csv_records_are_counted_by_the_reader(write: Callable[..., FoundFile]) 
         measure_file(write("x.csv", b"a,op\n"), "csv")
 
 
+@pytest.mark.parametrize(
+    ("content", "returns"),
+    [
+        (b"a,op\n1,c\n", False),
+        (b'a,op\n"1\r\n2\r\n",c\n', False),
+        (b'a,op\n1,c\n2,c\n"1\r\n",c\r\n', True),
+        (b'a,op\n"1\r\n",c\n5",c\n2,c\r\n', True),
+        (b"a,op\n" + b"1" * ((1 << 20) - 6) + b"\r\n", True),
+        (b"a,op\n" + b"1" * ((1 << 20) - 8) + b',"\r\n"\n', False),
+    ],
+    ids=["none", "within quotes", "outside", "behind a stray quote", "between chunks", "the same in quotes"],
+)
+def test_csv_line_that_ends_with_a_carriage_return_is_noticed(
+    write: Callable[..., FoundFile], content: bytes, *, returns: bool
+) -> None:
+    """Wherever in the file it is; within quotes it is data."""
+    found = measure_file(write("x.csv", content), "csv", None, lambda _: Counted(1))
+
+    assert found.returns == returns
+
+
 def test_grown_csv_file_is_checked_without_a_counter(write: Callable[..., FoundFile]) -> None:
     """To finish a planned batch it is enough that the planned part is the same."""
     known = measure_file(write("x.csv", b"a,op\n1,c\n"), "csv", None, lambda _: Counted(1))

@@ -62,6 +62,7 @@ def ranges(files: Sequence[MeasuredFile], start: int = 0, end: int | None = None
             f.lines,
             f.complete,
             f.stray_quotes,
+            f.returns,
         )
         for f in files
     ]
@@ -327,6 +328,7 @@ def test_csv_field_that_swallowed_others_is_bad(spark: SparkSession, tmp_path: P
     texts = {
         "good.csv": 'id,op,name\n1,c,"""a"""\n2,c,b"\n',
         "open.csv": 'id,op,name\n1,c,"a\n2,c,"b"\n3,c,z\n',
+        "appended.csv": 'id,op,name\n1,c,"a\r\nb"\n2,c,b\n3,c,c\r\n4,c,d\n',
         "returns.csv": 'id,op,name\n\n1,c,a\r\n2,c,"b"\r\n3,c,\r\n4,c,d\n',
         "stray.csv": 'id,name,op\n1,"24" tv,c\n2,"b" ,c\n3,24" tv,c\n',
     }
@@ -339,6 +341,10 @@ def test_csv_field_that_swallowed_others_is_bad(spark: SparkSession, tmp_path: P
 
     assert {row[REASON] for row in rows} == {None, "parse_error"}
     assert [(row["id"], row["name"], row[DETAIL], row[RAW]) for row in rows] == [
+        (1, "a\r\nb", None, None),
+        (2, "b", None, None),
+        (3, "c\r", returned, r'{"id":"3","op":"c","name":"c\r"}'),
+        (4, "d", None, None),
         (1, '"a"', None, None),
         (2, 'b"', None, None),
         (1, '"a\n2,c,"b"', stray, r'{"id":"1","op":"c","name":"\"a\n2,c,\"b\""}'),
