@@ -2,7 +2,7 @@
 
 Spark's reader stops behind the first value and would not see what follows it on the line. As text, it gives
 a number with a fraction as the nearest double: `1.10` as `1.1`, and never more than 17 digits. Both are met
-here. Of members with the same name the last counts. (JSON: RFC 8259.)
+here. Of members with the same name the last counts; only a map must not have any. (JSON: RFC 8259.)
 """
 
 import json

@@ -28,19 +28,25 @@ def is_readable(dtype: DataType) -> bool:
 
 def has_decimals(dtype: DataType) -> bool:
     """Whether the type is decimal, or holds one however deep."""
+    return _holds(dtype, DecimalType)
+
+
+def _holds(dtype: DataType, kind: type[DataType]) -> bool:
     match dtype:
+        case _ if isinstance(dtype, kind):
+            return True
         case ArrayType():
-            return has_decimals(dtype.elementType)
+            return _holds(dtype.elementType, kind)
         case MapType():
-            return has_decimals(dtype.valueType)
+            return _holds(dtype.valueType, kind)
         case StructType():
-            return any(has_decimals(field.dataType) for field in dtype)
+            return any(_holds(field.dataType, kind) for field in dtype)
         case _:
-            return isinstance(dtype, DecimalType)
+            return False
 
 
 def parse_nested(text: Column, dtype: DataType, read: Read, exact: Column | None = None) -> Column:
-    """Read JSON of an array, map or struct; null if any value in it does not fit.
+    """Read JSON of an array, map or struct; null if any value in it does not fit, or a map has a name twice.
 
     `exact`: the same with all digits of its numbers, where `text` may have lost some; else null.
     """
@@ -48,6 +54,8 @@ def parse_nested(text: Column, dtype: DataType, read: Read, exact: Column | None
         return F.lit(None).cast(dtype)
     shape = _with_texts(dtype)
     whole = _whole(text, shape)
+    if _holds(dtype, MapType):
+        whole = F.filter(whole, lambda parsed: _has_names_once(parsed["value"], dtype))
     if shape == dtype:
         return F.get(whole, F.lit(0))["value"]
     digits = F.lit(None) if exact is None else F.get(_whole(exact, shape), F.lit(0))["value"]
@@ -63,6 +71,28 @@ def _whole(text: Column, shape: DataType) -> Column:
     record = StructType([StructField("value", shape), StructField("corrupt", StringType())])
     parsed = F.from_json(F.concat(F.lit('{"value":'), text, F.lit("}")), record, _OPTIONS)
     return F.filter(F.array(parsed), lambda element: element["corrupt"].isNull())
+
+
+def _has_names_once(value: Column, dtype: DataType) -> Column:
+    """Whether no map in a value has a name twice: Spark keeps both, and each reader has its own one of them."""
+    match dtype:
+        case ArrayType():
+            return _all_once(value, dtype.elementType)
+        case MapType():
+            names = F.map_keys(value)
+            once = F.coalesce(F.size(F.array_distinct(names)) == F.size(names), F.lit(True))
+            return once & _all_once(F.map_values(value), dtype.valueType)
+        case StructType():
+            fields = [_has_names_once(value[field.name], field.dataType) for field in dtype]
+            return reduce(and_, fields, F.lit(True))
+        case _:
+            return F.lit(True)
+
+
+def _all_once(values: Column, dtype: DataType) -> Column:
+    if not _holds(dtype, MapType):
+        return F.lit(True)
+    return F.coalesce(F.forall(values, lambda value: _has_names_once(value, dtype)), F.lit(True))
 
 
 def _with_texts(dtype: DataType) -> DataType:

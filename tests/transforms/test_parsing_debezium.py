@@ -308,6 +308,28 @@ def test_numbers_keep_their_digits(spark: SparkSession) -> None:
     assert only(found[15])[REASON] == "type_mismatch"
 
 
+def test_map_with_a_name_twice_is_a_mismatch(spark: SparkSession) -> None:
+    """Whatever its values are, and however deep it lies; the same name in another map is another one."""
+    maps = "texts map<string,string>, counts map<string,int>"
+    spec = table(f"id int, {maps}, deep array<struct<a: map<string,map<string,string>>, b: int>>", ["id"])
+    values = [
+        ('"texts":{"x":"1","y":"2"},"counts":{"x":1,"y":2}', None),
+        ('"texts":{"x":"1","x":"2"}', "texts"),
+        ('"texts":{"x":"1","y":"2","x":"1"}', "texts"),
+        ('"counts":{"x":1,"x":2}', "counts"),
+        ('"counts":{"x":1,"x":null}', "counts"),
+        ('"deep":[{"a":{"x":{"x":"1"},"y":{"x":"1"}}},null,{"a":null},{"a":{"x":null}}]', None),
+        ('"deep":[{"b":1},{"a":{"x":{"y":"1"},"z":{"y":"1","y":"1"}}}]', "deep"),
+    ]
+
+    found = parse(spark, spec, [f'{{"op":"c","after":{{"id":1,{value}}}}}' for value, _ in values])
+
+    details = [only(rows)[DETAIL] for rows in found]
+    assert [detail and detail.partition(":")[0] for detail in details] == [column for _, column in values]
+    assert (only(found[0])["texts"], only(found[0])["counts"]) == ({"x": "1", "y": "2"}, {"x": 1, "y": 2})
+    assert only(found[5])["deep"] is not None
+
+
 BAD_LINES: list[tuple[str | bytes, str, str]] = [
     ("", "parse_error", "is no JSON object"),
     ("   ", "parse_error", "is no JSON object"),
