@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType
+from pyspark.sql.types import StringType, StructType
 
 from orchestration.batch_context import Batch
 from orchestration.open_records import only_open
@@ -14,12 +14,11 @@ from orchestration.table_batch import quarantine_rows
 from orchestration.verdicts import VERDICTS
 from storage.frames import aggregated, empty
 from storage.sources import read_records
-from transforms.event_time import from_micros, refuse_times, times_of
+from transforms.event_time import from_micros, instant, moved_back, refuse_times, times_of
 from transforms.rows import restrict
 from transforms.schemas import (
     BATCH,
     DETAIL,
-    OP,
     POSITION,
     POSITION_TYPE,
     RAW,
@@ -91,25 +90,27 @@ def read_stream(batch: Batch, name: str) -> StreamBatch:
         seen = None
         if spec.sequence != POSITION_TYPE:
             timed = batch.frames.keep(timed)
-            seen = _seen(batch, timed, spec)
+            seen = _seen(batch, timed, spec, is_event(stream.condition))
         records = batch.frames.keep(judge_records(timed, seen, spec, stream.condition))
         read = _counted(spec, records)
         check_read(stream, files, None if batch.plan.kind == "retry" else read.counts["records"])
     return read
 
 
-def _seen(batch: Batch, records: DataFrame, stream: TableSpec) -> DataFrame:
-    """Key and sequence of earlier records of the same keys; a repeated record has the time it had before."""
-    upserts = F.col(REASON).isNull() & (F.col(OP) == "upsert")
-    oldest = from_micros(aggregated(records, *times_of(upserts))["oldest"])
-    before = batch.state.stream_records(stream, later=None if oldest is None else oldest - _TICK)
-    if oldest is not None:
-        before = before.where(F.col(TIME) >= F.lit(oldest))
-    before = before.where(F.col(VERDICT).isin(*ACCEPTED))
+def _seen(batch: Batch, records: DataFrame, stream: TableSpec, which: Column) -> DataFrame:
+    """Key and sequence of earlier records of the same keys; a repeated record has the time it had before.
+
+    `which`: records that are events of the stream. The others repeat nothing, however old they are.
+    """
+    oldest = from_micros(aggregated(records, *times_of(which & F.col(REASON).isNull()))["oldest"])
+    identity = (*stream.key, SEQUENCE)
+    if oldest is None:
+        schema = stream_schema(stream)
+        return empty(batch.spark, StructType([schema[name] for name in identity]))
+    log = batch.state.stream_records(stream, later=moved_back(oldest, _TICK))
+    before = log.where((F.col(TIME) >= instant(oldest)) & F.col(VERDICT).isin(*ACCEPTED))
     keys = records.select(*map(named, stream.key)).distinct()
-    return restrict(before, keys, stream.key, small=batch.frames.small).select(
-        *map(named, stream.key), SEQUENCE
-    )
+    return restrict(before, keys, stream.key, small=batch.frames.small).select(*map(named, identity))
 
 
 def _counted(stream: TableSpec, records: DataFrame) -> StreamBatch:

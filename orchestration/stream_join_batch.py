@@ -12,7 +12,7 @@ from orchestration.sides import right_table
 from orchestration.stream_batch import StreamBatch
 from orchestration.table_batch import TableBatch, quarantine_rows
 from storage.frames import aggregated, empty
-from transforms.event_time import from_micros, latest, times_of
+from transforms.event_time import from_micros, latest, moved_back, times_of
 from transforms.resolution import RIGHT_HASH
 from transforms.rows import restrict
 from transforms.schemas import (
@@ -109,9 +109,8 @@ def _idle(join: StreamJoinSpec, batch: Batch, clock: datetime | None) -> StreamJ
 
 def _routed(join: StreamJoinSpec, stream: StreamBatch, batch: Batch, before: datetime | None) -> DataFrame:
     """The records that are new to the join, each with its way; all the stream ever had for a join that was added."""
-    clock, some_late = latest(before, stream.newest), True
-    if join.grace is None or stream.oldest is None or clock is None or stream.oldest >= clock - join.grace:
-        some_late = False
+    bound = moved_back(latest(before, stream.newest), join.grace)
+    some_late = stream.oldest is not None and bound is not None and stream.oldest < bound
     records, small = stream.applied, batch.frames.small
     if join.name in batch.plan.bootstrap:
         earlier = batch.state.stream_records(stream.stream).where(F.col(VERDICT).isin(*ACCEPTED))
@@ -129,9 +128,8 @@ def _buffered(
     new = routed.where(F.col(ROUTE) == "waits")
     if join.name in batch.plan.bootstrap or before is None:
         return new
-    assert join.grace is not None
     log = batch.state.stream_records(
-        stream.stream, after=batch.plan.released(join.name), later=before - join.grace
+        stream.stream, after=batch.plan.released(join.name), later=moved_back(before, join.grace)
     )
     old = waiting(log, join, before)
     return new.unionByName(old, allowMissingColumns=True)
@@ -145,13 +143,11 @@ def _met(join: StreamJoinSpec, due: DataFrame, table: TableBatch, batch: Batch) 
         return look_up(due, right.after.unionByName(right.lookup(unknown(due, FOREIGN_KEY, right.after))))
     keys = due.select(FOREIGN_KEY).where(F.col(FOREIGN_KEY).isNotNull()).distinct()
     spec = table.table
-    assert spec.history_retention is not None
     wanted = spread(keys, FOREIGN_KEY, spec.key)
     new = restrict(as_versions(table.changes, versions_schema(spec).names), wanted, spec.key, small=small)
     versions = batch.state.versions(spec, wanted, small=small).unionByName(new)
     # as it was before the batch: how far back a record is looked up must not depend on what came with it
-    clock = batch.plan.clocks.get(f"tables/{spec.name}")
-    bound = None if clock is None else clock - spec.history_retention
+    bound = moved_back(batch.plan.clocks.get(f"tables/{spec.name}"), spec.history_retention)
     return as_of(due, versions, F.col(FOREIGN_KEY), F.col(TIME), spec, bound)
 
 

@@ -15,6 +15,7 @@ from storage.journal import Journal
 from storage.lake import QUARANTINE, joined_of, records_of, versions_of
 from storage.logs import read_log
 from storage.plan import Plan
+from transforms.event_time import moved_back
 from transforms.resolution import LEFT_HASH
 from transforms.rows import restrict
 from transforms.schemas import BATCH, DELETED, HASH, POSITION, QUARANTINE_SCHEMA, VERDICT, key_struct, named
@@ -101,9 +102,8 @@ def _waiting(join: StreamJoinSpec, stream: TableSpec, scope: Scope) -> DataFrame
 
 def _released(join: StreamJoinSpec, stream: TableSpec, scope: Scope, before: Plan) -> DataFrame:
     """Positions of records that waited at the cut `before` and wait no more: no recent log has what was lost then."""
-    assert join.grace is not None
     clock, now = before.clocks.get(f"joins/{join.name}"), scope.state.plan
-    later = None if clock is None else clock - join.grace
+    later = moved_back(clock, join.grace)
     log = scope.state.stream_records(stream, after=before.released(join.name), later=later)
     waited = waiting(log.where(named(BATCH) < before.batch), join, clock)
     due = is_due(join, now.clocks.get(f"joins/{join.name}")) | (named(BATCH) <= now.released(join.name))

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from storage.frames import Frames
 from storage.state import State
 from transforms.changes import walk
-from transforms.event_time import CLOCK, behind_clock, from_micros, has_time, latest, with_clock
+from transforms.event_time import CLOCK, behind_clock, from_micros, has_time, latest, moved_back, with_clock
 from transforms.rows import restrict
 from transforms.schemas import CONTEXT, DETAIL, POSITION, RAW, REASON, SEQUENCE, TIME, VERDICT, named
 from transforms.specs import TableSpec
@@ -32,7 +32,8 @@ def in_time(
     before = state.plan.clocks.get(f"tables/{table.name}")
     oldest, newest = from_micros(found["oldest"]), from_micros(found["newest"])
     clock = latest(before, newest)
-    if oldest is None or clock is None or oldest >= clock - table.history_retention:
+    bound = moved_back(clock, table.history_retention)
+    if oldest is None or bound is None or oldest >= bound:
         return records.withColumn(EXPIRED, F.lit(False)), clock
     moves = F.col(REASON).isNull() & has_time() & ~F.col(CONTEXT)
     timed = with_clock(records, moves, before, small=frames.small)

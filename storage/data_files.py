@@ -17,6 +17,7 @@ from storage.file_systems import spark_path
 from storage.frames import empty
 from storage.lake import reading_table
 from storage.table_files import CUT_OFF
+from transforms.event_time import moved_back
 from transforms.schemas import BATCH, TIME, named
 
 LOG_PROPERTIES = {"delta.dataSkippingStatsColumns": BATCH, "delta.checkpointInterval": "100"}
@@ -39,8 +40,8 @@ class _File:
 
     def may_hold(self, after: int, later: datetime | None) -> bool:
         """Whether it may have rows of batches after this one, with times later than this."""
-        in_batches = self.last is None or self.last > after
-        return in_batches and (later is None or self.newest is None or self.newest > later - CUT_OFF)
+        in_batches, bound = self.last is None or self.last > after, moved_back(later, CUT_OFF)
+        return in_batches and (bound is None or self.newest is None or self.newest > bound)
 
 
 def read_table(

@@ -34,7 +34,7 @@ from storage.plan import Plan
 from storage.session import changed_settings
 from storage.state import State
 from storage.table_files import rows_after
-from transforms.event_time import from_micros
+from transforms.event_time import from_micros, instant, moved_back
 from transforms.guards import stands
 from transforms.schemas import BATCH, DELETED, EXACT_TIMES, SEQUENCE, TIME, named
 from transforms.specs import JoinSpec, TableSpec
@@ -132,9 +132,7 @@ def fold_versions(spark: SparkSession, lake: Lake, journal: Journal, now: Plan, 
 
 def _reach(table: TableSpec, now: Plan) -> datetime | None:
     """The time up to which as-of reads go back; none before the table's first record."""
-    assert table.history_retention is not None
-    clock = now.clocks.get(f"tables/{table.name}")
-    return None if clock is None else clock - table.history_retention
+    return moved_back(now.clocks.get(f"tables/{table.name}"), table.history_retention)
 
 
 def fold_subscriptions(spark: SparkSession, lake: Lake, journal: Journal, now: Plan, join: JoinSpec) -> None:
@@ -171,15 +169,15 @@ def _cutoff(rows: DataFrame, table: TableSpec, retention: timedelta, now: Plan) 
     if not stands("tombstone_retention"):
         retention = timedelta(0)
     if table.event_time is None:
-        return now.planned_at - retention
+        return moved_back(now.planned_at, retention)
     # of live rows only: a delete without event time bears the batch's clock, which may be years ahead of the data
     live = F.when(~F.col(DELETED), named(table.event_time))
     newest = from_micros(aggregated(rows, F.unix_micros(F.max(live)).alias("newest"))["newest"])
-    return None if newest is None else newest - retention
+    return moved_back(newest, retention)
 
 
 def _purged(cutoff: datetime | None) -> Column:
-    return F.lit(False) if cutoff is None else F.col(DELETED) & (F.col(TIME) < F.lit(cutoff))
+    return F.lit(False) if cutoff is None else F.col(DELETED) & (F.col(TIME) < instant(cutoff))
 
 
 def _floor(purged: DataFrame, table: TableSpec, former: str | None) -> str | None:

@@ -4,6 +4,7 @@ It moves record by record in arrival order (position), whatever the batches are,
 on how the input was cut into them. KIP-923 calls it stream time, Kafka's versioned stores observed time.
 """
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, Window
@@ -82,6 +83,21 @@ def latest(*times: datetime | None) -> datetime | None:
     return max((time for time in times if time is not None), default=None)
 
 
+def moved_back(time: datetime | None, duration: timedelta | None) -> datetime | None:
+    """A time less a duration; None without one of them, or where that is before all time: then nothing is as old."""
+    if time is None or duration is None:
+        return None
+    with suppress(OverflowError):  # before the year 1
+        return time - duration
+    return None
+
+
+def instant(time: datetime | None) -> Column:
+    """A time as a column, null from None: PySpark would take a literal from before 1582 by the Julian calendar."""
+    micros = None if time is None else (time - EPOCH) // timedelta(microseconds=1)
+    return F.timestamp_micros(F.lit(micros).cast("bigint"))
+
+
 def has_time() -> Column:
     """Which records of a versioned table need a time: a tombstone line has none."""
     return F.col(OP).isin("upsert", "delete")
@@ -93,7 +109,7 @@ def with_clock(records: DataFrame, moves: Column, start: datetime | None, *, sma
     `moves`: which records move the clock. `start`: the clock before the batch. `small`: the records fit one task.
     """
     time = F.when(moves, F.col(TIME))
-    before = F.lit(start).cast("timestamp")
+    before = instant(start)
     if small:
         earlier = Window.partitionBy(F.lit(0)).orderBy(POSITION).rowsBetween(Window.unboundedPreceding, -1)
         return records.withColumn(CLOCK, F.greatest(before, F.max(time).over(earlier)))

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
-from transforms.event_time import behind_clock, with_clock
+from transforms.event_time import behind_clock, instant, moved_back, with_clock
 from transforms.resolution import LEFT_HASH, RIGHT_HASH
 from transforms.schemas import (
     BATCH,
@@ -81,17 +81,17 @@ def waiting(records: DataFrame, join: StreamJoinSpec, clock: datetime | None) ->
     """
     assert join.grace is not None
     accepted = records.where(F.col(VERDICT).isin(*ACCEPTED))
-    if clock is not None:
-        accepted = accepted.where(F.col(TIME) > F.lit(clock - join.grace))
+    bound = moved_back(clock, join.grace)
+    if bound is not None:
+        accepted = accepted.where(F.col(TIME) > instant(bound))
     keyed = accepted.withColumn(FOREIGN_KEY, foreign_key(join))
     return keyed.where(F.col(FOREIGN_KEY).isNotNull())
 
 
 def is_due(join: StreamJoinSpec, clock: datetime | None) -> Column:
     """Which waiting records leave at a stream time, bounds inclusive."""
-    if join.grace is None or clock is None:
-        return F.lit(join.grace is None)
-    return F.col(TIME) <= F.lit(clock - join.grace)
+    bound = moved_back(clock, join.grace)
+    return F.lit(join.grace is None) if bound is None else F.col(TIME) <= instant(bound)
 
 
 def look_up(records: DataFrame, right: DataFrame) -> DataFrame:

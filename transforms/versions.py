@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType, TimestampType
 
+from transforms.event_time import instant
 from transforms.schemas import (
     BATCH,
     DELETED,
@@ -77,7 +78,7 @@ def reachable(versions: DataFrame, since: datetime | None) -> DataFrame:
     """The intervals that an as-of read from `since` on may ask for; a key's last value always stays, if it has one."""
     if since is None:
         return versions
-    bound = F.lit(since)
+    bound = instant(since)
     gone = F.col(DELETED) & (F.col(VALID_FROM) < bound) & F.col(VALID_TO).isNull()
     return versions.where((F.col(VALID_TO).isNull() | (F.col(VALID_TO) > bound)) & ~gone)
 
@@ -119,7 +120,7 @@ def as_of(
     found = both.withColumns({"met": met, _LATEST: F.max(F.col("version")["since"]).over(by_key)})
     kept = F.lit(True)
     if bound is not None:
-        kept = (F.col("as_of_time") >= F.lit(bound)) | (F.col("met")["since"] == F.col(_LATEST))
+        kept = (F.col("as_of_time") >= instant(bound)) | (F.col("met")["since"] == F.col(_LATEST))
     answers = found.where(F.col("record").isNotNull())
     return answers.select(
         "record.*",

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from storage.stores.layout import PLACE
 from storage.stores.writing import Writer
-from transforms.event_time import EPOCH
+from transforms.event_time import EPOCH, latest, moved_back
 from transforms.schemas import named
 
 _EXPIRED = "_lj_expired"
@@ -31,7 +31,7 @@ def accepted_rows(
     for row in rows:
         if bound is None or row[time] >= bound:
             kept.append(row)
-            bound = row[time] - retention if bound is None else max(bound, row[time] - retention)
+            bound = latest(bound, moved_back(row[time], retention))
     return kept
 
 

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -16,7 +15,7 @@ from storage.stores.reader import Reader, Row
 from storage.stores.shape import Source, dotted
 from storage.stores.table import TableFiles
 from storage.stores.writing import Writer
-from transforms.event_time import from_micros
+from transforms.event_time import from_micros, moved_back
 
 Key = Any
 """The value of a key's only column, or a tuple of its columns."""
@@ -130,16 +129,7 @@ def observed(reader: Reader) -> datetime | None:
 
 def bound_of(reader: Reader, retention: timedelta | None) -> datetime | None:
     """Return the newest time that a store has seen less its retention; None where nothing has expired."""
-    return None if retention is None else before(observed(reader), retention)
-
-
-def before(newest: datetime | None, retention: timedelta | None) -> datetime | None:
-    """Return a time less a retention; None without one of them, or where that is before all time."""
-    if retention is None or newest is None:
-        return None
-    with suppress(OverflowError):  # before the year 1
-        return newest - retention
-    return None
+    return None if retention is None else moved_back(observed(reader), retention)
 
 
 def not_expired(

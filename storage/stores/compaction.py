@@ -13,6 +13,7 @@ from storage.stores.base import bound_of
 from storage.stores.layout import DELETED, OBSERVED, PLACE, PUT, Layout
 from storage.stores.reader import Reader
 from storage.stores.writing import Writer
+from transforms.event_time import instant
 from transforms.schemas import named
 
 ROWS_PER_FILE = 500_000
@@ -35,7 +36,7 @@ def _kept(rows: DataFrame, *, layout: Layout, bound: datetime | None, newest: in
     settled = rows if layout.duplicates else _latest(rows, layout)
     alive = ~named(DELETED)
     if bound is not None:
-        alive = alive & (named(layout.times[0]) > F.lit(bound))
+        alive = alive & (named(layout.times[0]) > instant(bound))
     return settled.where(alive | is_newest)
 
 
@@ -56,7 +57,7 @@ def _unexpired_versions(
         return versions
     start = named(layout.times[0])
     of_key = Window.partitionBy(*map(named, layout.key)).orderBy(start)
-    ended = named(_NEXT) < F.lit(bound)
-    forgotten = named(_NEXT).isNull() & named(DELETED) & (start < F.lit(bound))
+    ended = named(_NEXT) < instant(bound)
+    forgotten = named(_NEXT).isNull() & named(DELETED) & (start < instant(bound))
     numbered = versions.withColumn(_NEXT, F.lead(start).over(of_key))
     return numbered.where(~F.coalesce(ended, F.lit(False)) & ~forgotten | is_newest).drop(_NEXT)

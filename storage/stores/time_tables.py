@@ -12,6 +12,7 @@ from storage.stores.reader import Reader
 from storage.stores.shape import Shape
 from storage.stores.versioned import VersionedKeyValueStore
 from storage.stores.window import WindowStore
+from transforms.event_time import moved_back
 from transforms.schemas import BATCH, DELETED, OP, POSITION, POSITION_TYPE, SEQUENCE, TIME, VERDICT, quoted
 from transforms.specs import StreamJoinSpec, TableSpec
 from transforms.stream_table_join import ACCEPTED, stream_joined_schema
@@ -80,8 +81,8 @@ def buffer_reader(
     """
     limits: dict[Column, Between] = {_BATCH: Between(cut.released(join.name), low_inclusive=False)}
     limits |= {(name,): Between() for name in foreign_columns(join) or ()}
-    if (clock := cut.clocks.get(f"joins/{join.name}")) is not None and join.grace is not None:
-        limits[_TIME] = Between(clock - join.grace, low_inclusive=False)
+    if (bound := moved_back(cut.clocks.get(f"joins/{join.name}"), join.grace)) is not None:
+        limits[_TIME] = Between(bound, low_inclusive=False)
     schema = stream_schema(stream)
     shape = _records(join.left_key, schema) if by_key else _records((TIME, *join.left_key), schema, times=())
     sources = pinned(lake, cut, records_of(stream.name), where=_ACCEPTED, limits=limits)

@@ -12,13 +12,14 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from storage.stores.acceptance import accepted, accepted_rows
-from storage.stores.base import Key, Store, Value, before, bound_of, open_store
+from storage.stores.base import Key, Store, Value, bound_of, open_store
 from storage.stores.compaction import compact
 from storage.stores.creation import Columns, columns_of, create_table
 from storage.stores.history import OUR_COLUMNS, History, Version, VersionColumns
 from storage.stores.layout import Layout
 from storage.stores.reader import Reader, Row
 from storage.stores.writing import Writer
+from transforms.event_time import moved_back
 
 Time = datetime
 
@@ -141,7 +142,7 @@ class VersionedKeyValueStore(Store):
     def _expiry(self) -> Time | None:
         """Versions that ended before it have expired."""
         if self._newest is not None:
-            return before(self._newest, self._layout.retention)
+            return moved_back(self._newest, self._layout.retention)
         return bound_of(self._reader, self._layout.retention)
 
     def _times(self, time_from: Time | None, time_to: Time | None) -> tuple[Time | None, Time | None]:

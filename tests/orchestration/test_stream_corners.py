@@ -1,18 +1,22 @@
 """Streams whose joins come and go, whose batches are given up, and whose records come twice within a microsecond."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from faults.crashing import Crash, commits
 from faults.shop import run, write_lines
 from orchestration.abandoning import abandon
+from orchestration.checks import check_lake
 from orchestration.config import Pipeline, load
 from orchestration.spark_failures import BatchFailed
 from storage.journal import Journal
 from storage.lake import Lake, joined_of
 from storage.source_errors import SourceNotFound
+from storage.state import State
+from transforms.specs import TableSpec
 
 pytestmark = pytest.mark.spark
 
@@ -55,10 +59,15 @@ def declare(folder: Path, day: int, *clicks: dict[str, object], text: str = TEXT
     return load(folder / "lakejoin.yaml")
 
 
+def counted(pipeline: Pipeline, join: str, count: str) -> int:
+    """A count of a join in the last batch."""
+    return Journal(Lake(pipeline.lake)).last.joins[join][count]
+
+
 def joined(pipeline: Pipeline, spark: SparkSession, join: str) -> list[int]:
     """Which records a join has had so far, each as often as it did."""
     rows = spark.read.format("delta").load(Lake(pipeline.lake).path(joined_of(join)))
-    return sorted(row["id"] for row in rows.where("right_price = 1").collect())
+    return sorted(row["id"] for row in rows.where("right_price = 1").select("id").collect())
 
 
 def test_join_that_is_added_after_a_flush_has_waiting_records_of_its_own(
@@ -88,6 +97,51 @@ def test_record_that_comes_again_is_known_to_the_microsecond(tmp_path: Path, spa
     run(pipeline, spark)
     assert Journal(Lake(pipeline.lake)).last.tables["clicks"]["duplicate"] == 1
     assert joined(pipeline, spark, "short") == [1, 2]
+
+
+@pytest.mark.slow
+@pytest.mark.bad_input(11)
+def test_times_of_the_year_1_are_times_like_any_other(tmp_path: Path, spark: SparkSession) -> None:
+    """A record of then waits, leaves, is a duplicate or comes late; a version of then is the history, or expired."""
+    old = {"at": "0001-01-01T00:00:00Z"}
+    text = TEXT + LONG.replace("long:", "large:").replace("2 hours", "10 days")
+    declare(tmp_path, 1, click(1, "00:00:00") | old, text=text)
+    write_lines(tmp_path / "prices" / "2024-01-01.jsonl", [PRICE | old])
+    pipeline = load(tmp_path / "lakejoin.yaml")
+    run(pipeline, spark)
+    assert counted(pipeline, "short", "waiting") == 1
+    write_lines(tmp_path / "prices" / "2024-01-02.jsonl", [PRICE | {"price": 2}])
+    write_lines(tmp_path / "clicks" / "2024-01-02.jsonl", [click(1, "00:00:00") | old, click(2, "10:00:00")])
+    run(pipeline, spark)
+    assert Journal(Lake(pipeline.lake)).last.tables["clicks"]["duplicate"] == 1
+    assert joined(pipeline, spark, "short") == joined(pipeline, spark, "large") == [1]
+    write_lines(tmp_path / "prices" / "2024-01-03.jsonl", [PRICE | old | {"price": 3}])
+    write_lines(tmp_path / "clicks" / "2024-01-03.jsonl", [click(3, "00:00:00") | old])
+    run(pipeline, spark)
+    assert counted(pipeline, "short", "late") == counted(pipeline, "large", "late") == 1
+    assert Journal(Lake(pipeline.lake)).last.tables["prices"]["expired"] == 1
+    assert check_lake(pipeline, spark, batches=None).passed
+
+
+def test_earlier_records_are_looked_for_from_the_oldest_event_of_a_batch_on(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the condition leaves out repeats nothing, whatever its time; where it leaves out all, nothing is read."""
+    run(declare(tmp_path, 1, click(1, "10:00:00")), spark)
+    looked: list[object] = []
+    read = State.stream_records
+
+    def watched(state: State, stream: TableSpec, **which: object) -> DataFrame:
+        if "after" not in which:
+            looked.append(which["later"])
+        return read(state, stream, **which)
+
+    monkeypatch.setattr(State, "stream_records", watched)
+    ancient = click(2, "00:00:00", "planned") | {"at": "1999-01-01T00:00:00Z"}
+    run(declare(tmp_path, 2, ancient, click(3, "12:00:00")), spark)
+    assert looked == [datetime(2024, 1, 1, 11, 59, 59, 999_999, tzinfo=UTC)]
+    run(declare(tmp_path, 3, ancient | {"id": 4}), spark)
+    assert len(looked) == 1
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """What Spark writes: puts of rows and of frames, compaction, other writers, and rows that are marked as deleted."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +230,19 @@ def test_versions_of_a_frame_are_refused_one_after_the_other(spark: SparkSession
     assert store.put("b", "late", at(19)).accepted is False
     assert store.get_as_of("a", at(40)) == ("1", at(5), None)
     assert store.get("b") == ("2", at(30), None)
+
+
+def test_versions_of_the_year_1_are_versions_like_any_other(spark: SparkSession, tmp_path: Path) -> None:
+    """Nothing is old enough to be refused after them; what they were replaced by does not make them newer."""
+    retention, first = timedelta(days=1), datetime(1, 1, 1, tzinfo=UTC)
+    store = VersionedKeyValueStore.create(spark, str(tmp_path), KEY, VALUE, history_retention=retention)
+
+    assert store.put_all([("a", "1", first), ("a", "2", first + retention)]) == (2, 0)
+    store.compact()
+    assert store.put_all([("a", "3", first + 3 * retention), ("a", "late", first)]) == (1, 1)
+    store.compact()
+
+    assert [version.value for version in store.versions("a", None, None)] == ["2", "3"]
 
 
 def test_rows_that_are_marked_as_deleted_are_not_read(spark: SparkSession, tmp_path: Path) -> None:

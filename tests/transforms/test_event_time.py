@@ -11,7 +11,17 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from transforms import event_time
-from transforms.event_time import CLOCK, behind_clock, has_time, ordered_by_time, refuse_times, with_clock
+from transforms.event_time import (
+    CLOCK,
+    behind_clock,
+    from_micros,
+    has_time,
+    instant,
+    moved_back,
+    ordered_by_time,
+    refuse_times,
+    with_clock,
+)
 from transforms.schemas import DETAIL, OP, POSITION, POSITION_TYPE, RAW, REASON, SEQUENCE, TIME
 from transforms.specs import TableSpec
 
@@ -79,6 +89,26 @@ def test_time_comes_before_what_orders_a_key_otherwise(spark: SparkSession) -> N
 
     assert [tuple(row)[1] for row in found] == [1, None, None]
     assert found[0][TIME] is not None
+
+
+@pytest.mark.bad_input(11)
+@pytest.mark.parametrize("year", [1, 150, 1582, 1900, 9999])
+def test_time_of_any_year_is_compared_as_what_it_is(spark: SparkSession, year: int) -> None:
+    """Dates before 1582 are no other day than in the data; no time has no instant."""
+    time = datetime(year, 1, 1, 1, 2, 3, 456_789, tzinfo=UTC)
+
+    found = spark.range(1).select(F.unix_micros(instant(time)).alias("micros"), instant(None).alias("none"))
+
+    assert from_micros(found.first()["micros"]) == time
+    assert found.first()["none"] is None
+
+
+def test_what_a_time_moved_back_would_be_before_all_time_is_none() -> None:
+    """As it is without a time or a duration; the first instant of all is still one."""
+    first, day = datetime(1, 1, 1, tzinfo=UTC), timedelta(days=1)
+
+    assert moved_back(first + day, day) == first
+    assert [moved_back(first, day), moved_back(None, day), moved_back(first, None)] == [None] * 3
 
 
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
