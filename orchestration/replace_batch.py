@@ -37,6 +37,8 @@ from transforms.schemas import (
 )
 from transforms.specs import TableSpec
 
+_LAST = "_lj_last"
+
 
 class ReplaceRefused(LakejoinError):
     """A file cannot be taken in the place of what it was: its effect reaches beyond its own records."""
@@ -74,8 +76,8 @@ def replace_batch(
     walked = frames.keep(walk(all_records, unknown, table, nothing_purged))
     columns = [SEQUENCE, POSITION, HASH, DELETED, *needed()]
     stored = frames.keep(state.rows(table, keys, small=frames.small, columns=columns))
-    last = F.max_by(F.struct(POSITION, TIME), POSITION).alias("last")
-    gone = old.groupBy(*map(named, table.key)).agg(last).select(*map(named, table.key), "last.*")
+    last = F.max_by(F.struct(POSITION, TIME), POSITION).alias(_LAST)
+    gone = old.groupBy(*map(named, table.key)).agg(last).select(*map(named, table.key), f"{_LAST}.*")
     settled = settle_replaced(walked, stored, gone, table, files.names)
     rows = frames.keep(beside_walk(settled, records, table))
     counts = count_verdicts(rows)

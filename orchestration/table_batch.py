@@ -44,6 +44,7 @@ _ROWS_ONLY: Mapping[str, object] = {"truncated": 0, "unavailable": 0, "beside": 
 """What is taken for granted of a few flat records, without a job that looks: some may not be acceptable."""
 RAW_LIMIT = 1_000_000
 """Characters of a record's raw text that quarantine keeps."""
+_AT = "_lj_at"
 
 
 class TruncateStopped(LakejoinError):
@@ -190,10 +191,10 @@ def _truncations(records: DataFrame, good: DataFrame, state: State, table: Table
     key = [named(name) for name in table.key]
     events = records.where(~F.col(CONTEXT) & (F.col(OP) == "truncate")).select(POSITION, SEQUENCE, TIME)
     stored = (
-        state.all_rows(table).where(~F.col(DELETED)).select(*key, F.lit(None).cast(POSITION_TYPE).alias("at"))
+        state.all_rows(table).where(~F.col(DELETED)).select(*key, F.lit(None).cast(POSITION_TYPE).alias(_AT))
     )
-    keys = stored.unionByName(good.where(~F.col(CONTEXT)).select(*key, F.col(POSITION).alias("at")))
-    met = keys.join(F.broadcast(events), F.col("at").isNull() | (F.col("at") < F.col(POSITION)))
+    keys = stored.unionByName(good.where(~F.col(CONTEXT)).select(*key, F.col(POSITION).alias(_AT)))
+    met = keys.join(F.broadcast(events), F.col(_AT).isNull() | (F.col(_AT) < F.col(POSITION)))
     deletes = (
         met.select(*key, POSITION, SEQUENCE, TIME)
         .distinct()

@@ -17,7 +17,7 @@ CLOCK = "_lj_clock"
 """Greatest time before a record, in arrival order; null for the first of all."""
 UNTIMELY = ("no_event_time", "in_the_future")
 """Reasons for which a record is refused by its time."""
-_CHUNK = "_lj_chunk"
+_CHUNK, _PASSED = "_lj_chunk", "_lj_passed"
 _LINES = 50_000  # in one task, so that a large batch does not have its clock run in a single one
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -124,13 +124,13 @@ def with_clock(records: DataFrame, moves: Column, start: datetime | None, *, sma
     chunks = (
         chunked.groupBy(_CHUNK)
         .agg(F.max(time).alias("greatest"))
-        .select(_CHUNK, F.greatest(before, F.max("greatest").over(passed)).alias("passed"))
+        .select(_CHUNK, F.greatest(before, F.max("greatest").over(passed)).alias(_PASSED))
     )
     earlier = Window.partitionBy(_CHUNK).orderBy(POSITION).rowsBetween(Window.unboundedPreceding, -1)
     return (
         chunked.join(F.broadcast(chunks), _CHUNK)
-        .withColumn(CLOCK, F.greatest("passed", F.max(time).over(earlier)))
-        .drop(_CHUNK, "passed")
+        .withColumn(CLOCK, F.greatest(_PASSED, F.max(time).over(earlier)))
+        .drop(_CHUNK, _PASSED)
     )
 
 

@@ -5,15 +5,17 @@ from pyspark.sql import functions as F
 
 from transforms.schemas import BATCH, CURRENT, named
 
+_LATEST = "_lj_latest"
+
 
 def latest_rows(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
     """The last row of each key by batch; `rows` holds at most one row of a key for each batch."""
     columns = [named(name) for name in rows.columns if name not in key]
-    latest = F.max_by(F.struct(*columns), named(BATCH)).alias("latest")
+    latest = F.max_by(F.struct(*columns), named(BATCH)).alias(_LATEST)
     # most keys have one row: grouped before they are shuffled, they would be sorted twice for nothing
     together = rows.repartition(*[named(name) for name in key])
     grouped = together.groupBy(*[named(name) for name in key]).agg(latest)
-    unpacked = [named(n) if n in key else F.col("latest")[n].alias(n) for n in rows.columns]
+    unpacked = [named(n) if n in key else F.col(_LATEST)[n].alias(n) for n in rows.columns]
     return grouped.select(*unpacked)
 
 

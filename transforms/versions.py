@@ -33,7 +33,7 @@ VALID_TO = "valid_to"
 """When the next version began; null while there is none."""
 VALIDITY = (VALID_FROM, VALID_TO)
 
-_LATEST = "_lj_latest"
+_LATEST, _LAST = "_lj_latest", "_lj_last"
 
 
 def versions_schema(table: TableSpec) -> StructType:
@@ -65,10 +65,10 @@ def intervals(versions: DataFrame, table: TableSpec) -> DataFrame:
     """
     key = [named(name) for name in table.key]
     columns = [name for name in versions.columns if name not in (*table.key, VALID_FROM)]
-    last = F.max_by(F.struct(*[named(name) for name in columns]), F.struct(SEQUENCE, POSITION)).alias("last")
+    last = F.max_by(F.struct(*[named(name) for name in columns]), F.struct(SEQUENCE, POSITION)).alias(_LAST)
     chosen = versions.groupBy(*key, VALID_FROM).agg(last)
     unpacked = chosen.select(
-        *[named(n) if n in (*table.key, VALID_FROM) else F.col("last")[n].alias(n) for n in versions.columns]
+        *[named(n) if n in (*table.key, VALID_FROM) else F.col(_LAST)[n].alias(n) for n in versions.columns]
     )
     following = F.lead(VALID_FROM).over(Window.partitionBy(*key).orderBy(VALID_FROM))
     return unpacked.withColumn(VALID_TO, following).select(*versions.columns)
@@ -133,5 +133,5 @@ def last_by_time(versions: DataFrame, table: TableSpec) -> DataFrame:
     """The accepted version at each key and time, as far as a later record at the same time is held against it."""
     key = [named(name) for name in table.key]
     rest = [n for n in (BATCH, POSITION, SEQUENCE, HASH, DELETED) if n in versions.columns]
-    last = F.max_by(F.struct(*rest), F.struct(SEQUENCE, POSITION)).alias("last")
-    return versions.groupBy(*key, F.col(VALID_FROM).alias(TIME)).agg(last).select(*key, TIME, "last.*")
+    last = F.max_by(F.struct(*rest), F.struct(SEQUENCE, POSITION)).alias(_LAST)
+    return versions.groupBy(*key, F.col(VALID_FROM).alias(TIME)).agg(last).select(*key, TIME, f"{_LAST}.*")

@@ -17,7 +17,7 @@ from transforms.event_time import instant
 from transforms.schemas import named
 
 ROWS_PER_FILE = 500_000
-_NEXT = "_lj_next"
+_NEXT, _LAST = "_lj_next", "_lj_last"
 
 
 def compact(reader: Reader, layout: Layout, writer: Writer) -> None:
@@ -44,9 +44,9 @@ def _latest(rows: DataFrame, layout: Layout) -> DataFrame:
     """The last row at each place."""
     place = [*layout.key, *layout.times]
     rest = [named(name) for name in rows.columns if name not in place]
-    last = F.max_by(F.struct(*rest), F.struct(named(PUT), named(PLACE))).alias("last")
+    last = F.max_by(F.struct(*rest), F.struct(named(PUT), named(PLACE))).alias(_LAST)
     found = rows.groupBy(*map(named, place)).agg(last)
-    return found.select(*[named(n) if n in place else F.col("last")[n].alias(n) for n in rows.columns])
+    return found.select(*[named(n) if n in place else F.col(_LAST)[n].alias(n) for n in rows.columns])
 
 
 def _unexpired_versions(

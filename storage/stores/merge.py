@@ -17,7 +17,7 @@ from storage.stores.order import Between, Column, Place, ahead, nearest
 from storage.stores.parts import ROW, FilePart, GroupPart, tombstones
 from storage.stores.shape import Shape, dotted
 
-RUN = "_run"
+RUN = "_lj_run"
 """Number of the run that a row is from."""
 FIRST_ROWS, MOST_ROWS = 64, 65_536
 """Rows of each run that are looked at first, and at most at a time."""

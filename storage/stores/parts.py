@@ -20,7 +20,7 @@ from storage.stores.order import Between, Column, Place, Span
 from storage.stores.shape import Shape, Source, dotted
 from storage.stores.table import TableFiles
 
-ROW = "_row"
+ROW = "_lj_row"
 """Number of a row in its row group."""
 
 

@@ -1,5 +1,6 @@
 """Columns that are called as Lakejoin calls things on its way: they are data like any other."""
 
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -13,23 +14,37 @@ from storage.lake import Lake, joined_of
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 NAMES = (
-    "answer", "at_once", "batch", "before", "cause", "content", "date", "deleted", "detail", "due", "file",
-    "foreign_key", "hash", "instruction", "key", "known", "last", "left_hash", "line", "met", "position",
-    "primary_key", "raw", "reason", "record", "resolution", "right_hash", "right_key", "right_value",
-    "sequence", "stream", "table", "value", "version",
+    "answer", "at_once", "batch", "before", "cause", "content", "date", "deleted", "detail", "due", "exists", "file",
+    "foreign_key", "greatest", "hash", "healed", "instruction", "key", "known", "left_hash", "line", "marks", "met",
+    "one_of", "order", "part", "position", "primary_key", "raw", "reason", "record", "resolution", "right_hash",
+    "right_key", "right_value", "sequence", "since", "stream", "table", "value", "version",
 )  # fmt: skip
 
 
-def test_columns_may_be_called_as_what_batches_work_with(tmp_path: Path, spark: SparkSession) -> None:
-    """On both sides of a join of tables and of a stream, where rows come, move and go."""
-    columns = {"id": "bigint", "ref": "bigint", **dict.fromkeys(NAMES, "string"), "at": "timestamp"}
+KEYS = {"a": "latest", "b": "last", "s": "passed"}
+"""A left table, a versioned right one and a stream."""
+
+
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_columns_may_be_called_as_what_batches_work_with(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, size: str
+) -> None:
+    """On both sides of a join of tables and of a stream, keys included, where rows come, move, go and come late."""
+    if size == "large":
+        monkeypatch.setattr("storage.frames.SMALL", -1)
+        monkeypatch.setattr("storage.joined.SMALL", -1)
 
     def source(name: str) -> dict[str, object]:
         path = f"{name}/{{date}}.jsonl"
         return {
             "source": {"format": "jsonl", "path": path},
-            "columns": columns,
-            "key": ["id"],
+            "columns": {
+                KEYS[name]: "bigint",
+                "ref": "bigint",
+                **dict.fromkeys(NAMES, "string"),
+                "at": "timestamp",
+            },
+            "key": [KEYS[name]],
             "event_time": "at",
         }
 
@@ -49,10 +64,12 @@ def test_columns_may_be_called_as_what_batches_work_with(tmp_path: Path, spark: 
     }
     (tmp_path / "lakejoin.yaml").write_text(yaml.safe_dump(pipeline))
 
-    def write(day: int, name: str, *rows: tuple[str, int, int | None]) -> None:
+    def write(day: int, name: str, *rows: tuple[str, int, int | None], late: int | None = None) -> None:
         texts = {column: f"{column} of {name} on {day}" for column in NAMES}
-        time = f"2024-01-{day:02}T12:00:00Z"
-        records = [{"op": op, "id": key, "ref": ref, "at": time, **texts} for op, key, ref in rows]
+        times = {key: f"2024-01-{1 if key == late else day:02}T12:00:00Z" for _, key, _ in rows}
+        records = [
+            {"op": op, KEYS[name]: key, "ref": ref, "at": times[key], **texts} for op, key, ref in rows
+        ]
         write_lines(tmp_path / name / f"2024-01-{day:02}.jsonl", records)
 
     write(1, "a", ("c", 1, 10), ("c", 2, 10), ("c", 3, 11))
@@ -60,7 +77,7 @@ def test_columns_may_be_called_as_what_batches_work_with(tmp_path: Path, spark: 
     write(1, "s", ("c", 1, 10))
     write(2, "a", ("u", 1, 11), ("d", 2, None), ("c", 4, 12))
     write(2, "b", ("u", 10, None), ("c", 12, None))
-    write(2, "s", ("c", 2, 11))
+    write(2, "s", ("c", 2, 11), ("c", 3, 10), late=3)
     run(load(tmp_path / "lakejoin.yaml"), spark, flush=True)
 
     lake = Lake(str(tmp_path / "lake"))
@@ -69,12 +86,42 @@ def test_columns_may_be_called_as_what_batches_work_with(tmp_path: Path, spark: 
         "marked": [(1, 11, 2, 1), (3, 11, 1, 1), (4, 12, 2, 2)],
         "paired": [(1, 11, 2, 1), (3, 11, 1, 1), (4, 12, 2, 2)],
         "timed": [(1, 10, 1, 1), (2, 11, 2, 1)],
-        "now": [(1, 10, 1, 1), (2, 11, 2, 1)],
+        "now": [(1, 10, 1, 1), (2, 11, 2, 1), (3, 10, 2, 1)],
     }.items():
-        rows = spark.read.format("delta").load(lake.path(joined_of(name))).orderBy("id").collect()
-        assert [(row["id"], row["ref"]) for row in rows] == [row[:2] for row in expected], name
+        side = "s" if name in {"timed", "now"} else "a"
+        key = KEYS[side]
+        rows = spark.read.format("delta").load(lake.path(joined_of(name))).orderBy(key).collect()
+        assert [(row[key], row["ref"]) for row in rows] == [row[:2] for row in expected], name
         for row, (_, _, left, right) in zip(rows, expected, strict=True):
             for column in NAMES:
-                side = "s" if name in {"timed", "now"} else "a"
                 assert row[column] == f"{column} of {side} on {left}", (name, column)
                 assert row[f"b_{column}"] == f"{column} of b on {right}", (name, column)
+
+
+def test_keys_may_be_called_as_what_truncations_and_replaced_files_work_with(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """What was truncated is gone, and what a file has no more."""
+    table = {
+        "source": {"format": "debezium", "path": "rows/{date}.jsonl"},
+        "columns": {"at": "bigint", "last": "bigint"},
+        "key": ["at", "last"],
+        "on_truncate": "delete",
+    }
+    join = {"left": "rows", "right": "rows", "foreign_key": ["at", "last"], "how": "inner"}
+    pipeline = {"name": "keys", "lake": "./lake", "tables": {"rows": table}, "joins": {"same": join}}
+    (tmp_path / "lakejoin.yaml").write_text(yaml.safe_dump(pipeline))
+
+    def write(day: int, *keys: int, truncate: bool = False) -> None:
+        rows = [{"op": "c", "after": {"at": key, "last": key}} for key in keys]
+        write_lines(tmp_path / "rows" / f"2024-01-{day:02}.jsonl", [{"op": "t"}] * truncate + rows)
+
+    write(1, 1, 2)
+    write(2, 3, truncate=True)
+    write(3, 4, 5)
+    run(load(tmp_path / "lakejoin.yaml"), spark)
+    write(3, 4)
+    run(load(tmp_path / "lakejoin.yaml"), spark, replace=date(2024, 1, 3))
+
+    rows = spark.read.format("delta").load(Lake(str(tmp_path / "lake")).path(joined_of("same"))).collect()
+    assert sorted((row["at"], row["right_last"]) for row in rows) == [(3, 3), (4, 4)]

@@ -165,6 +165,19 @@ def test_compaction_changes_no_answer_and_leaves_one_row_a_key(
     assert store.get("a") == "after"
 
 
+def test_columns_may_be_called_as_what_stores_work_with(spark: SparkSession, tmp_path: Path) -> None:
+    """Reads that merge several puts, and a compaction, tell them from their own."""
+    value = StructType().add("_row", StringType()).add("_run", StringType())
+    store = KeyValueStore.create(spark, str(tmp_path), "last string", value)
+    for text in ("old", "new"):
+        store.put_all([(key, {"_row": text, "_run": key}) for key in "ab"])
+
+    expected = [(key, {"_row": "new", "_run": key}) for key in "ab"]
+    assert list(store.all()) == expected
+    store.compact()
+    assert list(store.all()) == expected
+
+
 def test_put_during_a_compaction_is_kept(spark: SparkSession, store: KeyValueStore) -> None:
     """Only the rows that were put before it are replaced."""
     store.put_all([("a", "1"), ("b", "2")])
