@@ -8,7 +8,7 @@ from typing import Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.verdicts import VERDICTS, records_schema
+from orchestration.verdicts import COUNTS, records_schema
 from orchestration.version_batch import EXPIRED, in_time
 from orchestration.walking import walk_batch
 from storage.errors import LakejoinError
@@ -167,10 +167,8 @@ def untouched(table: TableSpec, state: State) -> TableBatch:
     """A table that has no records in the batch."""
     records = empty(state.spark, records_schema(table))
     before = empty(state.spark, rows_schema(table.columns, table.sequence))
-    nothing = dict.fromkeys(
-        ("records", *VERDICTS, "history", "versions", "tie", "changed", "inserted", "removed"), 0
-    )
-    return TableBatch(table, records, before, nothing, clock=state.plan.clocks.get(f"tables/{table.name}"))
+    clock = state.plan.clocks.get(f"tables/{table.name}")
+    return TableBatch(table, records, before, dict.fromkeys(COUNTS, 0), clock)
 
 
 def _special(records: DataFrame) -> Mapping[str, object]:

@@ -28,6 +28,9 @@ from transforms.versions import is_version
 
 VERDICTS = ("applied", "out_of_order", "duplicate", "tombstone", "expired", "late", "ignored", "quarantined")
 
+COUNTS = ("records", *VERDICTS, "history", "versions", "tie", "changed", "inserted", "removed")
+"""What `count_verdicts` counts of a table."""
+
 
 def records_schema(table: TableSpec) -> StructType:
     """What the walk says of a record, beside what the log keeps of it."""
