@@ -54,12 +54,14 @@ BATCH_FRAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "batches": (
             "primary_key", "clock", "clock_before", "received", "sorted", "waited", "left_waiting", "emitted", "kept",
+            "waiting", "in_buffer",
         )
     }
 )  # fmt: skip
 """The frame of a join's batches: stream time after and before; records received and the sum of where they went; records
 that waited before or came to wait, and those that left or wait still; rows emitted, null where nobody looks at them,
-and rows of the batch that the joined table has."""
+and rows of the batch that the joined table has; records that are said to wait, and those in the buffer, null but for
+the last batch."""
 
 _BY_PRIMARY_KEY: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {

@@ -218,8 +218,9 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="counts_add_up",
         statement="Every record that came went somewhere, and every record that waited left or waits still.",
-        where="received <> sorted OR waited <> left_waiting",
-        shows="received, sorted, waited, left_waiting",
+        # what is in the buffer is counted here alone, and only after the last batch
+        where="received <> sorted OR waited <> left_waiting OR waiting <> in_buffer",
+        shows="received, sorted, waited, left_waiting, waiting, in_buffer",
         kinds=("batches",),
     ),
     Rule(

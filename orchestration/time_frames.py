@@ -33,7 +33,10 @@ _COUNTED = pa.schema(
         ("primary_key", pa.struct([("batch", pa.int64())])),
         ("clock", pa.timestamp("us", "UTC")),
         ("clock_before", pa.timestamp("us", "UTC")),
-        *[(name, pa.int64()) for name in ("received", "sorted", "waited", "left_waiting", "emitted")],
+        *[
+            (name, pa.int64())
+            for name in ("received", "sorted", "waited", "left_waiting", "waiting", "emitted")
+        ],
     ]
 )
 
@@ -43,8 +46,9 @@ def time_assets(pipeline: Pipeline, scope: Scope, journal: Journal) -> list[Asse
     found = [_history(table.spec, scope) for table in pipeline.tables.values() if table.versioned]
     for name in [name for name in pipeline.stream_joins if name in journal.kept]:
         join = pipeline.stream_join_spec(name)
-        found.append(_stream_join(join, pipeline.streams[join.left].spec, scope, journal))
-        found.append(_batches(join, scope, journal))
+        stream = pipeline.streams[join.left].spec
+        found.append(_stream_join(join, stream, scope, journal))
+        found.append(_batches(join, stream, scope, journal))
     return found
 
 
@@ -94,10 +98,11 @@ def _stream_join(join: StreamJoinSpec, stream: TableSpec, scope: Scope, journal:
 
 def _waiting(join: StreamJoinSpec, stream: TableSpec, scope: Scope) -> DataFrame:
     plan = scope.state.plan
-    log = scope.state.stream_records(stream, after=plan.released(join.name))
-    if join.grace is None:
-        return log.limit(0)
-    return waiting(log, join, plan.clocks.get(f"joins/{join.name}"))
+    clock = plan.clocks.get(f"joins/{join.name}")
+    log = scope.state.stream_records(
+        stream, after=plan.released(join.name), later=moved_back(clock, join.grace)
+    )
+    return log.limit(0) if join.grace is None else waiting(log, join, clock)
 
 
 def _released(join: StreamJoinSpec, stream: TableSpec, scope: Scope, before: Plan) -> DataFrame:
@@ -118,8 +123,11 @@ def _late(join: StreamJoinSpec, scope: Scope) -> DataFrame:
     )
 
 
-def _batches(join: StreamJoinSpec, scope: Scope, journal: Journal) -> Asset:
-    """A row for each batch of the join since it began; only how many rows are left of it is read from the lake."""
+def _batches(join: StreamJoinSpec, stream: TableSpec, scope: Scope, journal: Journal) -> Asset:
+    """A row for each batch of the join since it began.
+
+    The lake itself says how many rows are left of each, and how many records wait after the last one.
+    """
     rows, name, waited, clock = [], join.name, 0, None
     begun, since = scope.state.plan.begun.get(name, 0), scope.since or 0
     for batch in journal.published[max(begun - 1, 0) :]:
@@ -131,7 +139,7 @@ def _batches(join: StreamJoinSpec, scope: Scope, journal: Journal) -> Asset:
             {
                 "primary_key": {"batch": batch.batch}, "clock": now, "clock_before": clock,
                 "received": counts["received"], "sorted": ways, "waited": waited + counts["buffered"],
-                "left_waiting": counts["released"] + counts["waiting"],
+                "left_waiting": counts["released"] + counts["waiting"], "waiting": counts["waiting"],
                 "emitted": counts["emissions"] if batch.batch > since else None,
             }
         )  # fmt: skip
@@ -141,5 +149,8 @@ def _batches(join: StreamJoinSpec, scope: Scope, journal: Journal) -> Asset:
     kept = joined.groupBy(F.struct(named(BATCH).alias("batch")).alias("primary_key")).agg(
         F.count("*").alias("kept")
     )
-    frame = known.join(kept, "primary_key", "left").fillna(0, ["kept"])
+    waits = _waiting(join, stream, scope).agg(F.count("*").alias("in_buffer"))
+    after_last = F.when(F.col("primary_key")["batch"] == scope.state.plan.batch - 1, F.col("in_buffer"))
+    frame = known.join(kept, "primary_key", "left").fillna(0, ["kept"]).crossJoin(F.broadcast(waits))
+    frame = frame.withColumn("in_buffer", after_last)
     return Asset(BATCHES.format(name), "batches", {"batches": frame}, small=True)

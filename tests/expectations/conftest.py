@@ -41,6 +41,7 @@ SCHEMAS = {
         "clock": TIME,
         "clock_before": TIME,
         **dict.fromkeys(("received", "sorted", "waited", "left_waiting", "emitted", "kept"), pa.int64()),
+        **dict.fromkeys(("waiting", "in_buffer"), pa.int64()),
     },
 }
 
@@ -126,8 +127,8 @@ def _sound_times(kind: Kind) -> State:
     if kind == "batches":
         return {
             "batches": [
-                filled("batches", 1, HOURS[2], None, 5, 5, 3, 3, None, 4),
-                filled("batches", 2, HOURS[2], HOURS[2], 0, 0, 1, 1, 2, 2),
+                filled("batches", 1, HOURS[2], None, 5, 5, 3, 3, None, 4, 1, None),
+                filled("batches", 2, HOURS[2], HOURS[2], 0, 0, 1, 1, 2, 2, 1, 1),
             ]
         }
     return {

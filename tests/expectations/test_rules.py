@@ -176,31 +176,37 @@ CASES: list[tuple[str, tuple[Kind, ...], str, list[Change]]] = [
         "stream_time_monotone",
         ("batches",),
         "time went back",
-        [add("batches", 3, HOURS[1], HOURS[2], 0, 0, 1, 1, 0, 0)],
+        [add("batches", 3, HOURS[1], HOURS[2], 0, 0, 1, 1, 0, 0, 1, 1)],
     ),
     (
         "stream_time_monotone",
         ("batches",),
         "time was forgotten",
-        [add("batches", 3, None, HOURS[2], 0, 0, 1, 1, 0, 0)],
+        [add("batches", 3, None, HOURS[2], 0, 0, 1, 1, 0, 0, 1, 1)],
     ),
     (
         "counts_add_up",
         ("batches",),
         "a record went nowhere",
-        [add("batches", 3, HOURS[2], HOURS[2], 2, 1, 1, 1, 0, 0)],
+        [add("batches", 3, HOURS[2], HOURS[2], 2, 1, 1, 1, 0, 0, 1, 1)],
     ),
     (
         "counts_add_up",
         ("batches",),
         "a waiting record vanished",
-        [add("batches", 3, HOURS[2], HOURS[2], 0, 0, 2, 1, 0, 0)],
+        [add("batches", 3, HOURS[2], HOURS[2], 0, 0, 2, 1, 0, 0, 1, 1)],
+    ),
+    (
+        "counts_add_up",
+        ("batches",),
+        "less waits than is said",
+        [add("batches", 3, HOURS[2], HOURS[2], 0, 0, 1, 1, 0, 0, 1, 0)],
     ),
     (
         "emissions_kept",
         ("batches",),
         "a joined row was lost",
-        [add("batches", 3, HOURS[2], HOURS[2], 0, 0, 1, 1, 2, 1)],
+        [add("batches", 3, HOURS[2], HOURS[2], 0, 0, 1, 1, 2, 1, 1, 1)],
     ),
 ]
 VIOLATIONS = [

@@ -12,11 +12,14 @@ from orchestration.abandoning import abandon
 from orchestration.checks import check_lake
 from orchestration.config import Pipeline, load
 from orchestration.spark_failures import BatchFailed
+from storage.frames import Frames
 from storage.journal import Journal
 from storage.lake import Lake, joined_of
 from storage.source_errors import SourceNotFound
 from storage.state import State
+from transforms.schemas import FOREIGN_KEY
 from transforms.specs import TableSpec
+from transforms.stream_table_join import ROUTE
 
 pytestmark = pytest.mark.spark
 
@@ -193,3 +196,60 @@ def test_condition_that_fails_on_a_record_is_corrected(tmp_path: Path, spark: Sp
     assert run(pipeline, spark) == 1
     run(pipeline, spark, flush=True)
     assert joined(pipeline, spark, "short") == [4]
+
+
+def test_batch_keeps_of_a_buffer_what_leaves_it(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits on is counted without being read; the checks find where that count is not what the buffer holds."""
+    first = [click(1, "10:00:00"), click(2, "10:10:00"), click(3, "10:20:00")]
+    run(declare(tmp_path, 1, *first), spark)
+    kept: list[int] = []
+    keep = Frames.keep
+
+    def watched(frames: Frames, frame: DataFrame) -> DataFrame:
+        if FOREIGN_KEY in frame.columns and ROUTE not in frame.columns:
+            kept.append(frame.count())
+        return keep(frames, frame)
+
+    pipeline = declare(tmp_path, 2, click(4, "11:05:00"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Frames, "keep", watched)
+        run(pipeline, spark)
+    assert set(kept) == {1}
+    counts = ("buffered", "released", "waiting")
+    assert [counted(pipeline, "short", count) for count in counts] == [1, 1, 3]
+    assert joined(pipeline, spark, "short") == [1]
+    assert check_lake(pipeline, spark, batches=None).passed
+    declare(tmp_path, 3, click(5, "11:05:00"))
+    monkeypatch.setattr("orchestration.stream_join_batch._waited", lambda *_: 2)
+    run(pipeline, spark)
+    checked = check_lake(pipeline, spark, batches=None)
+    failed = [result.rule for results in checked.results.values() for result in results if not result.success]
+    assert failed == ["counts_add_up"]
+
+
+@pytest.mark.parametrize("kind", ["flush", "bootstrap"])
+def test_batch_that_takes_many_earlier_records_goes_on_as_a_large_one(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """It reads no source records, but the buffer, or all that its stream ever had."""
+    records = [click(number, f"10:{number:02}:00") for number in range(6)]
+    run(declare(tmp_path, 1, *records), spark)
+    grown: list[Frames] = []
+    grow = Frames.grow
+
+    def watched(frames: Frames) -> None:
+        grown.append(frames)
+        grow(frames)
+
+    monkeypatch.setattr("orchestration.stream_join_batch.SMALL", 5)
+    monkeypatch.setattr(Frames, "grow", watched)
+    if kind == "flush":
+        run(load(tmp_path / "lakejoin.yaml"), spark, flush=True)
+        assert joined(load(tmp_path / "lakejoin.yaml"), spark, "short") == list(range(6))
+    else:
+        pipeline = declare(tmp_path, 1, *records, text=TEXT + LONG)
+        run(pipeline, spark)
+        assert counted(pipeline, "long", "waiting") == 6
+    assert grown
