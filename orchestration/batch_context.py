@@ -95,11 +95,12 @@ class Batch:
         return Counter(self.journal.table_of(stage) for stage in self.committed)
 
     def numbered(self, rows: DataFrame) -> DataFrame:
-        """Rows as they are committed: with the number of the batch, and its clock where they have no time."""
-        rows = rows.withColumn(BATCH, F.lit(self.plan.batch).cast("bigint"))
-        if TIME not in rows.columns:
-            return rows
-        return rows.withColumn(TIME, F.coalesce(TIME, F.lit(self.plan.planned_at)))
+        """Rows as they are committed: with the number of the batch."""
+        return rows.withColumn(BATCH, F.lit(self.plan.batch).cast("bigint"))
+
+    def timed(self, changes: DataFrame) -> DataFrame:
+        """Changes of a table as they are committed: with the batch's clock where they have no time."""
+        return changes.withColumn(TIME, F.coalesce(TIME, F.lit(self.plan.planned_at)))
 
 
 def state_tables(pipeline: Pipeline) -> list[str]:

@@ -54,6 +54,6 @@ def commit_table(batch: Batch, pool: ThreadPoolExecutor, table: TableBatch) -> l
     bad = counts["quarantined"]
     kept = counts["records"] + counts["changed"] - bad
     return [
-        pool.submit(batch.append, f"changes/{name}", changes_of(name), table.changes, kept),
+        pool.submit(batch.append, f"changes/{name}", changes_of(name), batch.timed(table.changes), kept),
         pool.submit(batch.append, f"quarantine/{name}", QUARANTINE, table.quarantined, bad),
     ]

@@ -37,11 +37,15 @@ class _File:
     last: int | None
     newest: datetime | None
     """Greatest time in it; None where it is not kept."""
+    timeless: bool
+    """Whether none of its rows has a time."""
 
     def may_hold(self, after: int, later: datetime | None) -> bool:
         """Whether it may have rows of batches after this one, with times later than this."""
         in_batches, bound = self.last is None or self.last > after, moved_back(later, CUT_OFF)
-        return in_batches and (bound is None or self.newest is None or self.newest > bound)
+        if bound is None or not in_batches:
+            return in_batches
+        return not self.timeless if self.newest is None else self.newest > bound
 
 
 def read_table(
@@ -86,8 +90,9 @@ def _files(path: str, table: DeltaTable) -> list[_File]:
     actions: Any = pa.table(table.get_add_actions(flatten=True))
     # the URIs of delta-rs are encoded, and those of object stores have another scheme than Spark's
     paths = [spark_path(f"{path.rstrip('/')}/{name}") for name in actions["path"].to_pylist()]
-    least, greatest, newest = (
+    least, greatest, newest, nulls, rows = (
         actions[name].to_pylist() if name in actions.column_names else [None] * len(paths)
-        for name in (f"min.{BATCH}", f"max.{BATCH}", f"max.{TIME}")
+        for name in (f"min.{BATCH}", f"max.{BATCH}", f"max.{TIME}", f"null_count.{TIME}", "num_records")
     )
-    return [_File(*file) for file in zip(paths, least, greatest, newest, strict=True)]
+    timeless = [none is not None and none == count for none, count in zip(nulls, rows, strict=True)]
+    return [_File(*file) for file in zip(paths, least, greatest, newest, timeless, strict=True)]

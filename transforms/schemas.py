@@ -31,7 +31,10 @@ SEQUENCE = "_lj_sequence"
 OP = "_lj_op"
 """What the record does: one of `Op`."""
 TIME = "_lj_time"
-"""Event time where declared, else the clock of the batch (null until committed): the clock of tombstone retention."""
+"""Event time where declared, else the clock of the batch (null until committed): the clock of tombstone retention.
+
+In a stream's log null for what has none: no event of the stream.
+"""
 HASH = "_lj_hash"
 """Hash of the value (`hashing.value_hash`); null when the row is deleted."""
 EXACT_TIMES = {

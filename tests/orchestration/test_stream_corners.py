@@ -1,6 +1,6 @@
 """Streams whose joins come and go, whose batches are given up, and whose records come twice within a microsecond."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,10 +11,11 @@ from faults.shop import run, write_lines
 from orchestration.abandoning import abandon
 from orchestration.checks import check_lake
 from orchestration.config import Pipeline, load
+from orchestration.cut import published_cut
 from orchestration.spark_failures import BatchFailed
 from storage.frames import Frames
 from storage.journal import Journal
-from storage.lake import Lake, joined_of
+from storage.lake import Lake, joined_of, records_of
 from storage.source_errors import SourceNotFound
 from storage.state import State
 from transforms.schemas import FOREIGN_KEY
@@ -196,6 +197,27 @@ def test_condition_that_fails_on_a_record_is_corrected(tmp_path: Path, spark: Sp
     assert run(pipeline, spark) == 1
     run(pipeline, spark, flush=True)
     assert joined(pipeline, spark, "short") == [4]
+
+
+def test_record_without_a_time_keeps_no_file_from_being_passed_over(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """It is no event of the stream, and has no time in its log either."""
+    text = TEXT.replace("    sequence: [at]\n", "")
+    timeless = [click(2, "00:00:00", "planned") | {"at": None}]
+    run(declare(tmp_path, 1, click(1, "10:00:00"), *timeless, text=text), spark)
+    pipeline = declare(tmp_path, 2, *timeless, text=text)
+    run(pipeline, spark)
+    lake, stream = Lake(pipeline.lake), pipeline.streams["clicks"].spec
+    state = State(spark, lake, published_cut(Journal(lake)))
+    hour = datetime(2024, 1, 1, 10, tzinfo=UTC)
+    found = {
+        later: sorted(row["id"] for row in state.stream_records(stream, later=later).select("id").collect())
+        for later in (None, hour, hour + timedelta(hours=1))
+    }
+    assert found == {None: [1, 2, 2], hour: [1, 2], hour + timedelta(hours=1): []}
+    log = spark.read.format("delta").load(lake.path(records_of("clicks")))
+    assert log.where("_lj_time IS NULL").count() == 2
 
 
 def test_batch_keeps_of_a_buffer_what_leaves_it(
