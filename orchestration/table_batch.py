@@ -168,7 +168,7 @@ def untouched(table: TableSpec, state: State) -> TableBatch:
     records = empty(state.spark, records_schema(table))
     before = empty(state.spark, rows_schema(table.columns, table.sequence))
     clock = state.plan.clocks.get(f"tables/{table.name}")
-    return TableBatch(table, records, before, dict.fromkeys(COUNTS, 0), clock)
+    return TableBatch(table, records, before, dict.fromkeys(COUNTS, 0), clock=clock)
 
 
 def _special(records: DataFrame) -> Mapping[str, object]:
