@@ -25,7 +25,7 @@ def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames) -> dict[str, 
     `LakeInconsistent` where the hash of an answer and its position disagree.
     """
     emissions = frames.keep_if_large(seen_by_rules(batch))
-    held, how = rule_frames(batch, emissions), batch.join.how
+    held, how = rule_frames(batch, emissions), batch.spec.how
     verdicts = gate(held, how, small=frames.small, digests=not frames.small)
     # one row a count and a broken rule
     rows = frames.gather(_counts(batch, emissions).unionByName(verdicts)).collect()
@@ -35,14 +35,14 @@ def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames) -> dict[str, 
         found = {row["rule"]: row for row in gate(held, how).collect()}
     if contradictory := counts.pop("contradictory"):
         raise LakeInconsistent(
-            f"{batch.join.name}: {contradictory:,} answers are to the change that their left row is from, by its "
+            f"{batch.spec.name}: {contradictory:,} answers are to the change that their left row is from, by its "
             "place, and to another value, by its hash; the joined table was not touched. The rows or the subscriptions "
             "of the lake were altered, or another version of Lakejoin hashes otherwise. Build the join anew: "
-            f"`lakejoin run FILE --rebuild {batch.join.name}`."
+            f"`lakejoin run FILE --rebuild {batch.spec.name}`."
         )
     violated = [row for row in found.values() if row["rule"] not in accept]
     if violated:
-        raise GateFailed(_message(batch.join.name, violated))
+        raise GateFailed(_message(batch.spec.name, violated))
     return counts
 
 

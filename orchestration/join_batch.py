@@ -69,7 +69,7 @@ class Right:
 class JoinBatch:
     """What a batch does to a join."""
 
-    join: JoinSpec
+    spec: JoinSpec
     log: DataFrame
     """Rows of `subscription_log`."""
     responses: DataFrame
@@ -124,7 +124,7 @@ def _sent(messages: DataFrame, join: JoinSpec) -> DataFrame:
 
 def _with_inserts(batch: JoinBatch, inserts: DataFrame, log: DataFrame, changed: DataFrame) -> JoinBatch:
     """Put beside what the steps made of the other changes what plain inserts, with their messages, lead to."""
-    join = batch.join
+    join = batch.spec
     pairs = pair(inserts, batch.right, changed, join.how)
     rows = inserts.withColumnRenamed(POSITION, "position").select(*batch.left.columns)
     return replace(
@@ -170,14 +170,14 @@ def changelog_rows(batch: JoinBatch, before: DataFrame) -> DataFrame:
 
     `before`: key (as primary_key) and hash of the joined table's rows before the batch.
     """
-    columns = [named(name) for name in (*joined_schema(batch.join).names, TOMBSTONE, REDUNDANT)]
-    emissions = batch.emissions.withColumn(PRIMARY_KEY, key_struct(batch.join.joined_key))
+    columns = [named(name) for name in (*joined_schema(batch.spec).names, TOMBSTONE, REDUNDANT)]
+    emissions = batch.emissions.withColumn(PRIMARY_KEY, key_struct(batch.spec.joined_key))
     return redundant(emissions, before).select(*columns)
 
 
 def seen_by_rules(batch: JoinBatch) -> DataFrame:
     """The emissions as far as rules and counts look at them: keys, hashes, and which are tombstones."""
-    keys = [named(batch.join.prefix + name) for name in batch.join.right_key]
+    keys = [named(batch.spec.prefix + name) for name in batch.spec.right_key]
     return batch.emissions.select(PRIMARY_KEY, TOMBSTONE, LEFT_HASH, RIGHT_HASH, *keys, BATCH)
 
 
@@ -185,11 +185,11 @@ def rule_frames(batch: JoinBatch, emissions: DataFrame) -> dict[str, DataFrame]:
     """The rows at hand as the five frames that the rules of `expectations` read, restricted to touched keys."""
     # apart from the row's own columns, which its foreign key is made of
     left = batch.left.select(F.col("primary_key").alias(PRIMARY_KEY), F.col("hash").alias(HASH), "value.*")
-    right_key = F.struct(*[named(batch.join.prefix + name).alias(name) for name in batch.join.right_key])
+    right_key = F.struct(*[named(batch.spec.prefix + name).alias(name) for name in batch.spec.right_key])
     return {
         "left_rows": left.select(
             F.col(PRIMARY_KEY).alias("primary_key"),
-            F.when(F.col(HASH).isNotNull(), foreign_key(batch.join)).alias("foreign_key"),
+            F.when(F.col(HASH).isNotNull(), foreign_key(batch.spec)).alias("foreign_key"),
             F.col(HASH).alias("hash"),
             F.col(HASH).isNull().alias("deleted"),
         ),

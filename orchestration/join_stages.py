@@ -64,15 +64,15 @@ def commit_logs(
     batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, counts: dict[str, int]
 ) -> list[Future[None]]:
     """Commit a join's messages and answers, and its changelog if it keeps one."""
-    name = join.join.name
+    name = join.spec.name
     logs = [
         (f"subscription_log/{name}", subscription_log_of(name), join.log, counts["subscriptions"]),
         (f"response_log/{name}", response_log_of(name), join.responses, counts["answers"]),
     ]
-    if join.join.changelog:
-        before = batch.state.joined(name, joined_schema(join.join))
+    if join.spec.changelog:
+        before = batch.state.joined(name, joined_schema(join.spec))
         known = before.select(
-            key_struct(join.join.joined_key).alias("primary_key"), named("_lj_hash").alias("hash")
+            key_struct(join.spec.joined_key).alias("primary_key"), named("_lj_hash").alias("hash")
         )
         rows = changelog_rows(join, known)
         logs.append((f"changelog/{name}", changelog_of(name), rows, counts["emissions"]))
@@ -94,7 +94,7 @@ def preload_joined(batch: Batch, pool: ThreadPoolExecutor) -> None:
 
 def commit_joined(batch: Batch, join: JoinBatch, counts: dict[str, int], ready: Callable[[], None]) -> None:
     """Change the joined table in one commit, once `ready` returns: then all logs of the batch are committed."""
-    name = join.join.name
+    name = join.spec.name
     exists = joined_of(name) in batch.plan.versions
     if counts["emissions"] == 0 and exists:
         return
@@ -106,8 +106,8 @@ def commit_joined(batch: Batch, join: JoinBatch, counts: dict[str, int], ready: 
         path = batch.lake.path(joined_of(name))
         emissions = batch.numbered(join.emissions)
         if exists:
-            apply_emissions(emissions, counts, path, join.join, transaction, ready)
+            apply_emissions(emissions, counts, path, join.spec, transaction, ready)
         else:
             ready()
-            create_joined(emissions, path, join.join, transaction)
+            create_joined(emissions, path, join.spec, transaction)
     batch.committed.append(stage)

@@ -31,7 +31,7 @@ def left_table(join: JoinSpec, batch: TableBatch, state: State, frames: Frames) 
         changes=left_changes(rest.applied, join),
         before=live_keys(batch.before, join),
         after=valued(rest.current, join.left_key, join.left_columns),
-        lookup=lambda keys: _stored(batch.table, keys, state, small=frames.small),
+        lookup=lambda keys: _stored(batch.spec, keys, state, small=frames.small),
         inserts=inserts,
     )
 
@@ -48,7 +48,7 @@ def left_join(
     )
 
     def lookup(keys: DataFrame) -> DataFrame:
-        stored = state.joined(join.left, joined_schema(batch.join)).withColumn(
+        stored = state.joined(join.left, joined_schema(batch.spec)).withColumn(
             POSITION, F.lit(None).cast(POSITION_TYPE)
         )
         wanted = spread(keys, "primary_key", join.left_key)
@@ -56,7 +56,7 @@ def left_join(
         return valued(found, join.left_key, join.left_columns)
 
     keys = batch.emissions.select(*[named(name) for name in join.left_key])
-    stored = state.joined(join.left, joined_schema(batch.join))
+    stored = state.joined(join.left, joined_schema(batch.spec))
     before = restrict(stored, keys, join.left_key, small=frames.small)
     inserts, rest = None, rows
     if not frames.small and not state.has_joined(join.left):
@@ -88,7 +88,7 @@ def left_bootstrap(join: JoinSpec, rows: DataFrame, changed: int, frames: Frames
 
 def right_table(batch: TableBatch, state: State, frames: Frames) -> Right:
     """A declared table as the right side."""
-    table = batch.table
+    table = batch.spec
     return Right(
         changed=batch.counts["changed"],
         changes=last_changes(valued(batch.applied, table.key, table.columns)),

@@ -39,7 +39,7 @@ _TICK = timedelta(microseconds=1)
 class StreamBatch:
     """What a batch knows of a stream."""
 
-    stream: TableSpec
+    spec: TableSpec
     records: DataFrame
     """Every record with its verdict: columns of `stream_schema`, reason, detail, raw."""
     counts: dict[str, int]
@@ -55,7 +55,7 @@ class StreamBatch:
     @property
     def log(self) -> DataFrame:
         """Rows of `streams/S/records`; batch and time first, for their statistics."""
-        names = stream_schema(self.stream).names
+        names = stream_schema(self.spec).names
         rows = self.records.where(F.col(VERDICT) != "quarantined").withColumn(
             BATCH, F.lit(None).cast("bigint")
         )
@@ -64,7 +64,7 @@ class StreamBatch:
     @property
     def quarantined(self) -> DataFrame:
         """Rows of `quarantine`."""
-        return quarantine_rows(self.records.where(F.col(VERDICT) == "quarantined"), self.stream.name)
+        return quarantine_rows(self.records.where(F.col(VERDICT) == "quarantined"), self.spec.name)
 
     def without(self, late: DataFrame, count: int) -> "StreamBatch":
         """The same with `late` as verdict of so many records, named by their position: no join took them."""

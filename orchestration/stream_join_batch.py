@@ -54,7 +54,7 @@ STREAM_JOIN_COUNTS = (
 class StreamJoinBatch:
     """What a batch does to the join of a stream."""
 
-    join: StreamJoinSpec
+    spec: StreamJoinSpec
     emissions: DataFrame
     """Rows of the joined table."""
     late: DataFrame
@@ -66,7 +66,7 @@ class StreamJoinBatch:
     @property
     def quarantined(self) -> DataFrame:
         """Rows of `quarantine`."""
-        return quarantine_rows(self.late, self.join.left)
+        return quarantine_rows(self.late, self.spec.left)
 
 
 def stream_join_batch(
@@ -133,7 +133,7 @@ def _routed(join: StreamJoinSpec, stream: StreamBatch, batch: Batch, before: dat
     some_late = stream.oldest is not None and bound is not None and stream.oldest < bound
     records, small = stream.applied, batch.frames.small
     if join.name in batch.plan.bootstrap:
-        earlier = batch.state.stream_records(stream.stream).where(F.col(VERDICT).isin(*ACCEPTED))
+        earlier = batch.state.stream_records(stream.spec).where(F.col(VERDICT).isin(*ACCEPTED))
         records, some_late = (
             earlier.select(*map(named, stream.applied.drop(REASON, DETAIL, RAW).columns)),
             False,
@@ -157,7 +157,7 @@ def _leaving(
     if join.name in batch.plan.bootstrap or before is None or stands_still:
         return new
     log = batch.state.stream_records(
-        stream.stream, after=batch.plan.released(join.name), later=moved_back(before, join.grace)
+        stream.spec, after=batch.plan.released(join.name), later=moved_back(before, join.grace)
     )
     return new.unionByName(waiting(log, join, before).where(due), allowMissingColumns=True)
 
@@ -169,7 +169,7 @@ def _met(join: StreamJoinSpec, due: DataFrame, table: TableBatch, batch: Batch) 
         right = right_table(table, batch.state, batch.frames)
         return look_up(due, right.after.unionByName(right.lookup(unknown(due, FOREIGN_KEY, right.after))))
     keys = due.select(FOREIGN_KEY).where(F.col(FOREIGN_KEY).isNotNull()).distinct()
-    spec = table.table
+    spec = table.spec
     wanted = spread(keys, FOREIGN_KEY, spec.key)
     new = restrict(as_versions(table.changes, versions_schema(spec).names), wanted, spec.key, small=small)
     versions = batch.state.versions(spec, wanted, small=small).unionByName(new)

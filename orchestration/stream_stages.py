@@ -35,7 +35,7 @@ def without_late(
     """The streams with `late` as verdict of those records that every join of theirs dropped."""
     of_stream: dict[str, list[StreamJoinBatch]] = {name: [] for name in streams}
     for join in joins:
-        of_stream[join.join.left].append(join)
+        of_stream[join.spec.left].append(join)
     return {name: _without_late(stream, of_stream[name]) for name, stream in streams.items()}
 
 
@@ -52,7 +52,7 @@ def _both(one: DataFrame, other: DataFrame) -> DataFrame:
 
 def commit_stream(batch: Batch, pool: ThreadPoolExecutor, stream: StreamBatch) -> list[Future[None]]:
     """Commit a stream's log, and what of it could not be accepted."""
-    name, counts = stream.stream.name, stream.counts
+    name, counts = stream.spec.name, stream.counts
     bad = counts["quarantined"]
     return [
         pool.submit(
@@ -66,14 +66,14 @@ def commit_stream(batch: Batch, pool: ThreadPoolExecutor, stream: StreamBatch) -
 def commit_late(batch: Batch, pool: ThreadPoolExecutor, join: StreamJoinBatch) -> Future[None]:
     """Commit the records that a join dropped."""
     return pool.submit(
-        batch.append, f"late/{join.join.name}", QUARANTINE, join.quarantined, join.counts["late"]
+        batch.append, f"late/{join.spec.name}", QUARANTINE, join.quarantined, join.counts["late"]
     )
 
 
 def commit_stream_join(batch: Batch, join: StreamJoinBatch) -> None:
     """Append what the join emits; the first batch makes the table, whether it has rows or not."""
-    table = joined_of(join.join.name)
+    table = joined_of(join.spec.name)
     batch.append(
-        f"joined/{join.join.name}", table, join.emissions, join.counts["emissions"],
+        f"joined/{join.spec.name}", table, join.emissions, join.counts["emissions"],
         OF_STREAMS, makes=table not in batch.plan.versions,
     )  # fmt: skip

@@ -55,7 +55,7 @@ class TruncateStopped(LakejoinError):
 class TableBatch:
     """What a batch knows of a table."""
 
-    table: TableSpec
+    spec: TableSpec
     records: DataFrame
     """Every record with its verdict: columns of `changes_schema`, reason, detail, raw."""
     before: DataFrame
@@ -69,7 +69,7 @@ class TableBatch:
     @property
     def changes(self) -> DataFrame:
         """Rows of `tables/T/changes`."""
-        columns = changes_schema(self.table.columns, self.table.sequence).names
+        columns = changes_schema(self.spec.columns, self.spec.sequence).names
         return self.records.where(F.col(VERDICT) != "quarantined").select(*[named(c) for c in columns])
 
     @property
@@ -85,7 +85,7 @@ class TableBatch:
     @property
     def quarantined(self) -> DataFrame:
         """Rows of `quarantine`."""
-        return quarantine_rows(self.records.where(F.col(VERDICT) == "quarantined"), self.table.name)
+        return quarantine_rows(self.records.where(F.col(VERDICT) == "quarantined"), self.spec.name)
 
 
 def quarantine_rows(records: DataFrame, name: str) -> DataFrame:

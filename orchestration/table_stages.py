@@ -50,7 +50,7 @@ def _left_columns(batch: Batch, table: TableSpec) -> list[str]:
 
 def commit_table(batch: Batch, pool: ThreadPoolExecutor, table: TableBatch) -> list[Future[None]]:
     """Commit a table's changes, and what of its records could not be accepted."""
-    name, counts = table.table.name, table.counts
+    name, counts = table.spec.name, table.counts
     bad = counts["quarantined"]
     kept = counts["records"] + counts["changed"] - bad
     return [
