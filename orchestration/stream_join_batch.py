@@ -10,10 +10,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 from orchestration.batch_context import Batch
 from orchestration.sides import right_table
 from orchestration.stream_batch import StreamBatch
+from orchestration.stream_buffer import count_waiting, leaving, reads_again, waited
 from orchestration.table_batch import TableBatch, quarantine_rows
 from storage.frames import SMALL, aggregated, empty
-from storage.lake import records_of
-from storage.table_files import rows_after
 from transforms.event_time import from_micros, latest, moved_back, times_of
 from transforms.resolution import RIGHT_HASH
 from transforms.rows import restrict
@@ -35,11 +34,9 @@ from transforms.stream_table_join import (
     ACCEPTED,
     ROUTE,
     emit_records,
-    is_due,
     look_up,
     route,
     stream_joined_schema,
-    waiting,
 )
 from transforms.versions import as_of, as_versions, versions_schema
 
@@ -77,7 +74,7 @@ def stream_join_batch(
     is_asked = batch.plan.kind == "flush" or join.name in batch.plan.bootstrap
     if not stream.counts["applied"] and not is_asked:
         return _idle(join, batch, before)
-    if _reads_again(join, batch) > SMALL:
+    if reads_again(join, batch) > SMALL:
         batch.frames.grow()
     routed = _routed(join, stream, batch, before)
     counts, newest = _count_routes(routed)
@@ -86,12 +83,12 @@ def stream_join_batch(
     due = routed.where(F.col(ROUTE) == "at_once").select(*map(named, columns))
     counts |= {"released": 0, "waiting": 0}
     if join.grace is not None:
-        leaving = _leaving(join, stream, routed, batch, (before, clock)).select(*map(named, columns))
-        leaving = batch.frames.keep(leaving)
-        counts |= _count_waiting(leaving, counts["buffered"], join, batch)
+        released = leaving(join, stream, routed, batch, (before, clock)).select(*map(named, columns))
+        released = batch.frames.keep(released)
+        counts |= count_waiting(released, counts["buffered"], join, batch)
         if counts["released"] > SMALL:
             batch.frames.grow()
-        due = due.unionByName(leaving)
+        due = due.unionByName(released)
     due = batch.frames.keep_if_small(due)
     met = _met(join, due, table, batch) if counts["at_once"] or counts["released"] else None
     none = empty(batch.spark, stream_joined_schema(join))
@@ -102,29 +99,12 @@ def stream_join_batch(
 
 def _idle(join: StreamJoinSpec, batch: Batch, clock: datetime | None) -> StreamJoinBatch:
     """A batch without records of the stream: its time stands still, so nothing leaves, whatever the table learns."""
-    counts = dict.fromkeys(STREAM_JOIN_COUNTS, 0) | {"waiting": _waited(join, batch)}
+    counts = dict.fromkeys(STREAM_JOIN_COUNTS, 0) | {"waiting": waited(join, batch)}
     emissions = empty(batch.spark, stream_joined_schema(join))
     late = StructType(
         [StructField(POSITION, POSITION_TYPE), *[StructField(n, StringType()) for n in (REASON, DETAIL, RAW)]]
     )
     return StreamJoinBatch(join, emissions, empty(batch.spark, late), counts, clock)
-
-
-def _waited(join: StreamJoinSpec, batch: Batch) -> int:
-    """How many records waited when the batch began, as the last one counted them."""
-    last = batch.journal.last
-    if last is None or join.name in batch.plan.bootstrap:
-        return 0
-    return last.joins.get(join.name, {}).get("waiting", 0)
-
-
-def _reads_again(join: StreamJoinSpec, batch: Batch) -> int:
-    """How many records of earlier batches come all at once: the stream's log for a join that begins, or the buffer."""
-    if join.name not in batch.plan.bootstrap:
-        return _waited(join, batch) if batch.plan.kind == "flush" else 0
-    log = records_of(join.left)
-    version = batch.plan.versions.get(log)
-    return 0 if version is None else rows_after(batch.lake.path(log), version, 0)
 
 
 def _routed(join: StreamJoinSpec, stream: StreamBatch, batch: Batch, before: datetime | None) -> DataFrame:
@@ -139,27 +119,6 @@ def _routed(join: StreamJoinSpec, stream: StreamBatch, batch: Batch, before: dat
             False,
         )
     return batch.frames.keep(route(records, join, before, small=small, some_late=some_late))
-
-
-def _leaving(
-    join: StreamJoinSpec, stream: StreamBatch, routed: DataFrame, batch: Batch,
-    clocks: tuple[datetime | None, datetime | None],
-) -> DataFrame:  # fmt: skip
-    """What has waited long enough: of the new records, and of those in the stream's log that waited already.
-
-    `clocks`: stream time before and after the batch. What waits on is not read: it may be any number of records.
-    """
-    before, after = clocks
-    flushed = batch.plan.kind == "flush"
-    due = F.lit(True) if flushed else is_due(join, after)
-    new = routed.where((F.col(ROUTE) == "waits") & due)
-    stands_still = after == before and not flushed
-    if join.name in batch.plan.bootstrap or before is None or stands_still:
-        return new
-    log = batch.state.stream_records(
-        stream.spec, after=batch.plan.released(join.name), later=moved_back(before, join.grace)
-    )
-    return new.unionByName(waiting(log, join, before).where(due), allowMissingColumns=True)
 
 
 def _met(join: StreamJoinSpec, due: DataFrame, table: TableBatch, batch: Batch) -> DataFrame:
@@ -198,13 +157,6 @@ def _count_routes(routed: DataFrame) -> tuple[dict[str, int], datetime | None]:
     found.pop("oldest")
     newest = from_micros(found.pop("newest"))
     return found, newest
-
-
-def _count_waiting(leaving: DataFrame, buffered: int, join: StreamJoinSpec, batch: Batch) -> dict[str, int]:
-    """How many records leave, and how many wait on. The check of the counts holds the latter against the buffer."""
-    released = leaving.count()
-    waiting_on = 0 if batch.plan.kind == "flush" else _waited(join, batch) + buffered - released
-    return {"released": released, "waiting": waiting_on}
 
 
 def _count_emissions(emissions: DataFrame) -> dict[str, int]:
