@@ -44,18 +44,18 @@ class Behind:
         return f"{len(self.counts):,} batches with {sum(self.counts):,} rows behind {self.held:,}{cut_off}"
 
 
-def behind(pipeline: Pipeline, lake: Lake, journal: Journal, now: Plan) -> list[Behind]:
-    """Look at every base, of tables first. `now`: a plan that pins the state after the last finished batch."""
+def behind(pipeline: Pipeline, lake: Lake, journal: Journal, cut: Plan) -> list[Behind]:
+    """Look at every base, of tables first. `cut`: a plan that pins the state after the last finished batch."""
     rows = journal.last.rows if journal.last else {}
     folds = Folds(lake)
 
     def of(base: str, kind: str, name: str, count: str, held: int) -> Behind:
-        folded = now.folded.get(base, 0)
+        folded = cut.folded.get(base, 0)
         counts = [getattr(p, kind).get(name, {}).get(count, 0) for p in journal.published[folded:]]
         return Behind(base, [c for c in counts if c], held, folds.unfinished(base, folded) is not None)
 
     def held(name: str) -> int:
-        folded = now.folded.get(versions_of(name), 0)
+        folded = cut.folded.get(versions_of(name), 0)
         return sum(p.tables.get(name, {}).get("versions", 0) for p in journal.published[:folded])
 
     histories = [name for name, table in pipeline.tables.items() if table.versioned]
@@ -72,19 +72,19 @@ def behind(pipeline: Pipeline, lake: Lake, journal: Journal, now: Plan) -> list[
     ]  # fmt: skip
 
 
-def fold(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, now: Plan, base: str) -> None:
-    """Fold a base up to the last finished batch, which `now` pins the state after."""
+def fold(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, cut: Plan, base: str) -> None:
+    """Fold a base up to the last finished batch, which `cut` pins the state after."""
     for name, table in pipeline.tables.items():
         if base == rows_of(name):
             retention = table.tombstone_retention
             if table.versioned:  # a late record within the history must not find its key forgotten
                 retention = max(retention, table.versioned.history_retention)
-            fold_rows(spark, lake, journal, now, table.spec, retention)
+            fold_rows(spark, lake, journal, cut, table.spec, retention)
         if base == versions_of(name):
-            fold_versions(spark, lake, journal, now, table.spec)
+            fold_versions(spark, lake, journal, cut, table.spec)
     for name in pipeline.foreign_key_joins:
         if base == subscription_store_of(name):
-            fold_subscriptions(spark, lake, journal, now, pipeline.join_spec(name))
+            fold_subscriptions(spark, lake, journal, cut, pipeline.join_spec(name))
 
 
 def put_together(
@@ -98,15 +98,15 @@ def put_together(
     compact(spark, lake.path(table), found, order, journal.transaction_apart("compact", table))
 
 
-def tidy_up(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, now: Plan) -> None:
+def tidy_up(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, cut: Plan) -> None:
     """Do after a batch what keeps the next ones fast: folds that are due, and compaction of joined tables.
 
-    `now`: a plan of the next batch, never committed, that pins the state after the last finished one.
+    `cut`: a plan of the next batch, never committed, that pins the state after the last finished one.
     """
-    for found in behind(pipeline, lake, journal, now):
+    for found in behind(pipeline, lake, journal, cut):
         if found.due:
-            fold(pipeline, spark, lake, journal, now, found.base)
+            fold(pipeline, spark, lake, journal, cut, found.base)
     for name in pipeline.foreign_key_joins:
         table = joined_of(name)
-        if table in now.versions and has_many_small_files(lake.path(table)):
+        if table in cut.versions and has_many_small_files(lake.path(table)):
             put_together(pipeline, spark, lake, journal, table, crumbs(lake.path(table)))

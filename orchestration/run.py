@@ -12,10 +12,11 @@ from orchestration.batch_context import Progress
 from orchestration.config import Pipeline
 from orchestration.drafts import Drafts, under_way
 from orchestration.exported_again import exported_again
+from orchestration.finished import finished_state
 from orchestration.folding import tidy_up
 from orchestration.kept_joins import new_joins
 from orchestration.log_recovery import settle_logs
-from orchestration.pending import BatchBy, Dates, Group, cut, pending_groups
+from orchestration.pending import BatchBy, Dates, cut, pending_groups
 from orchestration.rebuilding import joins_to_rebuild
 from orchestration.recovery import check_progress
 from orchestration.replace_batch import check_truncates
@@ -66,8 +67,8 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
             yield run_batch(pipeline, spark, lake, journal, plan, accept=accept, progress=progress)
             if pipeline.maintenance.when == "after_batch":
                 with explained(pipeline, None):
-                    now = Drafts(pipeline, lake, journal).batch(Group((), ()))
-                    tidy_up(pipeline, spark, lake, journal, now)
+                    finished = finished_state(pipeline, lake, journal, datetime.now(UTC))
+                    tidy_up(pipeline, spark, lake, journal, finished)
             if done == batches:
                 return
 

@@ -99,77 +99,77 @@ def is_due(behind: Sequence[int], base_rows: int) -> bool:
 
 
 def fold_rows(
-    spark: SparkSession, lake: Lake, journal: Journal, now: Plan, table: TableSpec, retention: timedelta
+    spark: SparkSession, lake: Lake, journal: Journal, cut: Plan, table: TableSpec, retention: timedelta
 ) -> None:
     """Fold a declared table's changes into its rows, and purge tombstones older than their retention.
 
-    `now`: a plan of the next batch, never committed, that pins the state after the last finished one.
+    `cut`: a plan of the next batch, never committed, that pins the state after the last finished one.
     """
-    state, base, folds = State(spark, lake, now), rows_of(table.name), Folds(lake)
-    with _framing(spark, lake, now, base, changes_of(table.name)) as frames:
+    state, base, folds = State(spark, lake, cut), rows_of(table.name), Folds(lake)
+    with _framing(spark, lake, cut, base, changes_of(table.name)) as frames:
         rows = frames.keep(state.all_rows(table))
-        fold = folds.unfinished(base, now.folded.get(base, 0))
+        fold = folds.unfinished(base, cut.folded.get(base, 0))
         if fold is None:
-            cutoff = _cutoff(rows, table, retention, now)
-            floor = _floor(rows.where(_purged(cutoff)), table, folds.floor(base, now.batch))
-            fold = _begin(lake, journal, folds, Fold(0, base, now.batch - 1, cutoff, floor))
+            cutoff = _cutoff(rows, table, retention, cut)
+            floor = _floor(rows.where(_purged(cutoff)), table, folds.floor(base, cut.batch))
+            fold = _begin(lake, journal, folds, Fold(0, base, cut.batch - 1, cutoff, floor))
         # a key that changed after the fold was begun is left out here: its newer row is in the log
         kept = rows.where((F.col(BATCH) <= fold.through) & ~_purged(fold.cutoff))
         _replace(kept, lake, journal, fold, [named(name) for name in table.key])
 
 
-def fold_versions(spark: SparkSession, lake: Lake, journal: Journal, now: Plan, table: TableSpec) -> None:
+def fold_versions(spark: SparkSession, lake: Lake, journal: Journal, cut: Plan, table: TableSpec) -> None:
     """Fold a versioned table's changes into its history, and forget what is past the retention."""
     base, folds = versions_of(table.name), Folds(lake)
-    fold = folds.unfinished(base, now.folded.get(base, 0)) or _begin(
-        lake, journal, folds, Fold(0, base, now.batch - 1, _reach(table, now), None)
+    fold = folds.unfinished(base, cut.folded.get(base, 0)) or _begin(
+        lake, journal, folds, Fold(0, base, cut.batch - 1, _reach(table, cut), None)
     )
-    versions = State(spark, lake, now).versions(table, None, small=False).where(F.col(BATCH) <= fold.through)
-    with _framing(spark, lake, now, base, changes_of(table.name)) as frames:
+    versions = State(spark, lake, cut).versions(table, None, small=False).where(F.col(BATCH) <= fold.through)
+    with _framing(spark, lake, cut, base, changes_of(table.name)) as frames:
         kept = frames.keep(reachable(intervals(versions, table), fold.cutoff))
         _replace(kept, lake, journal, fold, [*[named(name) for name in table.key], F.col(VALID_FROM)])
 
 
-def _reach(table: TableSpec, now: Plan) -> datetime | None:
+def _reach(table: TableSpec, cut: Plan) -> datetime | None:
     """The time up to which as-of reads go back; none before the table's first record."""
-    return moved_back(now.clocks.get(f"tables/{table.name}"), table.history_retention)
+    return moved_back(cut.clocks.get(f"tables/{table.name}"), table.history_retention)
 
 
-def fold_subscriptions(spark: SparkSession, lake: Lake, journal: Journal, now: Plan, join: JoinSpec) -> None:
+def fold_subscriptions(spark: SparkSession, lake: Lake, journal: Journal, cut: Plan, join: JoinSpec) -> None:
     """Fold a join's subscription log into its store; only live subscriptions stay."""
     base, folds = subscription_store_of(join.name), Folds(lake)
-    fold = folds.unfinished(base, now.folded.get(base, 0)) or _begin(
-        lake, journal, folds, Fold(0, base, now.batch - 1, None, None)
+    fold = folds.unfinished(base, cut.folded.get(base, 0)) or _begin(
+        lake, journal, folds, Fold(0, base, cut.batch - 1, None, None)
     )
-    messages = State(spark, lake, now).subscriptions(join).where(F.col(BATCH) <= fold.through)
+    messages = State(spark, lake, cut).subscriptions(join).where(F.col(BATCH) <= fold.through)
     order = [F.col("foreign_key"), F.col("primary_key")]
-    with _framing(spark, lake, now, base, subscription_log_of(join.name)) as frames:
+    with _framing(spark, lake, cut, base, subscription_log_of(join.name)) as frames:
         _replace(frames.keep(live_subscriptions(messages)), lake, journal, fold, order)
 
 
 def _framing(
-    spark: SparkSession, lake: Lake, now: Plan, base: str, log: str
+    spark: SparkSession, lake: Lake, cut: Plan, base: str, log: str
 ) -> AbstractContextManager[Frames]:
     """Frames for what a fold reads several times: in files unless base and log are known to have few rows.
 
     In memory 15 million rows would fill a heap of 4 GiB, and Spark would look at each of their columns for how to
     compress it. What lives in the end says nothing: of a queue it is next to none.
     """
-    read = {base: 0, log: now.folded.get(base, 0)}
+    read = {base: 0, log: cut.folded.get(base, 0)}
     there = [
-        (lake.path(table), now.versions[table], after)
+        (lake.path(table), cut.versions[table], after)
         for table, after in read.items()
-        if table in now.versions
+        if table in cut.versions
     ]
     return framing(spark, lake.scratch(), sum(rows_after(*table) for table in there))
 
 
-def _cutoff(rows: DataFrame, table: TableSpec, retention: timedelta, now: Plan) -> datetime | None:
+def _cutoff(rows: DataFrame, table: TableSpec, retention: timedelta, cut: Plan) -> datetime | None:
     """Before it tombstones are past retention: by event time where the table has it, else by the batches' clock."""
     if not stands("tombstone_retention"):
         retention = timedelta(0)
     if table.event_time is None:
-        return moved_back(now.planned_at, retention)
+        return moved_back(cut.planned_at, retention)
     # of live rows only: a delete without event time bears the batch's clock, which may be years ahead of the data
     live = F.when(~F.col(DELETED), named(table.event_time))
     newest = from_micros(aggregated(rows, F.unix_micros(F.max(live)).alias("newest"))["newest"])
