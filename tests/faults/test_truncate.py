@@ -90,6 +90,7 @@ def test_truncate_stops_the_batch_unless_it_is_allowed(parts: Pipeline, spark: S
     assert Journal(lake).last.rows["parts"] == 1
 
 
+@pytest.mark.slow
 def test_file_before_a_truncate_is_not_replaced(parts: Pipeline, spark: SparkSession) -> None:
     """What the file has new would not be deleted by it; a file behind it can be replaced."""
     third = parts.path.parent / "parts" / "2024-01-03.jsonl"

@@ -42,6 +42,7 @@ def day(folder: Path, number: int, *orders: tuple[str, int, int]) -> Pipeline:
     return load(folder / "lakejoin.yaml")
 
 
+@pytest.mark.slow
 def test_new_key_may_begin_below_what_was_purged(tmp_path: Path, spark: SparkSession) -> None:
     """Revisions are counted for each key; the purged one stays away, with all that comes in its batch."""
     run(day(tmp_path, 1, ("c", 1, 1), ("d", 1, 500), ("c", 2, 1)), spark)
@@ -88,6 +89,7 @@ def test_purged_key_may_come_back_below_what_was_purged_of_others(
     assert (late, usual) == ([(4, 0, 0), (2, 1, 2), (2, 0, 0)], [(4, 0, 0), (2, 0, 3), (2, 0, 0)])
 
 
+@pytest.mark.slow
 def test_deletion_of_a_file_that_was_replaced_since_refuses_nothing(
     tmp_path: Path, spark: SparkSession
 ) -> None:

@@ -74,6 +74,7 @@ def joined(pipeline: Pipeline, spark: SparkSession, join: str) -> list[int]:
     return sorted(row["id"] for row in rows.where("right_price = 1").select("id").collect())
 
 
+@pytest.mark.slow
 def test_join_that_is_added_after_a_flush_has_waiting_records_of_its_own(
     tmp_path: Path, spark: SparkSession
 ) -> None:
