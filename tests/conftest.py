@@ -27,7 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Run marked tests without their guards as well; collect what the tables are made of, if they are asked for."""
     config.pluginmanager.register(guards)
     if page := config.getoption("reliability"):
-        config.pluginmanager.register(Report(page, config.cache))
+        config.pluginmanager.register(Report(page))
 
 
 @pytest.fixture(scope="session")

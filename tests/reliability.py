@@ -21,6 +21,7 @@ KINDS = {"failure": "Failures", "bad_input": "Bad input"}
 """Markers, and the headings of their tables."""
 _SHOWN = 120
 """Of what a test says without a guard, so many characters."""
+_NOT_RUN = "not run"
 _ORDER = ("failed", "skipped", "passed")
 """Of the results of one test's cases, the first of these tells most."""
 
@@ -46,14 +47,14 @@ def read_rows(path: Path = ROWS) -> Mapping[str, Sequence[Row]]:
 class Report:
     """Collects which tests are about which rows, and how they end.
 
-    The tests take hours, so how each ended last is kept in pytest's cache, and a run of some of them (`-k`) brings the
-    page up to date.
+    They take hours, so a run of some of them (`-k`) brings the page up to date: of the others it keeps what it said.
     """
 
-    def __init__(self, page: Path, cache: pytest.Cache) -> None:
+    def __init__(self, page: Path) -> None:
         self._page = page
-        self._cache = cache
         self._rows = read_rows()
+        self._said: Mapping[tuple[str, str], str] = {}
+        """What the page says of a test, by the first cell of its row and the test's link."""
         self._tests: dict[tuple[str, int], list[str]] = {}
         self._results: dict[str, str] = {}
         """How each case of a test ended."""
@@ -98,17 +99,9 @@ class Report:
 
     def pytest_sessionfinish(self) -> None:
         """Write the page."""
-        self._results = self._kept("results", self._results)
-        self._found = self._kept("found", self._found)
-        head = self._page.read_text().partition(MARK)[0]
+        head, _, tables = self._page.read_text().partition(MARK)
+        self._said = _said(tables)
         self._page.write_text(f"{head}{MARK}\n\n{self.tables()}")
-
-    def _kept(self, name: str, found: Mapping[str, str]) -> dict[str, str]:
-        """What this run found, and for tests that it left out what an earlier one did."""
-        earlier = self._cache.get(f"reliability/{name}", {})
-        both = {case: text for case, text in earlier.items() if case in self._cases} | found
-        self._cache.set(f"reliability/{name}", both)
-        return both
 
     def tables(self) -> str:
         """The tables in Markdown."""
@@ -123,7 +116,7 @@ class Report:
         for row in rows:
             tests = sorted(self._tests.get((kind, row.number), []))
             links = "<br>".join(_link(test) for test in tests) or "no test"
-            results = "<br>".join(self._result(test) for test in tests) or ""
+            results = "<br>".join(self._result(row.number, test) for test in tests)
             yield f"| {row.number} | {row.what} | {row.then} | {links} | {results} |"
         yield ""
 
@@ -134,14 +127,37 @@ class Report:
         for guard in GUARDS:
             cases = sorted(case for case, out in self._unguarded.items() if out == guard)
             links = "<br>".join(_link(_name(case)) for case in cases) or "no test"
-            found = "<br>".join(_cell(self._found.get(case, "not run")) for case in cases)
+            found = "<br>".join(self._finding(guard, case) for case in cases)
             yield f"| `{guard}` | {what[guard]} | {links} | {found} |"
         yield ""
 
-    def _result(self, test: str) -> str:
+    def _result(self, number: int, test: str) -> str:
         results = [result for case, result in self._results.items() if _name(case) == test]
-        worst = next((result for result in _ORDER if result in results), "not run")
-        return worst if len(results) < 2 else f"{worst} ({len(results)} cases)"
+        if not results:
+            return self._said.get((str(number), _link(test)), _NOT_RUN)
+        worst = next(result for result in _ORDER if result in results)
+        cases = sum(_name(case) == test for case in self._cases)
+        if len(results) < cases:
+            return f"{worst} ({len(results)} of {cases} cases)"
+        return worst if cases < 2 else f"{worst} ({cases} cases)"
+
+    def _finding(self, guard: str, case: str) -> str:
+        if case in self._found:
+            return _cell(self._found[case])
+        return self._said.get((f"`{guard}`", _link(_name(case))), _NOT_RUN)
+
+
+def _said(tables: str) -> dict[tuple[str, str], str]:
+    """What the tables of a page say of each test, by the first cell of its row and the test's link."""
+    said = {}
+    for line in tables.splitlines():
+        if line.startswith("| "):
+            _, row, *_, tests, results, _ = (cell.strip() for cell in re.split(r"(?<!\\)\|", line))
+            said |= {
+                (row, test): result
+                for test, result in zip(tests.split("<br>"), results.split("<br>"), strict=False)
+            }
+    return said
 
 
 def _cell(text: str) -> str:

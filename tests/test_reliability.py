@@ -1,6 +1,5 @@
 """The page of failures and bad input tells which tests there are and how they end."""
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,19 +10,6 @@ from guards import GUARDS
 from reliability import KINDS, MARK, Report, read_rows
 
 ROOT = Path(__file__).parent.parent
-
-
-class Cache(dict[str, Any]):
-    """What pytest keeps from run to run."""
-
-    def set(self, key: str, value: Any) -> None:
-        """Keep it as JSON does."""
-        self[key] = json.loads(json.dumps(value))
-
-
-def a_report(page: Path, cache: Cache | None = None) -> Report:
-    """A report with nothing kept from before, unless it is given."""
-    return Report(page, Cache() if cache is None else cache)  # type: ignore[arg-type]
 
 
 def case_of(test: str, guard: str | None = None) -> Any:
@@ -44,10 +30,10 @@ def test_page_lists_the_rows_with_their_tests_and_results(tmp_path: Path) -> Non
     """What stands above the mark stays; cases of a test are counted, and the worst of their results is told."""
     page = tmp_path / "page.md"
     page.write_text(f"# By hand\n{MARK}\ntables of before")
-    report = a_report(page)
-    report.note("failure", 4, "tests/a.py::test_one_thing")
-    report.note("failure", 4, "tests/a.py::test_another")
-    for test, result in (("one_thing[a]", "passed"), ("one_thing[b]", "failed"), ("another", "passed")):
+    report = Report(page)
+    results = {"one_thing[a]": "passed", "one_thing[b]": "failed", "another": "passed"}
+    report.pytest_collection_modifyitems([case_of(f"tests/a.py::test_{test}") for test in results])
+    for test, result in results.items():
         report.pytest_runtest_logreport(outcome(f"tests/a.py::test_{test}", result))
 
     report.pytest_sessionfinish()
@@ -64,30 +50,50 @@ def test_page_lists_the_rows_with_their_tests_and_results(tmp_path: Path) -> Non
     assert text.count("| no test |  |") == without
 
 
-def test_page_keeps_how_a_test_ended_that_a_run_leaves_out(tmp_path: Path) -> None:
+def test_page_keeps_what_it_said_of_a_test_that_a_run_leaves_out(tmp_path: Path) -> None:
     """What was run again replaces its result; what is no test any more is forgotten."""
     page = tmp_path / "page.md"
     page.write_text(MARK)
-    cache = Cache()
     runs = [
-        (["a", "b", "gone"], {"a": "passed", "b": "failed", "gone": "failed"}),
-        (["a", "b"], {"b": "passed"}),
+        (
+            ["a", "b[1]", "b[2]", "gone"],
+            {"a": "passed", "b[1]": "failed", "b[2]": "passed", "gone": "failed"},
+        ),
+        (["a", "b[1]", "b[2]", "new"], {"b[1]": "passed"}),
     ]
     for tests, results in runs:
-        report = a_report(page, cache)
+        report = Report(page)
         report.pytest_collection_modifyitems([case_of(f"tests/a.py::test_{test}") for test in tests])
         for test, result in results.items():
             report.pytest_runtest_logreport(outcome(f"tests/a.py::test_{test}", result))
         report.pytest_sessionfinish()
 
     row = next(line for line in page.read_text().splitlines() if line.startswith("| 4 |"))
-    assert row.endswith("| [a](../tests/a.py)<br>[b](../tests/a.py) | passed<br>passed |")
-    assert set(cache["reliability/results"]) == {"tests/a.py::test_a", "tests/a.py::test_b"}
+    links = [f"[{name}](../tests/a.py)" for name in ("a", "b", "new")]
+    assert row.endswith(f"| {'<br>'.join(links)} | passed<br>passed (1 of 2 cases)<br>not run |")
+
+
+def test_page_keeps_what_a_test_found_without_a_guard(tmp_path: Path) -> None:
+    """Bars within it are not those of the table."""
+    page = tmp_path / "page.md"
+    page.write_text(MARK)
+    item = case_of("tests/a.py::test_a[without hash_check]", "hash_check")
+    ended = outcome(item.nodeid, "passed")
+    ended.user_properties = [("found", "AssertionError: 1 | 2")]
+    for found in ([ended], []):
+        report = Report(page)
+        report.pytest_collection_modifyitems([item])
+        for each in found:
+            report.pytest_runtest_logreport(each)
+        report.pytest_sessionfinish()
+
+    row = next(line for line in page.read_text().splitlines() if line.startswith("| `hash_check` |"))
+    assert row.endswith("| [a](../tests/a.py) | fails: AssertionError: 1 \\| 2 |")
 
 
 def test_test_that_was_set_up_in_vain_has_failed(tmp_path: Path) -> None:
     """Its fixture failed, so it never began."""
-    report = a_report(tmp_path / "page.md")
+    report = Report(tmp_path / "page.md")
     report.note("bad_input", 1, "tests/a.py::test_it")
     report.pytest_runtest_logreport(outcome("tests/a.py::test_it", "failed", "setup"))
     assert "| [it](../tests/a.py) | failed |" in report.tables()
@@ -95,7 +101,7 @@ def test_test_that_was_set_up_in_vain_has_failed(tmp_path: Path) -> None:
 
 def test_page_says_what_a_test_found_without_a_guard(tmp_path: Path) -> None:
     """A test that passes without it stands out."""
-    report = a_report(tmp_path / "page.md")
+    report = Report(tmp_path / "page.md")
     items = {
         "a[without hash_check]": "AssertionError: /tmp/x/lake/joined: 1 | 2",
         "b[x-without hash_check]": None,
@@ -117,7 +123,7 @@ def test_page_says_what_a_test_found_without_a_guard(tmp_path: Path) -> None:
 def test_row_that_there_is_not_is_refused(tmp_path: Path) -> None:
     """A marker with a wrong number would be missed by nobody."""
     with pytest.raises(pytest.UsageError, match=r"failure\(99\) is no row of reliability.yaml"):
-        a_report(tmp_path / "page.md").note("failure", 99, "tests/a.py::test_it")
+        Report(tmp_path / "page.md").note("failure", 99, "tests/a.py::test_it")
 
 
 @pytest.mark.parametrize("kind", KINDS)
