@@ -19,6 +19,19 @@ _OF_SPARK = {"spark.sql.files.openCostInBytes": "4194304", "spark.sql.maxSingleP
 """Where our session differs from Spark's defaults in what the plan of a large join depends on."""
 
 
+def recompute_first(spark: SparkSession, workload: Path, table: Path) -> None:
+    """Join the files of a workload's first load and write the rows as a Delta table."""
+    left, right = (spark.read.parquet(str(change_file(workload, side, 0))).drop("op") for side in KEYS)
+    _recompute(spark, left, right, table)
+
+
+def _recompute(spark: SparkSession, left: DataFrame, right: DataFrame, table: Path) -> None:
+    with changed_settings(spark, _OF_SPARK):
+        renamed = right.select([F.col(name).alias(f"{PREFIX}{name}") for name in right.columns])
+        joined = left.join(renamed, left["o_custkey"] == renamed[f"{PREFIX}c_custkey"], "left")
+        joined.write.format("delta").mode("overwrite").save(str(table))
+
+
 class SparkRecompute(Contender):
     """Joins two compacted Delta tables and writes over a third, in the session that also works for us."""
 
@@ -43,11 +56,12 @@ class SparkRecompute(Contender):
 
     def run(self, batch: int) -> Work:
         """Join and write; the first time from the files of the workload."""
-        with changed_settings(self._spark, _OF_SPARK):
-            left, right = (self._rows(side, batch) for side in KEYS)
-            renamed = right.select([F.col(name).alias(f"{PREFIX}{name}") for name in right.columns])
-            joined = left.join(renamed, left["o_custkey"] == renamed[f"{PREFIX}c_custkey"], "left")
-            joined.write.format("delta").mode("overwrite").save(str(self.folder))
+        if batch == 0:
+            recompute_first(self._spark, self._workload, self.folder)
+        else:
+            sides = [str(self._sides / f"{side}-{batch}") for side in KEYS]
+            left, right = (self._spark.read.format("delta").load(side) for side in sides)
+            _recompute(self._spark, left, right, self.folder)
         return NOTHING_TOLD
 
     def joined(self) -> DataFrame:
@@ -58,11 +72,6 @@ class SparkRecompute(Contender):
         """Both sides as they were joined last, and the result: the least that a lake with the join holds."""
         sides = {table.name.partition("-")[0]: live_bytes(table) for table in self._sides.glob("*")}
         return {**sides, "joined": live_bytes(self.folder)}
-
-    def _rows(self, side: str, batch: int) -> DataFrame:
-        if batch == 0:
-            return self._spark.read.parquet(str(change_file(self._workload, side, 0))).drop("op")
-        return self._spark.read.format("delta").load(str(self._sides / f"{side}-{batch}"))
 
 
 class DuckRecompute(Contender):
