@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from orchestration.config import Pipeline
 from orchestration.table_batch import TableBatch
-from orchestration.verdicts import beside_walk, count_verdicts
+from orchestration.verdicts import LOGGED, beside_walk, count_verdicts
 from storage.errors import LakejoinError
 from storage.frames import Frames, aggregated, empty
 from storage.journal import Journal
@@ -81,9 +81,10 @@ def replace_batch(
     settled = settle_replaced(walked, stored, gone, table, files.names)
     rows = frames.keep(beside_walk(settled, records, table))
     counts = count_verdicts(rows)
-    counts.pop(INSERTED)
+    del counts[INSERTED]
     restored = F.count_if((F.col(OP) == "restored") & (F.col(VERDICT) == "applied")).alias("restored")
-    return TableBatch(table, rows, stored, counts | aggregated(rows, restored))
+    logged = counts.pop(LOGGED)
+    return TableBatch(table, rows, stored, counts | aggregated(rows, restored), logged=logged)
 
 
 def files_of(name: str, journal: Journal, plan: Plan) -> Files:

@@ -8,7 +8,7 @@ from typing import Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.verdicts import COUNTS, records_schema
+from orchestration.verdicts import COUNTS, LOGGED, is_logged, records_schema
 from orchestration.version_batch import EXPIRED, in_time
 from orchestration.walking import walk_batch
 from storage.errors import LakejoinError
@@ -63,6 +63,8 @@ class TableBatch:
     counts: dict[str, int]
     inserts: int = 0
     """How many of the changes are plain inserts."""
+    logged: int = 0
+    """How many rows `changes` has."""
     clock: datetime | None = None
     """Of a versioned table: its greatest event time after the batch."""
 
@@ -70,7 +72,7 @@ class TableBatch:
     def changes(self) -> DataFrame:
         """Rows of `tables/T/changes`."""
         columns = changes_schema(self.spec.columns, self.spec.sequence).names
-        return self.records.where(F.col(VERDICT) != "quarantined").select(*[named(c) for c in columns])
+        return self.records.where(is_logged()).select(*[named(c) for c in columns])
 
     @property
     def current(self) -> DataFrame:
@@ -85,7 +87,7 @@ class TableBatch:
     @property
     def quarantined(self) -> DataFrame:
         """Rows of `quarantine`."""
-        return quarantine_rows(self.records.where(F.col(VERDICT) == "quarantined"), self.spec.name)
+        return quarantine_rows(self.records.where(~is_logged()), self.spec.name)
 
 
 def quarantine_rows(records: DataFrame, name: str) -> DataFrame:
@@ -143,7 +145,7 @@ def table_batch(
     walked, counts = walk_batch(
         good, beside, before, table, state, frames, is_left_out=bool(found["unavailable"])
     )
-    return TableBatch(table, walked, before, counts, counts.pop(INSERTED), clock)
+    return TableBatch(table, walked, before, counts, counts.pop(INSERTED), counts.pop(LOGGED), clock)
 
 
 def _taken_in_time(records: DataFrame, good: DataFrame) -> DataFrame:

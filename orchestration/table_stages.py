@@ -50,10 +50,9 @@ def _left_columns(batch: Batch, table: TableSpec) -> list[str]:
 
 def commit_table(batch: Batch, pool: ThreadPoolExecutor, table: TableBatch) -> list[Future[None]]:
     """Commit a table's changes, and what of its records could not be accepted."""
-    name, counts = table.spec.name, table.counts
-    bad = counts["quarantined"]
-    kept = counts["records"] + counts["changed"] - bad
+    name, bad = table.spec.name, table.counts["quarantined"]
+    changes = batch.timed(table.changes)
     return [
-        pool.submit(batch.append, f"changes/{name}", changes_of(name), batch.timed(table.changes), kept),
+        pool.submit(batch.append, f"changes/{name}", changes_of(name), changes, table.logged),
         pool.submit(batch.append, f"quarantine/{name}", QUARANTINE, table.quarantined, bad),
     ]

@@ -30,6 +30,8 @@ VERDICTS = ("applied", "out_of_order", "duplicate", "tombstone", "expired", "lat
 
 COUNTS = ("records", *VERDICTS, "history", "versions", "tie", "changed", "inserted", "removed")
 """What `count_verdicts` counts of a table."""
+LOGGED = "_lj_logged"
+"""Rows of a batch that its log of changes takes, derived ones as well."""
 
 
 def records_schema(table: TableSpec) -> StructType:
@@ -68,8 +70,8 @@ def count_verdicts(records: DataFrame) -> dict[str, int]:
     """Records of a batch by verdict, each source record once.
 
     Beside them: `history` (of those out of order, what entered the history of a versioned table) and `versions` (all
-    that did), ties, `changed` (applied changes, derived ones as well), the keys `inserted` and `removed`, and plain
-    inserts as `INSERTED`.
+    that did), ties, `changed` (applied changes, derived ones as well), the keys `inserted` and `removed`, plain inserts
+    as `INSERTED`, and `LOGGED`.
     """
     own = ~F.col(DERIVED)
     return aggregated(
@@ -83,7 +85,13 @@ def count_verdicts(records: DataFrame) -> dict[str, int]:
         F.count_if(F.col(CURRENT) & ~F.col(DELETED) & ~F.col(EXISTED)).alias("inserted"),
         F.count_if(F.col(CURRENT) & F.col(DELETED) & F.col(EXISTED)).alias("removed"),
         F.count_if(F.col(INSERTED)).alias(INSERTED),
+        F.count_if(is_logged()).alias(LOGGED),
     )
+
+
+def is_logged() -> Column:
+    """Whether a record's row goes into the log of changes, or else into `quarantine`."""
+    return F.col(VERDICT) != "quarantined"
 
 
 def _counts_as(verdict: str) -> Column:
