@@ -121,6 +121,7 @@ def test_answer_to_a_change_that_was_overtaken_in_its_batch_is_not_applied(
     assert Journal(Lake(parts.lake)).published[-1].joins["named"]["stale"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.guard("tombstone_retention", slow=True)
 def test_deleted_key_is_remembered_as_long_as_promised(parts: Pipeline, spark: SparkSession) -> None:
     """Until then an older record of it is out of order, and one of an unknown key is none the worse for it."""

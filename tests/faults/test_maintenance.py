@@ -195,6 +195,7 @@ def test_batch_that_ends_while_maintenance_looks_is_no_damage(
     assert {len(found.counts) for found in folds} == {3}
 
 
+@pytest.mark.slow
 def test_fold_goes_by_what_it_reads_and_not_by_what_is_left(
     two_days: Pipeline, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

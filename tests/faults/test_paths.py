@@ -59,7 +59,7 @@ def third_day_before_second(pipeline: Pipeline, spark: SparkSession) -> int:
     [
         (all_at_once, 1),
         pytest.param(five_records_a_batch, 6, marks=pytest.mark.slow),
-        (third_day_before_second, 3),
+        pytest.param(third_day_before_second, 3, marks=pytest.mark.slow),
     ],
 )
 def test_joined_tables_do_not_depend_on_how_input_is_cut(

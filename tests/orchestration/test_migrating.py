@@ -83,7 +83,8 @@ def shop(tmp_path: Path, spark: SparkSession) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("folded", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("folded", [False, True])
 def test_added_columns_change_no_row_until_its_next_change(
     shop: Path, folded: bool, spark: SparkSession
 ) -> None:

@@ -62,6 +62,7 @@ def purge(pipeline: Pipeline, spark: SparkSession) -> None:
     assert Journal(Lake(pipeline.lake)).last is not None
 
 
+@pytest.mark.slow
 def test_purged_key_may_come_back_below_what_was_purged_of_others(
     tmp_path: Path, spark: SparkSession
 ) -> None:

@@ -147,6 +147,7 @@ def test_batch_that_fails_at_a_join_is_finished_without_it(
     assert joins(pipeline, spark) == expected[1]
 
 
+@pytest.mark.slow
 def test_table_of_another_configuration_is_not_shown_as_if_it_were_of_this_one(
     before: Pipeline, tmp_path: Path
 ) -> None:
@@ -158,6 +159,7 @@ def test_table_of_another_configuration_is_not_shown_as_if_it_were_of_this_one(
         open_shown(pipeline, asked)
 
 
+@pytest.mark.slow
 def test_joins_over_a_join_are_rebuilt_with_it(before: Pipeline) -> None:
     """In their order; and a name that is no join is refused with those there are."""
     assert joins_to_rebuild(before, ["left"]) == ("left", "over")
