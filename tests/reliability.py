@@ -48,6 +48,7 @@ class Report:
     """Collects which tests are about which rows, and how they end.
 
     They take hours, so a run of some of them (`-k`) brings the page up to date: of the others it keeps what it said.
+    Where a run leaves out some cases of a test, and the others pass, it says of it what it said, too.
     """
 
     def __init__(self, page: Path) -> None:
@@ -133,12 +134,14 @@ class Report:
 
     def _result(self, number: int, test: str) -> str:
         results = [result for case, result in self._results.items() if _name(case) == test]
+        said = self._said.get((str(number), _link(test)), _NOT_RUN)
         if not results:
-            return self._said.get((str(number), _link(test)), _NOT_RUN)
+            return said
         worst = next(result for result in _ORDER if result in results)
         cases = sum(_name(case) == test for case in self._cases)
         if len(results) < cases:
-            return f"{worst} ({len(results)} of {cases} cases)"
+            some = f"{worst} ({len(results)} of {cases} cases)"
+            return some if worst != "passed" or said == _NOT_RUN else said
         return worst if cases < 2 else f"{worst} ({cases} cases)"
 
     def _finding(self, guard: str, case: str) -> str:

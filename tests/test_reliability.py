@@ -51,15 +51,16 @@ def test_page_lists_the_rows_with_their_tests_and_results(tmp_path: Path) -> Non
 
 
 def test_page_keeps_what_it_said_of_a_test_that_a_run_leaves_out(tmp_path: Path) -> None:
-    """What was run again replaces its result; what is no test any more is forgotten."""
+    """A test has its new result, unless some of its cases were left out; what is no test any more is forgotten."""
     page = tmp_path / "page.md"
     page.write_text(MARK)
     runs = [
         (
             ["a", "b[1]", "b[2]", "gone"],
-            {"a": "passed", "b[1]": "failed", "b[2]": "passed", "gone": "failed"},
+            {"a": "failed", "b[1]": "failed", "b[2]": "passed", "gone": "failed"},
         ),
-        (["a", "b[1]", "b[2]", "new"], {"b[1]": "passed"}),
+        (["a", "b[1]", "b[2]", "new[1]", "new[2]"], {"a": "passed", "b[1]": "passed", "new[2]": "passed"}),
+        (["a", "b[1]", "b[2]", "c[1]", "c[2]", "new[1]", "new[2]"], {"c[1]": "failed", "new[1]": "passed"}),
     ]
     for tests, results in runs:
         report = Report(page)
@@ -69,8 +70,9 @@ def test_page_keeps_what_it_said_of_a_test_that_a_run_leaves_out(tmp_path: Path)
         report.pytest_sessionfinish()
 
     row = next(line for line in page.read_text().splitlines() if line.startswith("| 4 |"))
-    links = [f"[{name}](../tests/a.py)" for name in ("a", "b", "new")]
-    assert row.endswith(f"| {'<br>'.join(links)} | passed<br>passed (1 of 2 cases)<br>not run |")
+    links = [f"[{name}](../tests/a.py)" for name in ("a", "b", "c", "new")]
+    ends = ["passed", "failed (2 cases)", "failed (1 of 2 cases)", "passed (1 of 2 cases)"]
+    assert row.endswith(f"| {'<br>'.join(links)} | {'<br>'.join(ends)} |")
 
 
 def test_page_keeps_what_a_test_found_without_a_guard(tmp_path: Path) -> None:
