@@ -1,6 +1,6 @@
 """One declared table in one batch: its source records, walked into changes, beside the rows they met."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -8,13 +8,14 @@ from typing import Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from orchestration.record_kinds import RecordKinds, first_truncate, kinds_of
 from orchestration.verdicts import COUNTS, LOGGED, is_logged, records_schema
 from orchestration.version_batch import EXPIRED, in_time
 from orchestration.walking import walk_batch
 from storage.errors import LakejoinError
-from storage.frames import Frames, aggregated, empty
+from storage.frames import Frames, empty
 from storage.state import State
-from transforms.event_time import UNTIMELY, has_time, ordered_by_time, refuse_times, times_of
+from transforms.event_time import UNTIMELY, has_time, ordered_by_time, refuse_times
 from transforms.schemas import (
     BATCH,
     CHANGED,
@@ -40,7 +41,7 @@ from transforms.schemas import (
 )
 from transforms.specs import TableSpec
 
-_ROWS_ONLY: Mapping[str, object] = {"truncated": 0, "unavailable": 0, "beside": 1}
+_ROWS_ONLY = RecordKinds(beside=1)
 """What is taken for granted of a few flat records, without a job that looks: some may not be acceptable."""
 RAW_LIMIT = 1_000_000
 """Characters of a record's raw text that quarantine keeps."""
@@ -104,47 +105,46 @@ def quarantine_rows(records: DataFrame, name: str) -> DataFrame:
     )
 
 
-def table_batch(
-    table: TableSpec,
-    records: DataFrame,
-    state: State,
-    frames: Frames,
-    *,
-    on_truncate: Literal["stop", "delete"] | None,
-    needed: Callable[[], list[str]],
-) -> TableBatch:
+def table_batch(  # noqa: PLR0913 - what a batch works with, and what it may be asked
+    table: TableSpec, records: DataFrame, state: State, frames: Frames,
+    *, on_truncate: Literal["stop", "delete"] | None, needed: Callable[[], list[str]],
+    flawless: Callable[[], DataFrame] | None = None,
+) -> TableBatch:  # fmt: skip
     """Walk a table's source records of a batch.
 
     `records`: what the parsers yield; read several times. `on_truncate`: what a truncate event leads to; None where the
     records are rows, which neither truncate a table nor leave a value out. `needed`: columns of the rows before the
-    batch that the joins read. Raises `TruncateStopped` at a truncate event the configuration does not allow.
+    batch that the joins read. `flawless`: reads the records anew without a judgement of each, for when all of them are
+    known to be acceptable; None where it is not worth while. Raises `TruncateStopped` at a truncate event the
+    configuration does not allow.
     """
     versioned, clock = table.history_retention is not None, None
     if versioned:
         timed = refuse_times(records, table, state.plan.planned_at, has_time())
         records = ordered_by_time(timed, table)
-    found = _ROWS_ONLY if on_truncate is None and frames.small and not versioned else _special(records)
+    rows_only = on_truncate is None and frames.small and not versioned
+    kinds = _ROWS_ONLY if rows_only else kinds_of(records, table, small=frames.small)
     if versioned:
-        records, clock = in_time(records, table, state, frames, found)
-    if found["truncated"] and on_truncate == "stop":
+        records, clock = in_time(records, table, state, frames, kinds)
+    elif flawless is not None and not kinds.beside:
+        records = flawless()
+    if kinds.truncated and on_truncate == "stop":
         raise TruncateStopped(
-            f"{table.name}: {found['first_truncate']} says that the source table was truncated; found "
+            f"{table.name}: {first_truncate(records)} says that the source table was truncated; found "
             "`on_truncate: stop`. Set `on_truncate: delete` to delete every row it had, then run again."
         )
     good = records.where(F.col(REASON).isNull() & (F.coalesce(F.col(OP), F.lit("")) != "truncate"))
     good = _taken_in_time(records, good) if versioned else good
-    if found["truncated"]:
+    if kinds.truncated:
         good = good.unionByName(_truncations(records, good, state, table))
     columns = [SEQUENCE, POSITION, HASH, DELETED, *needed()]
-    if found["unavailable"]:
+    if kinds.unavailable:
         columns += table.columns.names
     else:
         good = good.drop(UNAVAILABLE)
     before = _before(good, table, state, frames, columns)
-    beside = records if found["beside"] or versioned else records.limit(0)
-    walked, counts = walk_batch(
-        good, beside, before, table, state, frames, is_left_out=bool(found["unavailable"])
-    )
+    beside = records if kinds.beside or versioned else records.limit(0)
+    walked, counts = walk_batch(good, beside, before, table, state, frames, kinds)
     return TableBatch(table, walked, before, counts, counts.pop(INSERTED), counts.pop(LOGGED), clock)
 
 
@@ -171,19 +171,6 @@ def untouched(table: TableSpec, state: State) -> TableBatch:
     before = empty(state.spark, rows_schema(table.columns, table.sequence))
     clock = state.plan.clocks.get(f"tables/{table.name}")
     return TableBatch(table, records, before, dict.fromkeys(COUNTS, 0), clock=clock)
-
-
-def _special(records: DataFrame) -> Mapping[str, object]:
-    truncate = F.col(OP) == "truncate"
-    position = F.concat_ws(":", F.col(POSITION)["file"], F.col(POSITION)["line"])
-    return aggregated(
-        records.where(~F.col(CONTEXT)),
-        F.count_if(truncate).alias("truncated"),
-        F.min_by(F.when(truncate, position), F.when(truncate, F.col(POSITION))).alias("first_truncate"),
-        F.count_if(F.col(UNAVAILABLE).isNotNull()).alias("unavailable"),
-        F.count_if(truncate | F.col(REASON).isNotNull()).alias("beside"),
-        *times_of(F.col(REASON).isNull() & has_time()),
-    )
 
 
 def _truncations(records: DataFrame, good: DataFrame, state: State, table: TableSpec) -> DataFrame:

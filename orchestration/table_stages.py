@@ -1,7 +1,10 @@
 """The declared tables of a batch: read, walked against their rows, and committed."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
+
+from pyspark.sql import DataFrame
 
 from orchestration.batch_context import Batch
 from orchestration.config.expressions import referenced_columns
@@ -11,6 +14,7 @@ from orchestration.replace_batch import files_of, replace_batch
 from orchestration.table_batch import TableBatch, table_batch, untouched
 from storage.lake import QUARANTINE, changes_of
 from storage.sources import read_records
+from transforms.parsing import ParseOptions
 from transforms.specs import TableSpec
 
 
@@ -25,21 +29,30 @@ def read_table(batch: Batch, name: str) -> TableBatch:
         return untouched(table.spec, batch.state)
     options = table.source.parse_options
     with batch.stage(f"read/{name}"):
-        records = read_records(batch.spark, table.spec.as_read, options, [file.range for file in files])
-        if batch.plan.kind == "retry":
-            records = only_open(records, name, batch)
+        records = _records(batch, name, options)
         # many rows are rather read again from a file of columns than kept
-        columnar = options.format == "parquet"
-        kept = batch.frames.keep_if_small(records) if columnar else batch.frames.keep(records)
+        again = options.format == "parquet" and not batch.frames.small
+        kept = records if again else batch.frames.keep(records)
         needed = partial(_left_columns, batch, table.spec)
         if batch.plan.kind == "replace":
             taken = files_of(name, batch.journal, batch.plan)
             read = replace_batch(table.spec, kept, taken, batch.state, batch.frames, needed=needed)
         else:
             stated = None if options.flat else table.on_truncate
-            read = table_batch(table.spec, kept, batch.state, batch.frames, on_truncate=stated, needed=needed)
+            flawless = partial(_records, batch, name, replace(options, flawless=True)) if again else None
+            read = table_batch(
+                table.spec, kept, batch.state, batch.frames,
+                on_truncate=stated, needed=needed, flawless=flawless,
+            )  # fmt: skip
         check_read(table, files, None if batch.plan.kind == "retry" else read.counts["records"])
     return read
+
+
+def _records(batch: Batch, name: str, options: ParseOptions) -> DataFrame:
+    """The source records of a table that the batch reads."""
+    ranges = [file.range for file in batch.plan.files_of(name)]
+    records = read_records(batch.spark, batch.pipeline.tables[name].spec.as_read, options, ranges)
+    return only_open(records, name, batch) if batch.plan.kind == "retry" else records
 
 
 def _left_columns(batch: Batch, table: TableSpec) -> list[str]:

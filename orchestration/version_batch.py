@@ -1,12 +1,12 @@
 """A versioned table in one batch: what its clock refuses, and which late records still enter its history."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from orchestration.record_kinds import RecordKinds
 from storage.frames import Frames
 from storage.state import State
 from transforms.changes import walk
@@ -22,15 +22,15 @@ _AGAIN = "_lj_again"
 
 
 def in_time(
-    records: DataFrame, table: TableSpec, state: State, frames: Frames, found: Mapping[str, object]
+    records: DataFrame, table: TableSpec, state: State, frames: Frames, kinds: RecordKinds
 ) -> tuple[DataFrame, datetime | None]:
     """Mark the records that come after the table's retention as `EXPIRED`; return the clock after the batch, too.
 
-    `found`: oldest and newest time of the batch in microseconds, which mostly show that none can have expired.
+    `kinds`: oldest and newest time of the batch in microseconds, which mostly show that none can have expired.
     """
     assert table.history_retention is not None
     before = state.plan.clocks.get(f"tables/{table.name}")
-    oldest, newest = from_micros(found["oldest"]), from_micros(found["newest"])
+    oldest, newest = from_micros(kinds.oldest), from_micros(kinds.newest)
     clock = latest(before, newest)
     bound = moved_back(clock, table.history_retention)
     if oldest is None or bound is None or oldest >= bound:

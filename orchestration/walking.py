@@ -3,6 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from orchestration.record_kinds import RecordKinds
 from orchestration.verdicts import beside_walk, count_verdicts
 from orchestration.version_batch import known_again, with_history
 from storage.frames import Frames
@@ -15,16 +16,18 @@ from transforms.schemas import PURGED, SEQUENCE, TIME, VERDICT, named
 from transforms.specs import TableSpec
 
 
-def walk_batch(  # noqa: PLR0913 - what the walk reads, and one look at the records
+def walk_batch(  # noqa: PLR0913, PLR0917 - what the walk reads, and one look at the records
     good: DataFrame, beside: DataFrame, before: DataFrame, table: TableSpec, state: State, frames: Frames,
-    *, is_left_out: bool,
+    kinds: RecordKinds,
 ) -> tuple[DataFrame, dict[str, int]]:  # fmt: skip
     """Return every record of a batch with its verdict, and the counts of `count_verdicts`.
 
     `good`: records that the walk takes; `beside`: those of which it leaves some out. `before`: the stored rows of their
-    keys. `is_left_out`: some record may have left a value out.
+    keys. `kinds`: what all of the records are like.
     """
-    walked = walk(good, before, table, _floor(state, table))
+    # a truncate event adds records to keys that have one
+    alone = kinds.alone and not kinds.truncated
+    walked = walk(good, before, table, _floor(state, table), alone=alone)
     if table.history_retention is None:
         walked = frames.keep(beside_walk(walked, beside, table))
         counts = count_verdicts(walked)
@@ -36,7 +39,7 @@ def walk_batch(  # noqa: PLR0913 - what the walk reads, and one look at the reco
         walked = walked.withColumn(TIME, F.coalesce(TIME, F.col(SEQUENCE)[TIME]))
         walked = frames.keep(beside_walk(walked, beside, table))
         counts = count_verdicts(walked)
-        set_aside = is_left_out and counts["quarantined"]
+        set_aside = kinds.unavailable and counts["quarantined"]
         if not counts["out_of_order"] and not set_aside:
             return walked, counts
         if counts["out_of_order"]:

@@ -48,8 +48,9 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.sql.files.ignoreMissingFiles": "false",
         # The default, INT96, is deprecated and has no statistics to skip row groups by.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        # Only files above 32 MiB are split: the lines of a smaller one are numbered within one task.
-        "spark.sql.files.openCostInBytes": str(32 * 1024 * 1024),
+        # Only files above 8 MiB are split: the lines of a smaller one are numbered within one task. Were it more, the
+        # parts of one of some 40 MiB would be so unequal that whatever is made of it keeps one core busy.
+        "spark.sql.files.openCostInBytes": str(8 * 1024 * 1024),
         "spark.sql.adaptive.enabled": "true",
         # Small frames of one partition are joined where they are. The limit would shuffle them whenever a join
         # of a join is estimated at the product of its sides, and every shuffle is a Spark job.

@@ -28,13 +28,12 @@ from transforms.hashing import value_hash
 from transforms.key_order import (
     CANDIDATE,
     COUNTS,
+    LAST,
     STORED,
+    KeyOrder,
     beside,
-    by_key,
-    earlier,
     is_delete,
     key_columns,
-    whole,
 )
 from transforms.schemas import (
     BATCH,
@@ -69,35 +68,38 @@ _APPLIED = "_lj_applied"  # how many records of the key are applied
 _LAST = "_lj_last"  # hash and deleted of the last candidate before this record
 
 
-def walk(records: DataFrame, before: DataFrame, table: TableSpec, floor: Column) -> DataFrame:
+def walk(
+    records: DataFrame, before: DataFrame, table: TableSpec, floor: Column, *, alone: bool = False
+) -> DataFrame:
     """Give every record of a batch its verdict.
 
     `records`: what the parsers yield (declared columns, position, op, sequence, time, context, derived, unavailable,
     raw), without quarantined and truncate ones. `before`: the stored rows of the batch's keys (key columns,
     sequence, position, hash, deleted; every column if a record has unavailable values), with `PURGED` if there are
     purged tombstones among them. `floor`: greatest sequence of the purged ones that are not there, null if none: an
-    unknown key at or below it is expired.
+    unknown key at or below it is expired. `alone`: no key has two of the records, which then need not be sorted.
 
     Returns the columns of `changes_schema` without the batch, with `CHANGED`, `EXISTED` and `INSERTED`, and with
     reason, detail and raw for records that end quarantined because the value they left out is unknown.
     """
-    placed = _with_places(_with_stored(records, before, table), table)
-    ordered = _with_running_sequence(quarantine_unknown(placed, table, floor), table, floor)
-    judged = _judge(_with_content(fill_unavailable(ordered, table), table), floor)
+    order = KeyOrder(table, alone)
+    placed = _with_places(_with_stored(records, before, table), order)
+    ordered = _with_running_sequence(quarantine_unknown(placed, order, floor), order, floor)
+    judged = _judge(_with_content(fill_unavailable(ordered, order), order), floor)
     if PURGED in before.columns:
-        judged = _with_expired(judged, table)
-    applied = F.count_if(F.col(VERDICT) == "applied").over(whole(table))
+        judged = _with_expired(judged, order)
+    applied = order.whole(F.sum, (F.col(VERDICT) == "applied").cast("int"))
     existed = F.coalesce(~F.col(STORED)[DELETED], F.lit(False))
     marked = judged.withColumns(
-        {CURRENT: _is_current(table), _APPLIED: applied, CHANGED: applied > 0, EXISTED: existed}
+        {CURRENT: _is_current(order), _APPLIED: applied, CHANGED: applied > 0, EXISTED: existed}
     )
-    alone = F.col(CURRENT) & (F.col(VERDICT) == "applied") & (F.col(_APPLIED) == 1)
+    once = F.col(CURRENT) & (F.col(VERDICT) == "applied") & (F.col(_APPLIED) == 1)
     return marked.where(~F.col(CONTEXT)).select(
         *[f.name for f in changes_schema(StructType(), table.sequence) if f.name != BATCH],
         *[named(name) for name in table.columns.names],
         CHANGED,
         EXISTED,
-        (alone & ~F.col(DELETED) & ~F.col(EXISTED)).alias(INSERTED),
+        (once & ~F.col(DELETED) & ~F.col(EXISTED)).alias(INSERTED),
         REASON,
         DETAIL,
         RAW,
@@ -109,8 +111,8 @@ def _with_stored(records: DataFrame, before: DataFrame, table: TableSpec) -> Dat
     return beside(records, before.select(*key_columns(table), F.struct(*rest).alias(STORED)), table.key)
 
 
-def _with_places(records: DataFrame, table: TableSpec) -> DataFrame:
-    former = F.lag(F.struct(POSITION, OP, DERIVED)).over(by_key(table))
+def _with_places(records: DataFrame, order: KeyOrder) -> DataFrame:
+    former = order.former(F.struct(POSITION, OP, DERIVED))
     next_line = former[POSITION].withField("line", former[POSITION]["line"] + 1)
     # the line before a batch is read as context, but what is derived from it is not
     delete = (former[OP] == "delete") & ~former[DERIVED] & (next_line == F.col(POSITION))
@@ -124,8 +126,8 @@ def _with_places(records: DataFrame, table: TableSpec) -> DataFrame:
     )
 
 
-def _with_running_sequence(records: DataFrame, table: TableSpec, floor: Column) -> DataFrame:
-    highest = F.max(F.when(F.col(COUNTS), F.col(SEQUENCE))).over(earlier(table))
+def _with_running_sequence(records: DataFrame, order: KeyOrder, floor: Column) -> DataFrame:
+    highest = order.before(F.max, F.when(F.col(COUNTS), F.col(SEQUENCE)))
     return (
         records.withColumn(_RUNNING, F.greatest(highest, F.col(STORED)[SEQUENCE]))
         .withColumn(SEQUENCE, F.coalesce(SEQUENCE, _RUNNING))
@@ -153,11 +155,11 @@ def _stored_stands_later() -> Column:
     return F.coalesce(later, F.lit(False))
 
 
-def _with_content(walked: DataFrame, table: TableSpec) -> DataFrame:
+def _with_content(walked: DataFrame, order: KeyOrder) -> DataFrame:
     hashed = walked.withColumns(
         {
             DELETED: is_delete(),
-            HASH: F.when(F.col(OP) == "upsert", value_hash(table.columns)).otherwise(
+            HASH: F.when(F.col(OP) == "upsert", value_hash(order.table.columns)).otherwise(
                 F.lit(None).cast(HASH_TYPE)
             ),
         }
@@ -167,7 +169,7 @@ def _with_content(walked: DataFrame, table: TableSpec) -> DataFrame:
         F.col(STORED).isNotNull(),
         F.struct(F.col(STORED)[HASH].alias("hash"), F.col(STORED)[DELETED].alias("deleted")),
     )
-    last = F.last(F.when(F.col(CANDIDATE), content), ignorenulls=True).over(earlier(table))
+    last = order.before(LAST, F.when(F.col(CANDIDATE), content))
     return hashed.withColumn(_LAST, F.coalesce(last, stored))
 
 
@@ -191,18 +193,18 @@ def _judge(walked: DataFrame, floor: Column) -> DataFrame:
     )
 
 
-def _with_expired(judged: DataFrame, table: TableSpec) -> DataFrame:
+def _with_expired(judged: DataFrame, order: KeyOrder) -> DataFrame:
     """Call `expired` what comes too late for a purged tombstone, as long as no record has brought its key back."""
     moves = F.col(VERDICT).isin("applied", "duplicate") & ~_stored_stands_later()
-    is_back = F.coalesce(F.bool_or(moves).over(earlier(table)), F.lit(False))
+    is_back = F.coalesce(order.before(F.bool_or, moves), F.lit(False))
     repeated = (F.col(VERDICT) == "duplicate") & _stored_stands_later()
     late = (F.col(VERDICT) == "out_of_order") | repeated
     expired = F.col(STORED)[PURGED] & late & ~is_back
     return judged.withColumn(VERDICT, F.when(expired, "expired").otherwise(F.col(VERDICT)))
 
 
-def _is_current(table: TableSpec) -> Column:
+def _is_current(order: KeyOrder) -> Column:
     """The last record of the key that set its state; a duplicate counts, for it moves the position of the row."""
     stands = F.col(VERDICT).isin("applied", "duplicate") & ~_stored_stands_later()
-    last = F.max(F.when(stands, F.col(POSITION))).over(whole(table))
+    last = order.whole(F.max, F.when(stands, F.col(POSITION)))
     return stands & F.coalesce(last == F.col(POSITION), F.lit(False))

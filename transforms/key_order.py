@@ -1,6 +1,8 @@
 """The records of one key in their order, as the walk and what it needs look at them."""
 
-from functools import reduce
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, reduce
 from operator import and_
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
@@ -15,6 +17,8 @@ COUNTS = "_lj_counts"
 """The record has a place in its key's order."""
 CANDIDATE = "_lj_candidate"
 """The record is in order: afterwards its key is what it says."""
+LAST = partial(F.last, ignorenulls=True)
+"""The aggregate: the last value that is not null."""
 
 
 def beside(records: DataFrame, other: DataFrame, common: tuple[str, ...]) -> DataFrame:
@@ -29,20 +33,39 @@ def key_columns(table: TableSpec) -> list[Column]:
     return [named(name) for name in table.key]
 
 
-def by_key(table: TableSpec) -> WindowSpec:
-    """The records of a key in the order of position."""
-    # a position is unique within a key: a derived delete shares it with a record of another key only
-    return Window.partitionBy(*key_columns(table)).orderBy(POSITION)
+@dataclass(frozen=True)
+class KeyOrder:
+    """What a record's key went through: its records of the batch in the order of position.
+
+    A position is unique within a key: a derived delete shares it with a record of another key only.
+    """
+
+    table: TableSpec
+    alone: bool
+    """Each key has one record, so that nothing need be sorted to know what is before it."""
+
+    def former(self, value: Column) -> Column:
+        """A value of the record before this one; null for the first."""
+        return _nothing(value) if self.alone else F.lag(value).over(self._records)
+
+    def before(self, aggregate: Callable[[Column], Column], value: Column) -> Column:
+        """An aggregate over all records before this one, which is null where there are none."""
+        earlier = self._records.rowsBetween(Window.unboundedPreceding, -1)
+        return _nothing(value) if self.alone else aggregate(value).over(earlier)
+
+    def whole(self, aggregate: Callable[[Column], Column], value: Column) -> Column:
+        """An aggregate over all records, which is the value itself where there is one."""
+        every = self._records.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+        return value if self.alone else aggregate(value).over(every)
+
+    @property
+    def _records(self) -> WindowSpec:
+        return Window.partitionBy(*key_columns(self.table)).orderBy(POSITION)
 
 
-def earlier(table: TableSpec) -> WindowSpec:
-    """The records of a key before this one."""
-    return by_key(table).rowsBetween(Window.unboundedPreceding, -1)
-
-
-def whole(table: TableSpec) -> WindowSpec:
-    """All records of a key."""
-    return by_key(table).rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+def _nothing(value: Column) -> Column:
+    """Null, of the value's type."""
+    return F.when(F.lit(False), value)
 
 
 def is_delete() -> Column:

@@ -68,6 +68,8 @@ class ParseOptions:
     """Bytes that a line may have, or the texts of a row together."""
     max_depth: int = DEEPEST
     """Levels of objects and arrays that a line may have."""
+    flawless: bool = False
+    """Every record is known to be acceptable: of a row of typed columns nobody asks why it should not be."""
 
     @property
     def flat(self) -> bool:
@@ -104,6 +106,8 @@ class Parts:
     """The sequence fields that are not declared columns."""
     clock: Column | None = None
     """Time of a record without event time."""
+    flawless: bool = False
+    """Every record is known to be acceptable."""
 
 
 def reason_is(reason: Reason) -> Column:

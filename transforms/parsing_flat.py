@@ -76,7 +76,7 @@ def parse_rows(
         for f in table.columns
         for source in [F.col(_source(table, f.name))]
     ]
-    return finish_records(Parts(frame, cells, short_text(raw)), table)
+    return finish_records(Parts(frame, cells, short_text(raw), flawless=options.flawless), table)
 
 
 def _unpacked(columns: Mapping[str, tuple[Column, DataType]]) -> Column:

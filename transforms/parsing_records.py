@@ -42,7 +42,11 @@ def finish_records(parts: Parts, table: TableSpec) -> DataFrame:
     by_name = {cell.name: cell for cell in (*columns, *order)}
     keys = [by_name[name] for name in table.key]
     ordered = {SEQUENCE: _sequence(by_name, table), TIME: _time(by_name, parts.clock, table)}
-    frame = _with_reason(read.withColumns(ordered), [*columns, *order, *old_key], keys, by_name, table)
+    frame = read.withColumns(ordered)
+    if parts.flawless:
+        frame = frame.withColumns(dict.fromkeys((REASON, DETAIL), F.lit(None).cast("string")))
+    else:
+        frame = _with_reason(frame, [*columns, *order, *old_key], keys, by_name, table)
     frame = _with_derived(frame, keys, old_key)
     return _select(frame, columns, dict(zip(table.key, old_key, strict=False)), parts.raw, table)
 

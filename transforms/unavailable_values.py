@@ -3,19 +3,18 @@
 They are the key's own at that place; where it has none, the record cannot be understood and is set aside.
 """
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transforms.key_order import CANDIDATE, COUNTS, STORED, beside, earlier, is_delete, key_columns
+from transforms.key_order import CANDIDATE, COUNTS, LAST, STORED, KeyOrder, beside, is_delete, key_columns
 from transforms.schemas import DELETED, DETAIL, POSITION, REASON, SEQUENCE, UNAVAILABLE, named
-from transforms.specs import TableSpec
 
 _UNKNOWN = "_lj_unknown"  # the record left out a value which its key does not have
 _DOUBTFUL = "_lj_doubtful"  # a record of this key left out a value
 _START, _STEPS, _MARKS = "_lj_start", "_lj_steps", "_lj_marks"  # what follows a key record by record
 
 
-def quarantine_unknown(placed: DataFrame, table: TableSpec, floor: Column) -> DataFrame:
+def quarantine_unknown(placed: DataFrame, order: KeyOrder, floor: Column) -> DataFrame:
     """Set aside the records that left out a value which their key does not have, or had at another time.
 
     Whether one is set aside depends on the records before it, and decides what those after it are held against: a
@@ -26,9 +25,9 @@ def quarantine_unknown(placed: DataFrame, table: TableSpec, floor: Column) -> Da
     """
     if UNAVAILABLE not in placed.columns:
         return placed
-    unknown = _unknown_values(placed, table, floor).withColumn(_UNKNOWN, F.lit(True))
+    unknown = _unknown_values(placed, order, floor).withColumn(_UNKNOWN, F.lit(True))
     found = F.coalesce(_UNKNOWN, F.lit(False))
-    return beside(placed, unknown, (*table.key, POSITION)).withColumns(
+    return beside(placed, unknown, (*order.table.key, POSITION)).withColumns(
         {
             REASON: F.when(found, F.lit("unavailable_value")),
             DETAIL: F.when(found, F.array_join(UNAVAILABLE, ", ")),
@@ -37,8 +36,9 @@ def quarantine_unknown(placed: DataFrame, table: TableSpec, floor: Column) -> Da
     )
 
 
-def _unknown_values(placed: DataFrame, table: TableSpec, floor: Column) -> DataFrame:
+def _unknown_values(placed: DataFrame, order: KeyOrder, floor: Column) -> DataFrame:
     """Key and position of the records to set aside."""
+    table = order.table
     stored = F.col(STORED)
     at = F.struct(stored[SEQUENCE].alias(SEQUENCE), stored[POSITION].alias(POSITION))
     start = F.struct(
@@ -56,7 +56,7 @@ def _unknown_values(placed: DataFrame, table: TableSpec, floor: Column) -> DataF
     )
     set_aside = F.filter(_STEPS, lambda _, number: F.get(_MARKS, number) == "?")
     return (
-        placed.withColumn(_DOUBTFUL, F.bool_or(left_out).over(Window.partitionBy(*key_columns(table))))
+        placed.withColumn(_DOUBTFUL, order.whole(F.bool_or, left_out))
         .where(F.col(_DOUBTFUL) & F.col(COUNTS))
         .groupBy(*key_columns(table))
         .agg(F.first(start).alias(_START), F.sort_array(F.collect_list(step)).alias(_STEPS))
@@ -86,16 +86,16 @@ def _follow(key: Column, record: Column, floor: Column, *, has_history: bool) ->
     )
 
 
-def fill_unavailable(ordered: DataFrame, table: TableSpec) -> DataFrame:
+def fill_unavailable(ordered: DataFrame, order: KeyOrder) -> DataFrame:
     """Put the key's value at this place where the source sent none because it had not changed. Needs `CANDIDATE`."""
     if UNAVAILABLE not in ordered.columns:
         return ordered
     filled = {}
-    for name in [name for name in table.columns.names if name not in table.key]:
+    for name in [name for name in order.table.columns.names if name not in order.table.key]:
         left_out = F.coalesce(F.array_contains(UNAVAILABLE, name), F.lit(False))
         # within a struct, for the last value may be null
         known = F.when(F.col(CANDIDATE) & ~left_out, F.struct(named(name).alias("value")))
         stored = F.when(F.col(STORED).isNotNull(), F.struct(F.col(STORED)[name].alias("value")))
-        last = F.coalesce(F.last(known, ignorenulls=True).over(earlier(table)), stored)
+        last = F.coalesce(order.before(LAST, known), stored)
         filled[name] = F.when(left_out, last["value"]).otherwise(named(name))
     return ordered.withColumns(filled)

@@ -78,7 +78,7 @@ def test_joined_tables_do_not_depend_on_how_input_is_cut(
     "modules",
     [
         ["storage.frames", "storage.joined"],
-        pytest.param(["orchestration.batch"], marks=pytest.mark.slow),
+        pytest.param(["orchestration.join_stages"], marks=pytest.mark.slow),
         pytest.param(["orchestration.join_batch"], marks=pytest.mark.slow),
     ],
     ids=["of many records", "of many changes", "that many rows answer"],

@@ -268,3 +268,31 @@ def test_walk_gives_the_verdicts_of_the_model_wherever_batches_are_cut(
         found[row["source"]].append(row)
     for source in sorted(found, key=lambda source: len(batches[source].judged)):
         _check(batches[source], table, found[source])
+
+
+@pytest.mark.parametrize("table", [_BY_LSN, _BY_POSITION], ids=["by sequence", "by position"])
+def test_a_key_with_one_record_is_judged_the_same_without_sorting(
+    table: TableSpec, spark: SparkSession
+) -> None:
+    """Whatever its row was: the walk that is told so, and sorts nothing, gives what the windows give."""
+    batches = list(_batches(Random(17), by_position=table is _BY_POSITION))
+    once = [
+        replace(batch, context=[], records=[record])
+        for batch in batches
+        for record in batch.records
+        if sum(other.key == record.key for other in (*batch.context, *batch.records)) == 1
+    ]
+    given, stored = _records(spark, once, table), _stored(spark, once, table)
+    floor = F.lit(None if table is _BY_POSITION else f'{{"lsn": {_PURGED}}}')
+
+    sorted_ones, alone = (
+        walk(given, stored, table, F.from_json(floor, table.sequence), alone=alone) for alone in (False, True)
+    )
+
+    assert "Window" not in alone._jdf.queryExecution().optimizedPlan().toString()
+    rows, others = (sorted(map(repr, frame.collect())) for frame in (sorted_ones, alone))
+    assert rows == others
+    verdicts = {row[VERDICT] for row in alone.select(VERDICT).distinct().collect()}
+    # a position is a sequence that never comes twice
+    twice = set() if table is _BY_POSITION else {"duplicate", "tombstone"}
+    assert verdicts >= {"applied", "out_of_order", "expired", "quarantined"} | twice

@@ -18,8 +18,9 @@ _TYPES: dict[str, DataType] = {"op": StringType(), "id": IntegerType(), "name": 
 
 
 def parse(
-    spark: SparkSession, rows: str, names: tuple[str, ...] = ("op", "id", "name"), **more: Column
-) -> list[Row]:
+    spark: SparkSession, rows: str, names: tuple[str, ...] = ("op", "id", "name"), *, flawless: bool = False,
+    **more: Column,
+) -> list[Row]:  # fmt: skip
     """Records of rows written in SQL, of which the source has these columns; no price."""
     place = (F.lit(None).cast("date"), F.lit("x"), F.col("line").cast("bigint"))
     position = F.struct(*[part.alias(name) for part, name in zip(place, POSITION_TYPE.names, strict=True)])
@@ -28,7 +29,7 @@ def parse(
     )
     columns = {name: (F.col(name), _TYPES[name]) for name in names}
     raw = F.to_json(F.struct("op", "id", "name"))
-    records = parse_rows(numbered, _TABLE, ParseOptions("parquet"), columns, raw)
+    records = parse_rows(numbered, _TABLE, ParseOptions("parquet", flawless=flawless), columns, raw)
     assert records.schema.simpleString() == records_schema(_TABLE).simpleString()
     return records.orderBy(POSITION).collect()
 
@@ -41,6 +42,14 @@ def test_row_is_read_by_its_columns_types(spark: SparkSession) -> None:
     assert (upsert[OP], upsert[REASON], upsert[RAW]) == ("upsert", None, None)
     assert (delete[OP], *[*delete][:3]) == ("delete", 8, None, None)
     assert (bad[OP], bad[REASON], bad[RAW]) == (None, "null_key", '{"op":"c","name":"c"}')
+
+
+def test_rows_known_to_be_good_are_read_the_same_without_a_judgement(spark: SparkSession) -> None:
+    """None of them is ever asked why it should not be accepted."""
+    rows = "(1, 'u', 7, 'a'), (2, 'd', 8, 'b'), (3, 'c', 9, null), (4, 'r', 10, '')"
+
+    assert parse(spark, rows, flawless=True) == parse(spark, rows)
+    assert [row[REASON] for row in parse(spark, "(1, 'x', null, 'a')", flawless=True)] == [None]
 
 
 @pytest.mark.bad_input(1)
