@@ -10,10 +10,10 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from orchestration.batch_context import Batch, Progress, state_tables
+from orchestration.batch_context import Batch, Progress, Verdict, state_tables
 from orchestration.config import Pipeline
 from orchestration.join_batch import JoinBatch
-from orchestration.join_stages import commit_joined, commit_logs, preload_joined, run_join
+from orchestration.join_stages import begin_joined, commit_joined, commit_logs, run_join
 from orchestration.log_recovery import check_own_commits
 from orchestration.spark_failures import explained
 from orchestration.stream_batch import StreamBatch, read_stream
@@ -44,31 +44,34 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
     """
     tables: dict[str, TableBatch] = {}
     joins: dict[str, JoinBatch] = {}
-    counts: dict[str, dict[str, int]] = {}
+    verdicts: dict[str, Verdict] = {}
     with explained(pipeline, plan), framing(spark, lake.scratch(), plan.records) as frames:
         batch = Batch(pipeline, spark, lake, journal, plan, accept, progress, frames)
         with ThreadPoolExecutor(max_workers=8, thread_name_prefix="stage") as pool:
             logs: list[Future[None]] = []
             started = {name: pool.submit(read_table, batch, name) for name in pipeline.tables}
             reading = {name: pool.submit(read_stream, batch, name) for name in pipeline.streams}
-            preload_joined(batch, pool)
+            begun = begin_joined(batch, pool)
             for name, future in started.items():
                 tables[name] = future.result()
                 logs += commit_table(batch, pool, tables[name])
             for name in [name for name in plan.joins if name in pipeline.foreign_key_joins]:
-                joins[name], counts[name] = run_join(batch, pipeline.join_spec(name), tables, joins, counts)
-                logs += commit_logs(batch, pool, joins[name], counts[name])
+                join = pipeline.join_spec(name)
+                joins[name], verdicts[name] = run_join(batch, pool, join, tables, joins, verdicts)
+                logs += commit_logs(batch, pool, joins[name], verdicts[name])
             streams = {name: stream.result() for name, stream in reading.items()}
             stream_joins = join_streams(batch, streams, tables)
             streams = without_late(streams, stream_joins.values())
             for stream in streams.values():
                 logs += commit_stream(batch, pool, stream)
-            logs += [commit_late(batch, pool, join) for join in stream_joins.values()]
+            logs += [commit_late(batch, pool, late) for late in stream_joins.values()]
             for name, joined in joins.items():
-                commit_joined(batch, joined, counts[name], ready=partial(_made, logs))
+                made = partial(_made, logs)
+                commit_joined(batch, joined, verdicts[name], made, begun.get(name))
             _made(logs)
-        for join in stream_joins.values():
-            commit_stream_join(batch, join)
+        for emitting in stream_joins.values():
+            commit_stream_join(batch, emitting)
+        counts = {name: verdict.result() for name, verdict in verdicts.items()}
         return _publish(batch, tables, streams, counts, stream_joins)
 
 

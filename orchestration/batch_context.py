@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from threading import Lock
@@ -33,7 +34,8 @@ from storage.state import State
 from transforms.schemas import BATCH, TIME, named
 
 Progress = Callable[[str], None]
-
+Verdict = Future[dict[str, int]]
+"""The counts of a join in a batch, once its gate has judged them; what it refuses is raised."""
 
 _ROWS_PER_FILE = 500_000
 
@@ -81,14 +83,35 @@ class Batch:
         if count == 0 and not makes:
             return
         with self.stage(stage), self.quarantine if table == QUARANTINE else nullcontext():
-            files = max(1, -(-count // _ROWS_PER_FILE))
-            # the batch first: delta-rs loses the statistics of a column that has a struct without any before it
-            others = [named(name) for name in rows.columns if name != BATCH]
-            rows = self.numbered(rows).select(named(BATCH), *others).coalesce(files)
+            rows = self._for_log(rows).coalesce(max(1, -(-count // _ROWS_PER_FILE)))
             transaction = self.journal.transaction(stage, self.plan.batch)
             commit = overwrite if makes else append
             commit(rows, self.lake.path(table), transaction, properties)
         self.committed.append(stage)
+
+    def append_judged(
+        self, stage: str, table: str, rows: DataFrame, verdict: Verdict, count: str, *, makes: bool
+    ) -> None:
+        """Commit a stage's rows to its log if the gate lets them pass; a few are in files by then.
+
+        `count`: which of the verdict's counts is that of the rows. `makes`: as for `append`.
+        """
+        if makes or not self.frames.small:
+            self.append(stage, table, rows, verdict.result()[count], makes=makes)
+            return
+        with self.stage(stage):
+            append(
+                self._for_log(rows).coalesce(1), self.lake.path(table),
+                self.journal.transaction(stage, self.plan.batch), LOG_PROPERTIES,
+                ready=lambda: verdict.result()[count] > 0,
+            )  # fmt: skip
+        if verdict.result()[count]:
+            self.committed.append(stage)
+
+    def _for_log(self, rows: DataFrame) -> DataFrame:
+        # the batch first: delta-rs loses the statistics of a column that has a struct without any before it
+        others = [named(name) for name in rows.columns if name != BATCH]
+        return self.numbered(rows).select(named(BATCH), *others)
 
     def commits_by_table(self) -> Mapping[str, int]:
         """How many commits the stages of this batch made to each table, by its name below the lake."""

@@ -6,12 +6,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.batch_context import Batch
+from orchestration.batch_context import Batch, Verdict
 from orchestration.gate import JOIN_COUNTS, judge
 from orchestration.join_batch import JoinBatch, Left, changelog_rows, join_batch
 from orchestration.sides import left_bootstrap, left_join, left_table, right_table
 from orchestration.table_batch import TableBatch
-from storage.commits import preload
+from storage.commits import begin
+from storage.delta import DeltaTransaction
 from storage.frames import SMALL
 from storage.joined import apply_emissions, create_joined, joined_schema
 from storage.lake import changelog_of, joined_of, response_log_of, subscription_log_of
@@ -20,29 +21,39 @@ from transforms.specs import JoinSpec
 
 
 def run_join(
-    batch: Batch, join: JoinSpec, tables: dict[str, TableBatch], joins: dict[str, JoinBatch],
-    counts: dict[str, dict[str, int]],
-) -> tuple[JoinBatch, dict[str, int]]:  # fmt: skip
-    """Run a join upon its two sides, and let its gate judge: the join and its counts. Raises `GateFailed`."""
-    left = _left(batch, join, tables, joins, counts)
+    batch: Batch, pool: ThreadPoolExecutor, join: JoinSpec, tables: dict[str, TableBatch],
+    joins: dict[str, JoinBatch], verdicts: dict[str, Verdict],
+) -> tuple[JoinBatch, Verdict]:  # fmt: skip
+    """Run a join upon its two sides, and let its gate judge: the join and its verdict, which may be still to come."""
+    left = _left(batch, join, tables, joins, verdicts)
     right = right_table(tables[join.right], batch.state, batch.frames)
     if max(left.changed, right.changed) > SMALL:
         batch.frames.grow()
     result = join_batch(join, left, right, batch.state, batch.frames)
     if not left.changed and not right.changed:
-        return result, dict.fromkeys(JOIN_COUNTS, 0)
-    with batch.stage(f"join/{join.name}"):
-        return result, judge(result, batch.accept, batch.frames)
+        unchanged: Verdict = Future()
+        unchanged.set_result(dict.fromkeys(JOIN_COUNTS, 0))
+        return result, unchanged
+    verdict = pool.submit(_judged, batch, result)
+    if not batch.frames.small:
+        verdict.result()  # what follows would only take the processors from the gate
+    return result, verdict
+
+
+def _judged(batch: Batch, join: JoinBatch) -> dict[str, int]:
+    with batch.stage(f"join/{join.spec.name}"):
+        return judge(join, batch.accept, batch.frames)
 
 
 def _left(
     batch: Batch, join: JoinSpec, tables: dict[str, TableBatch], joins: dict[str, JoinBatch],
-    counts: dict[str, dict[str, int]],
+    verdicts: dict[str, Verdict],
 ) -> Left:  # fmt: skip
     if join.left in joins:
         bootstrapped = join.name in batch.plan.bootstrap and join.left not in batch.plan.bootstrap
         if not bootstrapped:
-            return left_join(join, joins[join.left], counts[join.left], batch.state, batch.frames)
+            counts = verdicts[join.left].result()
+            return left_join(join, joins[join.left], counts, batch.state, batch.frames)
         source = batch.pipeline.join_spec(join.left)
         rows = batch.state.joined(join.left, joined_schema(source))
         rows = rows.withColumns({DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)})
@@ -61,22 +72,26 @@ def _bootstrap(batch: Batch, join: JoinSpec, rows: DataFrame) -> Left:
 
 
 def commit_logs(
-    batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, counts: dict[str, int]
+    batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, verdict: Verdict
 ) -> list[Future[None]]:
-    """Commit a join's messages and answers, and its changelog if it keeps one."""
+    """Commit a join's messages and answers, and its changelog if it keeps one, once its gate lets them pass."""
     name = join.spec.name
     logs = [
-        (f"subscription_log/{name}", subscription_log_of(name), join.log, counts["subscriptions"]),
-        (f"response_log/{name}", response_log_of(name), join.responses, counts["answers"]),
+        (f"subscription_log/{name}", subscription_log_of(name), join.log, "subscriptions"),
+        (f"response_log/{name}", response_log_of(name), join.responses, "answers"),
     ]
     if join.spec.changelog:
         before = batch.state.joined(name, joined_schema(join.spec))
         known = before.select(
             key_struct(join.spec.joined_key).alias("primary_key"), named("_lj_hash").alias("hash")
         )
-        rows = changelog_rows(join, known)
-        logs.append((f"changelog/{name}", changelog_of(name), rows, counts["emissions"]))
-    return [pool.submit(batch.append, *log, makes=_begins(batch, name, log[0])) for log in logs]
+        logs.append((f"changelog/{name}", changelog_of(name), changelog_rows(join, known), "emissions"))
+    return [
+        pool.submit(
+            batch.append_judged, stage, table, rows, verdict, count, makes=_begins(batch, name, stage)
+        )
+        for stage, table, rows, count in logs
+    ]
 
 
 def _begins(batch: Batch, name: str, stage: str) -> bool:
@@ -85,29 +100,43 @@ def _begins(batch: Batch, name: str, stage: str) -> bool:
     return name in batch.plan.bootstrap or (last is not None and last < batch.plan.begun.get(name, 0))
 
 
-def preload_joined(batch: Batch, pool: ThreadPoolExecutor) -> None:
-    """Let Delta look at the joined tables while the sources are read, for it takes a while and needs no answer."""
-    for name in batch.plan.joins:
-        if name in batch.pipeline.foreign_key_joins and joined_of(name) in batch.plan.versions:
-            pool.submit(preload, batch.spark, batch.lake.path(joined_of(name)))
+def begin_joined(batch: Batch, pool: ThreadPoolExecutor) -> dict[str, Future[DeltaTransaction]]:
+    """Begin the commits to the joined tables that are there, while the sources are read."""
+    return {
+        name: pool.submit(begin, batch.spark, batch.lake.path(joined_of(name)))
+        for name in batch.plan.joins
+        if name in batch.pipeline.foreign_key_joins and joined_of(name) in batch.plan.versions
+    }
 
 
-def commit_joined(batch: Batch, join: JoinBatch, counts: dict[str, int], ready: Callable[[], None]) -> None:
-    """Change the joined table in one commit, once `ready` returns: then all logs of the batch are committed."""
+def commit_joined(
+    batch: Batch, join: JoinBatch, verdict: Verdict, ready: Callable[[], None],
+    begun: Future[DeltaTransaction] | None,
+) -> None:  # fmt: skip
+    """Change the joined table in one commit, once `ready` returns: then all logs of the batch are committed.
+
+    `begun`: the commit to the table, where there is one.
+    """
     name = join.spec.name
-    exists = joined_of(name) in batch.plan.versions
-    if counts["emissions"] == 0 and exists:
+    if begun and verdict.done() and not verdict.result()["emissions"]:
         return
+
+    def judged() -> dict[str, int]:
+        ready()
+        return verdict.result()
+
     stage = f"joined/{name}"
     with batch.stage(stage):
-        transaction = batch.journal.transaction(
-            stage, batch.plan.batch, accepted=list(batch.accept), counts=counts
-        )
+        transaction = batch.journal.transaction(stage, batch.plan.batch, accepted=list(batch.accept))
         path = batch.lake.path(joined_of(name))
         emissions = batch.numbered(join.emissions)
-        if exists:
-            apply_emissions(emissions, counts, path, join.spec, transaction, ready)
+        if begun:
+            small = batch.frames.small or verdict.result()["emissions"] <= SMALL
+            apply_emissions(
+                emissions, path, join.spec, transaction, judged, small=small, begun=begun.result()
+            )
         else:
-            ready()
-            create_joined(emissions, path, join.spec, transaction)
-    batch.committed.append(stage)
+            stated = transaction.stating({"counts": judged()})
+            create_joined(emissions, path, join.spec, stated)
+    if not begun or verdict.result()["emissions"]:
+        batch.committed.append(stage)

@@ -1,5 +1,7 @@
 """What became of each source record of a batch, those that never reached the walk among them, and how many of each."""
 
+from functools import cache
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StringType, StructType
@@ -20,6 +22,7 @@ from transforms.schemas import (
     REASON,
     TIE,
     VERDICT,
+    absent,
     changes_schema,
     named,
 )
@@ -55,14 +58,8 @@ def beside_walk(walked: DataFrame, records: DataFrame, table: TableSpec) -> Data
     frames = []
     for frame in (walked, beside):
         present = set(frame.columns)
-        frames.append(
-            frame.select(
-                *[
-                    named(f.name) if f.name in present else F.lit(None).cast(f.dataType).alias(f.name)
-                    for f in schema
-                ]
-            )
-        )
+        columns = [named(f.name) if f.name in present else absent(f.name, f.dataType) for f in schema]
+        frames.append(frame.select(*columns))
     return frames[0].unionByName(frames[1])
 
 
@@ -73,9 +70,13 @@ def count_verdicts(records: DataFrame) -> dict[str, int]:
     that did), ties, `changed` (applied changes, derived ones as well), the keys `inserted` and `removed`, plain inserts
     as `INSERTED`, and `LOGGED`.
     """
+    return aggregated(records, *_counts())
+
+
+@cache
+def _counts() -> tuple[Column, ...]:
     own = ~F.col(DERIVED)
-    return aggregated(
-        records,
+    return (
         F.count_if(own).alias("records"),
         *[F.count_if(own & _counts_as(verdict)).alias(verdict) for verdict in VERDICTS],
         F.count_if(own & (F.col(VERDICT) == "history")).alias("history"),

@@ -12,11 +12,11 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake import Transaction as AppTransaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from storage.commits import Transaction
 from storage.delta import has_committed
 from storage.errors import LakeBusy, LakejoinError, LakeUnusable
 from storage.lake import reading_table
 from storage.reasons import reason_of
+from storage.transaction import Transaction
 
 
 def record(path: str, row: Mapping[str, object], schema: pa.Schema, transaction: Transaction) -> bool:

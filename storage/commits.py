@@ -4,12 +4,10 @@ What stands in a commit wins over the session's settings, so appends may run bes
 through the session.
 """
 
-import json
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from delta import tables
@@ -25,6 +23,7 @@ from pyspark.sql.types import StructType
 from storage.delta import DeltaTransaction, has_committed
 from storage.errors import LakeBusy
 from storage.reasons import reason_of
+from storage.transaction import Settled, Transaction
 from transforms.schemas import BATCH
 
 _PREFIX = "spark.databricks.delta."
@@ -37,62 +36,60 @@ _ATTEMPTS = 3
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Transaction:
-    """Who commits, and for which batch."""
-
-    app: str
-    """Application of the transaction identifier: the lake's identity and the stage."""
-    batch: int
-    """Its version: the number of the batch."""
-    metadata: Mapping[str, object]
-
-    @property
-    def user_metadata(self) -> str:
-        """What `DESCRIBE HISTORY` shows beside the commit."""
-        return json.dumps({"batch": self.batch, "app": self.app, **self.metadata}, sort_keys=True)
-
-
-def preload(spark: SparkSession, path: str) -> None:
-    """Let Delta look at a table; the next commit to it begins with what was found."""
-    DeltaTransaction(spark, path).load()
+def begin(spark: SparkSession, path: str) -> DeltaTransaction:
+    """Begin a commit with what takes a while and needs no rows: Delta's look at the table."""
+    begun = DeltaTransaction(spark, path)
+    _ = begun.files
+    return begun
 
 
 def append(
-    rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = _NONE
-) -> None:
-    """Append rows to a Delta table, once; `properties` are set when this makes the table."""
+    rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = _NONE,
+    ready: Callable[[], bool] = lambda: True,
+) -> None:  # fmt: skip
+    """Append rows to a Delta table, once; `properties` are set when this makes the table.
+
+    `ready`: asked once the rows are in files, may wait, and says whether there is anything to commit.
+    """
 
     def attempt() -> None:
         delta = DeltaTransaction(rows.sparkSession, path)
         if not delta.exists:
-            _save(rows, "append", path, transaction, properties)
+            if ready():
+                _save(rows, "append", path, transaction, properties)
         elif not delta.is_committed(transaction.app, transaction.batch):
             written = delta.write(rows)
-            delta.commit_write(written, transaction.app, transaction.batch, transaction.user_metadata)
+            if ready():
+                delta.commit_write(written, transaction.app, transaction.batch, transaction.user_metadata)
 
     _once(path, transaction, attempt)
 
 
 def replace(  # noqa: PLR0913
-    new: DataFrame, count: int, keys: DataFrame, key: StructType, path: str, transaction: Transaction,
-    *, small: bool, ready: Callable[[], None] = lambda: None,
+    new: DataFrame, keys: DataFrame, key: StructType, path: str, transaction: Transaction,
+    *, small: bool, ready: Callable[[], Settled | None], begun: DeltaTransaction | None = None,
 ) -> None:  # fmt: skip
     """Put new rows in the place of those that have these keys, once and in one commit.
 
-    `new`: `count` rows. `keys`: columns of `key`; those of new rows and of rows that only end. `small`: they fit on
-    every task. `ready`: returns when the commits are made that this one must not precede.
+    `keys`: columns of `key`; those of `new` and of rows that only end. `small`: they fit on every task. `ready`: asked
+    once the rows that end are found and few new ones are in files; returns when the commits are made that this one
+    must not precede, and `None` where there is nothing to commit. `begun`: of `begin`, for the first attempt.
     """
+    prepared = [begun] if begun else []
 
     def attempt() -> None:
-        delta = DeltaTransaction(new.sparkSession, path)
+        delta = prepared.pop() if prepared else DeltaTransaction(new.sparkSession, path)
         if delta.is_committed(transaction.app, transaction.batch):
             return
         replaced = delta.replace(key, F.broadcast(keys) if small else keys)
-        ready()
-        written = delta.write(new)
-        with _SESSION, _settings(new.sparkSession, {"commitInfo.userMetadata": transaction.user_metadata}):
-            delta.commit_merge(replaced, written, transaction.app, transaction.batch, count)
+        early = delta.write(new) if small else None
+        settled = ready()
+        if settled is None:
+            return
+        written = delta.write(new) if early is None else early
+        stated = transaction.stating(settled.metadata)
+        with _SESSION, _settings(new.sparkSession, {"commitInfo.userMetadata": stated.user_metadata}):
+            delta.commit_merge(replaced, written, transaction.app, transaction.batch, settled.rows)
 
     _once(path, transaction, attempt)
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from storage.commits import Transaction
 from storage.commits import rewrite as commit_rewrite
 from storage.lake import reading_table
 from storage.session import changed_settings
 from storage.table_files import LiveFile, live_files
+from storage.transaction import Transaction
 
 SMALL_FILES = 50
 """A table is compacted when it has so many small files,"""

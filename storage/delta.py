@@ -11,6 +11,7 @@ and the tests hold its tables against those that MERGE makes. Deletion vectors: 
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from deltalake import DeltaTable
@@ -66,9 +67,10 @@ class DeltaTransaction:
         """Whether there is a table yet."""
         return int(self._transaction.snapshot().version()) >= 0
 
-    def load(self) -> None:
-        """Let Delta compute the table's state now; whoever needs the same version next finds it done."""
-        self._transaction.filterFiles(self._nil, True)
+    @cached_property
+    def files(self) -> Any:
+        """All files of the table; Delta computes its state for it, and takes the commit to have read everything."""
+        return self._transaction.filterFiles(self._nil, True)
 
     def is_committed(self, app: str, version: int) -> bool:
         """Whether this transaction identifier was committed. If that happens after this look, the commit fails."""
@@ -85,25 +87,24 @@ class DeltaTransaction:
         The scan reads the key columns of the table's files and not their deletion vectors: a row that was deleted
         before is deleted once more, which changes nothing.
         """
-        files = self._transaction.filterFiles(self._nil, True)
-        if files.isEmpty():
+        if self.files.isEmpty():
             return Replaced(self._nil, 0)
         version = int(self._transaction.snapshot().version())
         place = [F.col("_metadata.file_path").alias(FILE), F.col("_metadata.row_index").alias(ROW)]
         stored = self._spark.read.schema(key).parquet(*data_paths(self.path, version)).select("*", *place)
-        return self._mark(stored.join(keys, key.names, "left_semi"), files)
+        return self._mark(stored.join(keys, key.names, "left_semi"))
 
-    def _mark(self, matched: DataFrame, files: Any) -> Replaced:
+    def _mark(self, matched: DataFrame) -> Replaced:
         commands, some = self._delta.commands, self._jvm.scala.Option.apply
         true = _module(self._jvm.org.apache.spark.sql.catalyst.expressions, "Literal").TrueLiteral()
         generator = _module(commands, "DeletionVectorBitmapGenerator")
         have_vectors = True  # some of the files, perhaps; those they have are joined in
         vectors = generator.buildRowIndexSetsForFilesMatchingCondition(
-            self._spark._jsparkSession, self._transaction, have_vectors, matched._jdf, files, true,
+            self._spark._jsparkSession, self._transaction, have_vectors, matched._jdf, self.files, true,
             some(_column(FILE)), some(_column(ROW)),
         )  # fmt: skip
         helper = _module(commands, "DMLWithDeletionVectorsHelper")
-        by_path = helper.generateCandidateFileMap(self._log.dataPath(), files)
+        by_path = helper.generateCandidateFileMap(self._log.dataPath(), self.files)
         touched = helper.findFilesWithMatchingRows(self._transaction, by_path, vectors)
         actions, rows = self._nil, 0
         for number in range(touched.size()):
@@ -129,11 +130,7 @@ class DeltaTransaction:
 
         Rows marked as deleted are left out. Raises `LakeInconsistent` where fewer or more rows were written.
         """
-        chosen = [
-            file
-            for file in self._items(self._transaction.filterFiles(self._nil, True))
-            if file.path() in names
-        ]
+        chosen = [file for file in self._items(self.files) if file.path() in names]
         some = self._nil
         for file in chosen:
             some = some.appended(file)

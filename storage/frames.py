@@ -121,5 +121,5 @@ def empty(spark: SparkSession, schema: StructType) -> DataFrame:
 
     `createDataFrame([])` would be a frame like any other, read through a Python process at every use.
     """
-    columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema]
-    return spark.range(0).where(F.lit(False)).select(*columns)
+    none = spark.range(0).where(F.lit(False))
+    return none.select(F.lit(None).cast(schema).alias("row")).select("row.*")

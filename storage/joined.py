@@ -6,9 +6,10 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
-from storage.commits import Transaction, merge, overwrite, replace
+from storage.commits import merge, overwrite, replace
 from storage.data_files import TIMED_LOG_PROPERTIES
-from storage.frames import SMALL
+from storage.delta import DeltaTransaction
+from storage.transaction import Settled, Transaction
 from transforms.resolution import LEFT_HASH, RIGHT_HASH, TOMBSTONE
 from transforms.schemas import BATCH, HASH, HASH_TYPE, named, quoted
 from transforms.specs import JoinSpec
@@ -36,25 +37,29 @@ def joined_schema(join: JoinSpec) -> StructType:
     )
 
 
-def apply_emissions(
-    emissions: DataFrame, counts: Mapping[str, int], path: str, join: JoinSpec, transaction: Transaction,
-    ready: Callable[[], None] = lambda: None,
+def apply_emissions(  # noqa: PLR0913
+    emissions: DataFrame, path: str, join: JoinSpec, transaction: Transaction, ready: Callable[[], Mapping[str, int]],
+    *, small: bool, begun: DeltaTransaction | None = None,
 ) -> None:  # fmt: skip
     """Bring a batch's emissions into the joined table: at most one for each key, tombstones delete.
 
-    `emissions`: columns of `joined_schema` and `TOMBSTONE`. `counts`: how many `emissions`, and `tombstones` of them.
-    `ready`: returns when the commits are made that this one must not precede; the rows that end are looked for before.
+    `emissions`: columns of `joined_schema` and `TOMBSTONE`; none make no commit. `ready`: asked before the commit,
+    returns when those are made that it must not precede, and says how many `emissions` there are, and `tombstones` of
+    them. `small`: they fit one task. `begun`: a commit to the table that has begun.
     """
+
+    def settled() -> Settled | None:
+        counts = ready()
+        rows = counts["emissions"] - counts["tombstones"]
+        return Settled(rows, {"counts": dict(counts)}) if counts["emissions"] else None
+
     if emissions.sparkSession.conf.get(MERGE, "false") == "true":
-        ready()
-        _merge(emissions, path, join, transaction)
+        if (state := settled()) is not None:
+            _merge(emissions, path, join, transaction.stating(state.metadata))
         return
     keys = emissions.select(*[named(name) for name in join.joined_key])
-    count = counts["emissions"] - counts["tombstones"]
-    small = counts["emissions"] <= SMALL
-    replace(
-        _rows(emissions, join), count, keys, join.joined_key_type, path, transaction, small=small, ready=ready
-    )
+    rows, key = _rows(emissions, join), join.joined_key_type
+    replace(rows, keys, key, path, transaction, small=small, ready=settled, begun=begun)
 
 
 def create_joined(emissions: DataFrame, path: str, join: JoinSpec, transaction: Transaction) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection
 from dataclasses import asdict
 
 from storage.bookkeeping import record
-from storage.commits import Transaction
 from storage.errors import LakeBusy, LakeInconsistent
 from storage.lake import (
     PLAN,
@@ -19,6 +18,7 @@ from storage.lake import (
     subscription_log_of,
 )
 from storage.plan import Kind, Plan, PlannedFile, Published
+from storage.transaction import Transaction
 from transforms.guards import stands
 
 _TABLES: dict[str, Callable[[str], str]] = {

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.types import DataType, StructType
 
-from storage.commits import Transaction, overwrite
+from storage.commits import overwrite
 from storage.frames import empty
+from storage.transaction import Transaction
 from transforms.schema_drift import widens
 from transforms.schemas import named, quoted
 

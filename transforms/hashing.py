@@ -7,6 +7,7 @@ and adding a nullable column leaves every hash as it was (KAFKA-15303), while th
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -44,6 +45,7 @@ _CONVERSIONS: dict[type[DataType], Callable[[Column], Column]] = {
 }
 
 
+@lru_cache(maxsize=256)
 def value_hash(columns: StructType) -> Column:
     """Hash of a row's declared columns, as `HASH_TYPE`; the caller nulls it for deleted rows."""
     parts: list[Column] = []

@@ -15,8 +15,7 @@ def latest_rows(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
     # most keys have one row: grouped before they are shuffled, they would be sorted twice for nothing
     together = rows.repartition(*[named(name) for name in key])
     grouped = together.groupBy(*[named(name) for name in key]).agg(latest)
-    unpacked = [named(n) if n in key else F.col(_LATEST)[n].alias(n) for n in rows.columns]
-    return grouped.select(*unpacked)
+    return grouped.select(*[named(name) for name in key], f"{_LATEST}.*").select(*map(named, rows.columns))
 
 
 def settled(changes: DataFrame, columns: list[str]) -> DataFrame:

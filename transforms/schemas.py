@@ -4,12 +4,14 @@ Internal columns begin with `_lj_`, a prefix no declared column may have. Keys t
 `foreign_key`), so that composite and single keys take the same path; Delta keeps statistics of their fields.
 """
 
+from functools import cache
 from typing import Literal
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BooleanType,
+    DataType,
     DateType,
     LongType,
     ShortType,
@@ -130,11 +132,19 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+@cache  # every call of the JVM takes its time, and a batch names some hundred columns some hundred times
 def named(name: str) -> Column:
     """The column of exactly this name, dots and all."""
     return F.col(quoted(name))
 
 
+@cache
+def absent(name: str, dtype: DataType) -> Column:
+    """A column of this name and type without values."""
+    return F.lit(None).cast(dtype).alias(name)
+
+
+@cache
 def key_struct(names: tuple[str, ...]) -> Column:
     """The named columns as one struct: a `primary_key`."""
     return F.struct(*[named(name).alias(name) for name in names])

@@ -34,7 +34,7 @@ def _words(value: object) -> str:
 
 
 RECIPES: Mapping[str, Recipe] = {
-    "small": Recipe(1, 10, contenders=_RECOMPUTING, loads=True),
+    "small": Recipe(1, 30, contenders=_RECOMPUTING, loads=True),
     "middle": Recipe(5, 7, contenders=_RECOMPUTING, loads=True),
     "large": Recipe(10, 7, contenders=_RECOMPUTING, loads=True),
     "large-batches": Recipe(5, 5, (CHANGES[0] * 10, CHANGES[1] * 10)),

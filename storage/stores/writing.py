@@ -14,7 +14,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
-from storage.commits import Transaction
 from storage.delta import DeltaTransaction
 from storage.errors import LakeBusy
 from storage.session import changed_settings
@@ -22,6 +21,7 @@ from storage.stores.creation import INTERNAL
 from storage.stores.errors import NullKey, WrongKey
 from storage.stores.layout import DELETED, OBSERVED, PLACE, PUT, Layout
 from storage.stores.table import TableFiles
+from storage.transaction import Transaction
 from transforms.schemas import named
 
 SETTINGS = {"parquet.block.size": str(4 * 1024 * 1024), "spark.sql.parquet.compression.codec": "zstd"}

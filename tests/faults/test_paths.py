@@ -10,15 +10,17 @@ from pyspark.sql import functions as F
 
 from faults.shop import CONFIGURATION, make_shop, run, texts
 from orchestration.config import Pipeline, load
+from orchestration.gate import GateFailed
 from orchestration.join_batch import emit_results
 from storage.frames import Frames
 from storage.journal import Journal
-from storage.lake import SCRATCH, Lake, joined_of
+from storage.lake import SCRATCH, Lake, changelog_of, joined_of, response_log_of, subscription_log_of
 from transforms.resolution import LEFT_HASH
 
 pytestmark = pytest.mark.spark
 
 Rows = list[str]
+_TABLES_OF_A_JOIN = (subscription_log_of, response_log_of, changelog_of, joined_of)
 FIRST, SECOND, THIRD = (date(2024, 1, day) for day in (1, 2, 3))
 
 
@@ -77,7 +79,7 @@ def test_joined_tables_do_not_depend_on_how_input_is_cut(
 @pytest.mark.parametrize(
     "modules",
     [
-        ["storage.frames", "storage.joined"],
+        ["storage.frames", "orchestration.join_stages"],
         pytest.param(["orchestration.join_stages"], marks=pytest.mark.slow),
         pytest.param(["orchestration.join_batch"], marks=pytest.mark.slow),
     ],
@@ -127,19 +129,18 @@ def test_join_added_to_a_lake_starts_from_the_rows_there_are(
     assert joined(pipeline, spark, "left") == day_by_day["left"]
 
 
+def _without_hash(*args: object) -> object:
+    return emit_results(*args).withColumn(
+        LEFT_HASH, F.lit(None).cast("struct<spec:smallint,high:long,low:long>")
+    )
+
+
 def test_gate_keeps_a_wrong_row_out_until_it_is_accepted(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plan stands, no joined table is touched, the message names rule, row and way on; the way on is recorded."""
-    from orchestration.gate import GateFailed
-
-    def wrong(*args: object) -> object:
-        return emit_results(*args).withColumn(
-            LEFT_HASH, F.lit(None).cast("struct<spec:smallint,high:long,low:long>")
-        )
-
     pipeline = make_shop(tmp_path, ["2024-01-01"])
-    monkeypatch.setattr("orchestration.join_batch.emit_results", wrong)
+    monkeypatch.setattr("orchestration.join_batch.emit_results", _without_hash)
     with pytest.raises(GateFailed) as failed:
         run(pipeline, spark)
     message = str(failed.value)
@@ -151,6 +152,27 @@ def test_gate_keeps_a_wrong_row_out_until_it_is_accepted(
     assert Journal(lake).unfinished is not None
     assert run(pipeline, spark, accept=_broken(message)) == 1
     assert "left_row_current" in Journal(lake).published[-1].accepted
+
+
+def test_gate_keeps_what_is_in_files_already_out_of_every_table_of_its_join(
+    day_by_day: dict[str, Rows], tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later batch is written while its gate judges; the right rows come when the batch is run again."""
+    pipeline = make_shop(tmp_path, ["2024-01-01"])
+    run(pipeline, spark)
+    lake = Lake(pipeline.lake)
+    tables = [table(join) for table in _TABLES_OF_A_JOIN for join in ("inner", "left")]
+    before, rows = lake.versions(tables), joined(pipeline, spark, "left")
+    make_shop(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr("orchestration.join_batch.emit_results", _without_hash)
+        with pytest.raises(GateFailed):
+            run(pipeline, spark)
+
+    assert lake.versions(tables) == before
+    assert joined(pipeline, spark, "left") == rows
+    assert run(pipeline, spark) == 2
+    assert {name: joined(pipeline, spark, name) for name in day_by_day} == day_by_day
 
 
 def _broken(message: str) -> Sequence[str]:

@@ -15,13 +15,13 @@ from orchestration.config import Pipeline, load_text
 from orchestration.drafts import code_version
 from orchestration.pending import Dates, check_read, check_unchanged, cut, pending_groups
 from storage.bookkeeping import record
-from storage.commits import Transaction
 from storage.errors import LakejoinError
 from storage.files import Counted
 from storage.journal import Journal
 from storage.lake import PLAN, Lake
 from storage.plan import Plan, PlannedFile
 from storage.source_errors import SourceChanged, SourceNotFound
+from storage.transaction import Transaction
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TEXT = """\

@@ -12,13 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from storage.commits import Transaction, append
+from storage.commits import append
 from storage.compaction import compact, crumbs, has_many_small_files
 from storage.data_files import LOG_PROPERTIES, read_table
 from storage.delta import DeltaTransaction
 from storage.errors import LakeBusy
 from storage.joined import MERGE, apply_emissions, create_joined, joined_schema
 from storage.table_files import live_files
+from storage.transaction import Transaction
 from transforms.resolution import TOMBSTONE
 from transforms.schemas import BATCH
 from transforms.specs import JoinSpec
@@ -70,6 +71,11 @@ def emissions(
     return spark.createDataFrame(values, schema), {"emissions": len(rows), "tombstones": dead}
 
 
+def apply(found: DataFrame, counts: dict[str, int], path: str, transaction: Transaction) -> None:
+    """Apply a few emissions whose counts are known."""
+    apply_emissions(found, path, JOIN, transaction, lambda: counts, small=True)
+
+
 KEYS = st.tuples(st.integers(0, 5), st.sampled_from(["a", "b", "é`"]))
 ROUNDS = st.lists(
     st.dictionaries(KEYS, st.none() | st.sampled_from("xyz"), min_size=1), min_size=2, max_size=4
@@ -93,7 +99,7 @@ def test_replaced_rows_are_those_that_a_merge_leaves(
                 create_joined(found, path, JOIN, transaction(batch))
                 continue
             spark.conf.set(MERGE, merge)
-            apply_emissions(found, counts, path, JOIN, transaction(batch))
+            apply(found, counts, path, transaction(batch))
             spark.conf.unset(MERGE)
         left, right = (spark.read.format("delta").load(path) for path in (ours, merged))
         assert sorted(left.collect(), key=repr) == sorted(right.collect(), key=repr)
@@ -107,7 +113,7 @@ def test_history_shows_one_merge_with_its_batch(spark: SparkSession, lake: Path)
         if batch == 1:
             create_joined(found.coalesce(1), path, JOIN, transaction(batch))
         else:
-            apply_emissions(found.coalesce(1), counts, path, JOIN, transaction(batch))
+            apply(found.coalesce(1), counts, path, transaction(batch))
 
     last = DeltaTable(path).history(1)[0]
 
@@ -115,8 +121,48 @@ def test_history_shows_one_merge_with_its_batch(spark: SparkSession, lake: Path)
     assert last["operationParameters"]["predicate"] == "[]"
     assert last["operationMetrics"]["numTargetRowsDeleted"] == "1"
     assert last["operationMetrics"]["numOutputRows"] == "2"
-    assert json.loads(last["userMetadata"]) == {"batch": 2, "app": "lake/stage", "note": "it's"}
+    assert json.loads(last["userMetadata"]) == {
+        "batch": 2, "app": "lake/stage", "note": "it's", "counts": {"emissions": 2, "tombstones": 0},
+    }  # fmt: skip
     assert DeltaTable(path).deletion_vectors()
+
+
+def test_rows_that_turn_out_to_be_none_make_no_commit(spark: SparkSession, lake: Path) -> None:
+    """They are asked for once everything is prepared, in a log and in a joined table, by either way."""
+    log, joined = str(lake / "log"), str(lake / "joined")
+    log_of(spark, log, 1)
+    found, counts = emissions(spark, {(1, "a"): "x"})
+    create_joined(found, joined, JOIN, transaction(1))
+
+    append(frame(spark, 2).limit(0), log, transaction(2), LOG_PROPERTIES, ready=lambda: False)
+    for merge in ("false", "true"):
+        spark.conf.set(MERGE, merge)
+        apply(found.limit(0), dict.fromkeys(counts, 0), joined, transaction(2))
+        spark.conf.unset(MERGE)
+
+    assert [DeltaTable(path).version() for path in (log, joined)] == [0, 0]
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_what_is_refused_last_leaves_the_tables_as_they_were(
+    spark: SparkSession, lake: Path, *, small: bool
+) -> None:
+    """Files may be there by then; no commit names them."""
+    log, joined = str(lake / "log"), str(lake / "joined")
+    log_of(spark, log, 1)
+    found, _ = emissions(spark, {(1, "a"): "x"})
+    create_joined(found, joined, JOIN, transaction(1))
+
+    def refuse() -> Any:
+        raise ValueError("refused")
+
+    with pytest.raises(ValueError, match="refused"):
+        append(frame(spark, 2, 2), log, transaction(2), LOG_PROPERTIES, ready=refuse)
+    with pytest.raises(ValueError, match="refused"):
+        apply_emissions(found, joined, JOIN, transaction(2), refuse, small=small)
+
+    assert [DeltaTable(path).version() for path in (log, joined)] == [0, 0]
+    assert spark.read.format("delta").load(joined).count() == 1
 
 
 @pytest.mark.guard("transaction_identifier")
@@ -199,7 +245,7 @@ def test_compaction_leaves_the_rows_and_fewer_files(
         if batch == 1:
             create_joined(found.coalesce(1), path, JOIN, transaction(batch))
         else:
-            apply_emissions(found.coalesce(1), counts, path, JOIN, transaction(batch))
+            apply(found.coalesce(1), counts, path, transaction(batch))
         assert crumbs(path).due == has_many_small_files(path) == (batch == 4)
     assert crumbs(path).deleted == 1
     before = sorted(spark.read.format("delta").load(path).collect())
@@ -215,7 +261,7 @@ def test_compaction_leaves_the_rows_and_fewer_files(
     assert DeltaTable(path).history(1)[0]["operation"] == "OPTIMIZE"
     assert DeltaTable(path).transaction_version("lake/compact") == 7
     found, counts = emissions(spark, {(1, "a"): None})
-    apply_emissions(found, counts, path, JOIN, transaction(1000))
+    apply(found, counts, path, transaction(1000))
     assert spark.read.format("delta").load(path).count() == len(before) - 1
 
 

@@ -104,11 +104,13 @@ def test_update_by_deletion_vector_is_one_record(spark: SparkSession, tmp_path: 
 
 def replace_as_we_do(spark: SparkSession, path: str, schema: str) -> None:
     """Commit one row in the place of those of two keys, as a batch does to a joined table."""
-    from storage.commits import Transaction, replace
+    from storage.commits import replace
+    from storage.transaction import Settled, Transaction
 
     new = spark.createDataFrame([(1, "Lyon")], schema)
     keys = spark.createDataFrame([(1,), (3,)], "id bigint")
-    replace(new, 1, keys, keys.schema, path, Transaction("test", 1, {}), small=True)
+    transaction = Transaction("test", 1, {})
+    replace(new, keys, keys.schema, path, transaction, small=True, ready=lambda: Settled(1, {}))
 
 
 def test_rows_with_the_same_key_have_a_fixed_order(spark: SparkSession, tmp_path: Path) -> None:
