@@ -2,7 +2,7 @@
 
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,7 +32,7 @@ class Crash(BaseException):
 class Commits:
     """Counts the commits of whatever runs, and at a chosen one does something else.
 
-    Commits take turns, from their first file to their log entry: with a process all its threads end at one point.
+    Log entries take turns, and with a process all its threads end at one point: none comes after it.
     """
 
     def __init__(self, point: Point | None, when: When, act: Callable[[], None]) -> None:
@@ -64,19 +64,22 @@ class Commits:
         return counted
 
     def written(self, write: Call) -> Call:
-        """`DeltaTransaction.write`: begins the commit that `committed` ends."""
+        """`DeltaTransaction.write`: may come long before the commit that its files are for, or without one."""
 
         def counted(delta: DeltaTransaction, rows: Any) -> Any:
-            self._begin(_table(delta.path))
-            return write(delta, rows)
+            if self._over:
+                raise Crash
+            actions = write(delta, rows)
+            self._mine.files = [Path(delta.path, file.path()) for file in delta._items(actions)]
+            return actions
 
         return counted
 
     def committed(self, commit: Call) -> Call:
-        """`DeltaTransaction._commit`: its data files are written."""
+        """`DeltaTransaction._commit`: its data files are written, and go again where it ends before them."""
 
         def counted(delta: DeltaTransaction, *args: Any) -> Any:
-            if self._apart or not getattr(self._mine, "turn", False):
+            if not self._begin(_table(delta.path), getattr(self._mine, "files", ())):
                 return commit(delta, *args)
             with self._ending():
                 if self._is_point("during"):
@@ -85,8 +88,8 @@ class Commits:
 
         return counted
 
-    def _begin(self, name: str) -> bool:
-        """Enter a commit; returns whether it counts."""
+    def _begin(self, name: str, files: Sequence[Path] = ()) -> bool:
+        """Enter a commit, of which these files are written already; returns whether it counts."""
         if self._apart:
             return False
         self._turn.acquire()
@@ -96,8 +99,9 @@ class Commits:
         self._mine.point = not self.reached and self._point in {len(self.made), name}
         self.reached |= self._mine.point
         self.made.append(name)
-        self._mine.turn = True
         if self._is_point("before"):
+            for file in files:
+                file.unlink()
             try:
                 self._do()
             except BaseException:
@@ -119,7 +123,7 @@ class Commits:
         return bool(self._mine.point) and self._when == when
 
     def _leave(self) -> None:
-        self._mine.turn = self._mine.point = False
+        self._mine.point = False
         self._turn.release()
 
     def _do(self) -> None:
