@@ -56,21 +56,21 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
                 tables[name] = future.result()
                 logs += commit_table(batch, pool, tables[name])
             for name in [name for name in plan.joins if name in pipeline.foreign_key_joins]:
-                join = pipeline.join_spec(name)
-                joins[name], verdicts[name] = run_join(batch, pool, join, tables, joins, verdicts)
+                spec = pipeline.join_spec(name)
+                joins[name], verdicts[name] = run_join(batch, pool, spec, tables, joins, verdicts)
                 logs += commit_logs(batch, pool, joins[name], verdicts[name])
             streams = {name: stream.result() for name, stream in reading.items()}
             stream_joins = join_streams(batch, streams, tables)
             streams = without_late(streams, stream_joins.values())
             for stream in streams.values():
                 logs += commit_stream(batch, pool, stream)
-            logs += [commit_late(batch, pool, late) for late in stream_joins.values()]
+            logs += [commit_late(batch, pool, join) for join in stream_joins.values()]
             for name, joined in joins.items():
                 made = partial(_made, logs)
                 commit_joined(batch, joined, verdicts[name], made, begun.get(name))
             _made(logs)
-        for emitting in stream_joins.values():
-            commit_stream_join(batch, emitting)
+        for join in stream_joins.values():
+            commit_stream_join(batch, join)
         counts = {name: verdict.result() for name, verdict in verdicts.items()}
         return _publish(batch, tables, streams, counts, stream_joins)
 

@@ -72,7 +72,7 @@ def replace(  # noqa: PLR0913
     """Put new rows in the place of those that have these keys, once and in one commit.
 
     `keys`: columns of `key`; those of `new` and of rows that only end. `small`: they fit on every task. `ready`: asked
-    once the rows that end are found and few new ones are in files; returns when the commits are made that this one
+    once the rows that end are found and the new ones are in files; returns when the commits are made that this one
     must not precede, and `None` where there is nothing to commit. `begun`: of `begin`, for the first attempt.
     """
     prepared = [begun] if begun else []
@@ -82,11 +82,10 @@ def replace(  # noqa: PLR0913
         if delta.is_committed(transaction.app, transaction.batch):
             return
         replaced = delta.replace(key, F.broadcast(keys) if small else keys)
-        early = delta.write(new) if small else None
+        written = delta.write(new)
         settled = ready()
         if settled is None:
             return
-        written = delta.write(new) if early is None else early
         stated = transaction.stating(settled.metadata)
         with _SESSION, _settings(new.sparkSession, {"commitInfo.userMetadata": stated.user_metadata}):
             delta.commit_merge(replaced, written, transaction.app, transaction.batch, settled.rows)
