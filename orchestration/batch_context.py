@@ -31,6 +31,7 @@ from storage.lake import (
 )
 from storage.plan import Plan
 from storage.state import State
+from transforms.constants import by_reference
 from transforms.schemas import BATCH, TIME, named
 
 Progress = Callable[[str], None]
@@ -119,11 +120,11 @@ class Batch:
 
     def numbered(self, rows: DataFrame) -> DataFrame:
         """Rows as they are committed: with the number of the batch."""
-        return rows.withColumn(BATCH, F.lit(self.plan.batch).cast("bigint"))
+        return rows.withColumn(BATCH, by_reference(F.lit(self.plan.batch).cast("bigint")))
 
     def timed(self, changes: DataFrame) -> DataFrame:
         """Changes of a table as they are committed: with the batch's clock where they have no time."""
-        return changes.withColumn(TIME, F.coalesce(TIME, F.lit(self.plan.planned_at)))
+        return changes.withColumn(TIME, F.coalesce(TIME, by_reference(F.lit(self.plan.planned_at))))
 
 
 def state_tables(pipeline: Pipeline) -> list[str]:

@@ -25,9 +25,11 @@ def settle_logs(pipeline: Pipeline, lake: Lake) -> None:
         return
     for damaged in damaged_commits(lake.local, (PUBLISHED, PLAN, MAINTENANCE)):
         _settle(lake, damaged, damaged.version if _is_finished(lake, damaged) else -1)
+    if not (found := damaged_commits(lake.local, state_tables(pipeline))):
+        return  # without a look at the journal, which grows
     journal = Journal(lake)
     cuts = [cut.versions for cut in (journal.last, journal.unfinished) if cut is not None]
-    for damaged in damaged_commits(lake.local, state_tables(pipeline)):
+    for damaged in found:
         _settle(lake, damaged, max((versions.get(damaged.table, -1) for versions in cuts), default=-1))
 
 

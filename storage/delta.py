@@ -69,8 +69,20 @@ class DeltaTransaction:
 
     @cached_property
     def files(self) -> Any:
-        """All files of the table; Delta computes its state for it, and takes the commit to have read everything."""
-        return self._transaction.filterFiles(self._nil, True)
+        """All files of the table with their statistics; the commit is taken to have read everything.
+
+        Delta states the files of a small table beside each version (Delta protocol, "Version Checksum File"); those of
+        a large one, and of a version by another writer, it computes.
+        """
+        # not `filterFiles`: its files have no statistics but their rows, and readers would have nothing to skip by
+        self._transaction.readWholeTable()
+        snapshot = self._transaction.snapshot()
+        checksum = snapshot.checksumOpt()
+        stated = checksum.get().allFiles() if checksum.isDefined() else self._none
+        if stated.isDefined():
+            return stated.get()
+        computed = snapshot.allFiles().collectAsList()
+        return self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(computed).toSeq()
 
     def is_committed(self, app: str, version: int) -> bool:
         """Whether this transaction identifier was committed. If that happens after this look, the commit fails."""

@@ -18,6 +18,7 @@ from storage.data_files import LOG_PROPERTIES, read_table
 from storage.delta import DeltaTransaction
 from storage.errors import LakeBusy
 from storage.joined import MERGE, apply_emissions, create_joined, joined_schema
+from storage.session import changed_settings
 from storage.table_files import live_files
 from storage.transaction import Transaction
 from transforms.resolution import TOMBSTONE
@@ -125,6 +126,23 @@ def test_history_shows_one_merge_with_its_batch(spark: SparkSession, lake: Path)
         "batch": 2, "app": "lake/stage", "note": "it's", "counts": {"emissions": 2, "tombstones": 0},
     }  # fmt: skip
     assert DeltaTable(path).deletion_vectors()
+
+
+@pytest.mark.parametrize("stated", ["50", "0"])
+def test_a_file_with_ended_rows_keeps_the_bounds_that_readers_skip_by(
+    spark: SparkSession, lake: Path, stated: str
+) -> None:
+    """Whether Delta states the files beside a version (of up to so many), or has to compute them."""
+    path = str(lake / "joined")
+    with changed_settings(spark, {"spark.databricks.delta.allFilesInCrc.thresholdNumFiles": stated}):
+        made, _ = emissions(spark, {(1, "a"): "x", (2, "a"): "x", (3, "a"): "x"})
+        create_joined(made.coalesce(1), path, JOIN, transaction(1))
+        found, counts = emissions(spark, {(2, "a"): None})
+        apply(found, counts, path, transaction(2))
+
+    (file,) = map(dict, DeltaTable(path).get_add_actions(flatten=True).to_struct_array().to_pylist())
+    assert DeltaTable(path).deletion_vectors()
+    assert (file["num_records"], file["min.id"], file["max.id"]) == (3, 1, 3)
 
 
 def test_rows_that_turn_out_to_be_none_make_no_commit(spark: SparkSession, lake: Path) -> None:
