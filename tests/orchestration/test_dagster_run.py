@@ -18,6 +18,7 @@ from dagster import (
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
+from orchestration.assets import op_name
 from orchestration.batch_context import state_tables
 from orchestration.code_location import pipeline_definitions
 from orchestration.config import Pipeline, load
@@ -61,14 +62,15 @@ class Project:
         """Version of every table of the lake."""
         return self.lake.versions([PLAN, PUBLISHED, *state_tables(self.pipeline)])
 
-    def run(self, first: str, last: str, *assets: str) -> ExecuteInProcessResult:
-        """Run the job over a range of days, for all assets or some."""
+    def run(self, first: str, last: str, *assets: str, **options: object) -> ExecuteInProcessResult:
+        """Run the job over a range of days, for all assets or some; `options`: those of the batches."""
         job = pipeline_definitions(self.pipeline, datetime.now(UTC)).resolve_job_def("tiny_job")
         prefix = "dagster/asset_partition_range"
         return job.execute_in_process(
             instance=self.instance,
             tags={f"{prefix}_start": first, f"{prefix}_end": last},
             asset_selection=[AssetKey(["tiny", *name.split("/")]) for name in assets] or None,
+            run_config={"ops": {op_name(self.pipeline): {"config": options}}},
             raise_on_error=False,
         )
 
@@ -232,6 +234,23 @@ def test_loss_in_a_batch_of_a_failed_run_is_found_by_the_next_run(
     assert pending.metadata["looked_at"].value == "rows of batches 1 to 2"
     assert not pending.passed
     assert not result.success
+
+
+@pytest.mark.usefixtures("spark")
+def test_run_rebuilds_a_join_and_takes_a_day_anew_before_what_is_new(tmp_path: Path) -> None:
+    """As its options say; both are batches of no day, which Dagster is told of beside those of the days."""
+    with DagsterInstance.ephemeral() as instance:
+        project = Project(write_pipeline(tmp_path), instance)
+        assert project.run(DAYS[0], DAYS[0]).success
+        planes = project.path.parent / "data" / "planes" / f"{DAYS[0]}.jsonl"
+        planes.write_text("".join(planes.read_text("utf-8").splitlines(keepends=True)[1:]), "utf-8")
+        result = project.run(DAYS[1], DAYS[1], rebuild=["flights_with_planes"], replace=DAYS[0])
+        assert result.success, failure(result)
+        journal = Journal(project.lake)
+    assert [(plan.kind, list(plan.bootstrap)) for plan in journal.plans[1:]] == [
+        ("bootstrap", ["flights_with_planes"]), ("replace", []), ("batch", []),
+    ]  # fmt: skip
+    assert {partition for _, partition in reported(result)} >= {DAYS[1]}
 
 
 @pytest.mark.usefixtures("spark")
