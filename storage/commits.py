@@ -7,6 +7,7 @@ through the session.
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import MappingProxyType
 
@@ -81,8 +82,10 @@ def replace(  # noqa: PLR0913
         delta = prepared.pop() if prepared else DeltaTransaction(new.sparkSession, path)
         if delta.is_committed(transaction.app, transaction.batch):
             return
-        replaced = delta.replace(key, F.broadcast(keys) if small else keys)
-        written = delta.write(new)
+        with ThreadPoolExecutor(1) as beside:
+            writing = beside.submit(delta.write, new)
+            replaced = delta.replace(key, F.broadcast(keys) if small else keys)
+            written = writing.result()
         settled = ready()
         if settled is None:
             return
