@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pyspark.sql import Column, SparkSession
 
 from orchestration.config import Pipeline
+from storage.bookkeeping import condense, row_files
 from storage.compaction import Crumbs, compact, crumbs, has_many_small_files
 from storage.journal import Journal
-from storage.lake import Lake, joined_of, rows_of, subscription_store_of, versions_of
+from storage.lake import BOOKKEEPING, Lake, joined_of, rows_of, subscription_store_of, versions_of
 from storage.maintenance import Folds, fold_rows, fold_subscriptions, fold_versions, is_due
 from storage.plan import Plan
 from transforms.schemas import BATCH, named
@@ -99,7 +100,7 @@ def put_together(
 
 
 def tidy_up(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, cut: Plan) -> None:
-    """Do after a batch what keeps the next ones fast: folds that are due, and compaction of joined tables.
+    """Do after a batch what keeps the next ones fast: folds, compaction of joined tables and of the bookkeeping.
 
     `cut`: a plan of the next batch, never committed, that pins the state after the last finished one.
     """
@@ -110,3 +111,6 @@ def tidy_up(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journa
         table = joined_of(name)
         if table in cut.versions and has_many_small_files(lake.path(table)):
             put_together(pipeline, spark, lake, journal, table, crumbs(lake.path(table)))
+    for path in map(lake.path, lake.versions(BOOKKEEPING)):
+        if row_files(path).due:
+            condense(path, pipeline.maintenance.retention)

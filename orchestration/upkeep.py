@@ -18,18 +18,11 @@ from orchestration.finished import finished_state, pinned_versions
 from orchestration.folding import behind, fold, put_together
 from orchestration.recovery import check_progress
 from orchestration.shapes import check_shapes
-from storage.bookkeeping import condense
+from storage.bookkeeping import condense, row_files
 from storage.compaction import Crumbs, crumbs
 from storage.errors import LakeBusy, LakeInconsistent
 from storage.journal import Journal
-from storage.lake import (
-    MAINTENANCE,
-    PLAN,
-    PUBLISHED,
-    SCRATCH,
-    Lake,
-    joined_of,
-)
+from storage.lake import BOOKKEEPING, SCRATCH, Lake, joined_of
 from storage.log_entries import checkpoint, entries
 from storage.plan import Plan
 from storage.retention import state_retention, unstated
@@ -150,8 +143,8 @@ class Upkeep:
             yield table, entries(stored, self._now, pinned.get(table, frozenset()))
 
     def _bookkeeping(self) -> Iterator[tuple[str, Finding]]:
-        for table in filter(self._is_asked, self._lake.versions([PLAN, PUBLISHED, MAINTENANCE])):
-            yield table, crumbs(self._lake.path(table))
+        for table in filter(self._is_asked, self._lake.versions(BOOKKEEPING)):
+            yield table, row_files(self._lake.path(table))
 
     def _leftovers(self) -> Iterator[tuple[str, Finding]]:
         files = leftovers(self._lake, self._now)

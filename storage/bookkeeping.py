@@ -5,6 +5,7 @@ times as long. No other writer ever touches these tables, so delta-rs and Spark 
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 
 import pyarrow as pa
@@ -15,8 +16,40 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from storage.delta import has_committed
 from storage.errors import LakeBusy, LakejoinError, LakeUnusable
 from storage.lake import reading_table
+from storage.opened import opened
 from storage.reasons import reason_of
 from storage.transaction import Transaction
+
+MANY_FILES = 20
+"""A bookkeeping table is condensed when it has so many: every run reads all of them, at 2 ms each."""
+
+
+@dataclass(frozen=True)
+class RowFiles:
+    """The files of a bookkeeping table, of a row each but for those that were condensed."""
+
+    count: int
+
+    @property
+    def due(self) -> bool:
+        """Whether they are worth the work."""
+        return self.count >= MANY_FILES
+
+    @property
+    def any(self) -> bool:
+        """Whether there are fewer afterwards."""
+        return self.count > 1
+
+    @property
+    def why(self) -> str:
+        """The figure that decides, as text."""
+        return f"{self.count:,} files to put together"
+
+
+def row_files(path: str) -> RowFiles:
+    """Look at a bookkeeping table. Raises `LakeInconsistent`, `LakeUnusable`."""
+    with reading_table(path):
+        return RowFiles(len(opened(path).file_uris()))
 
 
 def record(path: str, row: Mapping[str, object], schema: pa.Schema, transaction: Transaction) -> bool:
@@ -69,15 +102,18 @@ def _explained(path: str, error: Exception) -> LakejoinError:
 def condense(path: str, retention: timedelta) -> None:
     """Put the rows of a bookkeeping table into one file, remove the files that were before, and shorten its log.
 
-    Files of versions younger than `retention` stay.
+    Files of versions younger than `retention` stay. Raises `LakeBusy` and `LakeUnusable`.
     """
-    table = DeltaTable(path)
-    table.optimize.compact()
-    # without the comparison with Delta's default: the table has no other readers than those the retention is for
-    hours, compare = int(retention.total_seconds() // 3600), False
-    table.vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=compare, full=True)
-    table.create_checkpoint()
-    table.cleanup_metadata()
+    try:
+        table = DeltaTable(path)
+        table.optimize.compact()
+        # without the comparison with Delta's default: the table has no other readers than those the retention is for
+        hours, compare = int(retention.total_seconds() // 3600), False
+        table.vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=compare, full=True)
+        table.create_checkpoint()
+        table.cleanup_metadata()
+    except (DeltaError, OSError) as error:
+        raise _explained(path, error) from error
 
 
 def _value(value: object) -> object:

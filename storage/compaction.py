@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
-from deltalake import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from storage.commits import rewrite as commit_rewrite
 from storage.lake import reading_table
+from storage.opened import opened
 from storage.session import changed_settings
 from storage.table_files import LiveFile, live_files
 from storage.transaction import Transaction
@@ -84,7 +84,7 @@ def crumbs(path: str, through: int | None = None) -> Crumbs:
 def has_many_small_files(path: str) -> bool:
     """Whether a table is due for its small files alone: told from its log, at once."""
     with reading_table(path):
-        sizes = pa.table(DeltaTable(path).get_add_actions())["size_bytes"].to_pylist()
+        sizes = pa.table(opened(path).get_add_actions())["size_bytes"].to_pylist()
     small: int = sum(size < SMALL_FILE for size in sizes)
     return small >= SMALL_FILES
 

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from storage.file_systems import spark_path
 from storage.frames import empty
 from storage.lake import reading_table
+from storage.opened import opened
 from storage.table_files import CUT_OFF
 from transforms.event_time import moved_back
 from transforms.schemas import BATCH, TIME, named
@@ -62,7 +63,7 @@ def read_table(
     `later`: leave out files whose rows all have this time or an earlier one; a caller filters the rest.
     """
     with reading_table(path):
-        table = DeltaTable(path, version=version)
+        table = opened(path, version)
         protocol = table.protocol()
         plain = protocol.min_reader_version == _PLAIN or _FEATURES.issuperset(
             protocol.reader_features or ["?"]
@@ -83,7 +84,7 @@ def read_table(
 
 def data_paths(path: str, version: int) -> list[str]:
     """Return the files of a table at a version as Spark takes them, also those that have deletion vectors."""
-    return [file.path for file in _files(path, DeltaTable(path, version=version))]
+    return [file.path for file in _files(path, opened(path, version))]
 
 
 def _files(path: str, table: DeltaTable) -> list[_File]:

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 
 from storage.data_files import data_paths
 from storage.errors import LakeInconsistent
+from storage.opened import opened
 from transforms.guards import stands
 
 FILE, ROW = "_lj_file", "_lj_row"
@@ -87,7 +88,7 @@ class DeltaTransaction:
     def is_committed(self, app: str, version: int) -> bool:
         """Whether this transaction identifier was committed. If that happens after this look, the commit fails."""
         self._transaction.readTxn().addOne(app)
-        return has_committed(DeltaTable(self.path), app, version)
+        return has_committed(opened(self.path), app, version)
 
     def write(self, rows: DataFrame) -> Any:
         """Write rows as new files of the table; the actions are for the commit."""

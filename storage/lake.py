@@ -18,12 +18,14 @@ from pyarrow.lib import ArrowException
 
 from storage.errors import LakeInconsistent, LakeUnusable
 from storage.log_damage import is_empty
+from storage.opened import opened
 from storage.reasons import reason_of
 from storage.remedies import remedy
 
 PLAN = "_plan"
 PUBLISHED = "_published"
 MAINTENANCE = "_maintenance"
+BOOKKEEPING = (PLAN, PUBLISHED, MAINTENANCE)
 LEASE = "_lease"
 QUARANTINE = "quarantine"
 ASIDE = "_aside"
@@ -164,7 +166,7 @@ class Lake:
             if self.local is not None and not self.has(table):
                 return None
             try:
-                delta = DeltaTable(self.path(table), version=version)
+                delta = opened(self.path(table), version)
             except TableNotFoundError:
                 return None
         version = delta.version()

@@ -12,6 +12,7 @@ from pyarrow import fs
 
 from storage.errors import LakeInconsistent
 from storage.lake import reading_table
+from storage.opened import opened
 from transforms.schemas import BATCH
 
 CUT_OFF = timedelta(milliseconds=1)
@@ -61,7 +62,7 @@ class Extent:
 def live_files(path: str, version: int | None = None) -> list[LiveFile]:
     """Return the data files of a table at a version, by default the newest. Raises `LakeInconsistent`."""
     with reading_table(path):
-        table = DeltaTable(path, version=version)
+        table = opened(path, version)
         actions = pa.table(table.get_add_actions(flatten=True))
         kept = kept_rows(table)
     deleted = {name: vector.false_count for name, vector in kept.items()}

@@ -47,6 +47,8 @@ class Commits:
         self._point, self._when, self._act = point, when, act
         self._turn = threading.RLock()
         self._mine = threading.local()
+        self._files: dict[DeltaTransaction, list[Path]] = {}
+        """What transactions have written, perhaps in another thread than commits it."""
 
     def whole(self, commit: Call, name: Callable[..., str], part: Call | None = None) -> Call:
         """A call that makes one commit, counted. `part`: leaves what the call has written before its log entry."""
@@ -70,7 +72,7 @@ class Commits:
             if self._over:
                 raise Crash
             actions = write(delta, rows)
-            self._mine.files = [Path(delta.path, file.path()) for file in delta._items(actions)]
+            self._files[delta] = [Path(delta.path, file.path()) for file in delta._items(actions)]
             return actions
 
         return counted
@@ -79,7 +81,7 @@ class Commits:
         """`DeltaTransaction._commit`: its data files are written, and go again where it ends before them."""
 
         def counted(delta: DeltaTransaction, *args: Any) -> Any:
-            if not self._begin(_table(delta.path), getattr(self._mine, "files", ())):
+            if not self._begin(_table(delta.path), self._files.get(delta, ())):
                 return commit(delta, *args)
             with self._ending():
                 if self._is_point("during"):

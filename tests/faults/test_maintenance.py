@@ -237,17 +237,18 @@ def test_a_batch_older_than_the_retention_is_not_shown(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("when", ["after_batch", "separately"])
-def test_runs_fold_unless_it_is_left_to_maintenance(
+def test_runs_fold_and_condense_unless_it_is_left_to_maintenance(
     when: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the one a due base is folded behind the batch, with the other it stays due."""
+    """With the one what is due is done behind each batch, with the other it stays due."""
     monkeypatch.setattr("storage.maintenance.BATCHES_BEHIND", 1)
-    path = make_shop(tmp_path, DAYS[:1]).path
+    monkeypatch.setattr("storage.bookkeeping.MANY_FILES", 2)
+    path = make_shop(tmp_path, DAYS[:2]).path
     path.write_text(f"{path.read_text()}maintenance: {{when: {when}}}\n")
     pipeline = load(path)
 
     run(pipeline, spark)
 
-    due = {step.table for step in find_steps(pipeline) if step.work == "fold" and step.finding.due}
-    assert (due == set()) == (when == "after_batch")
+    due = {step.work for step in find_steps(pipeline) if step.finding.due} & {"fold", "condense"}
+    assert due == (set() if when == "after_batch" else {"fold", "condense"})
     assert (Lake(pipeline.lake).snapshot(MAINTENANCE) is None) == (when == "separately")

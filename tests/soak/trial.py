@@ -114,6 +114,7 @@ class SoakTrial:
         behind = 1 if run.folds else BATCHES_BEHIND
         with (
             mock.patch("storage.maintenance.BATCHES_BEHIND", behind),
+            mock.patch("storage.bookkeeping.MANY_FILES", 3),
             disturbed(run.disturbance, partial(self._others, run)) as counted,
         ):
             try:
