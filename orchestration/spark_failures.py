@@ -103,9 +103,7 @@ def _causes(error: Exception) -> list[Any]:
 def _expression(pipeline: Pipeline, causes: list[Any]) -> str | None:
     """Blame the foreign key that Spark was evaluating, if it says that it was."""
     for cause in reversed(causes):
-        if not _is(cause, "org.apache.spark.SparkThrowable"):
-            continue
-        for context in cause.getQueryContext():
+        for context in _contexts(cause):
             found = _place(pipeline, context.fragment()) if str(context.contextType()) == "SQL" else None
             if found is not None:
                 place, remedy = found
@@ -114,6 +112,16 @@ def _expression(pipeline: Pipeline, causes: list[Any]) -> str | None:
                     f"correct the expression (`try_cast`, `try_divide`, ...){remedy}"
                 )
     return None
+
+
+def _contexts(cause: Any) -> Any:
+    """The expressions that an exception says it came from."""
+    # an exception of Delta has the method only from its interface, where Py4J does not find it
+    if not _is(cause, "org.apache.spark.SparkThrowable") or _is(
+        cause, "org.apache.spark.sql.delta.DeltaThrowable"
+    ):
+        return ()
+    return cause.getQueryContext()
 
 
 def _place(pipeline: Pipeline, fragment: str) -> tuple[str, str] | None:

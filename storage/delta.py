@@ -82,6 +82,8 @@ class DeltaTransaction:
         stated = checksum.get().allFiles() if checksum.isDefined() else self._none
         if stated.isDefined():
             return stated.get()
+        # a thread that Python began has no session, and Delta may ask for it when it reads a checkpoint
+        self._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(self._spark._jsparkSession)
         computed = snapshot.allFiles().collectAsList()
         return self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(computed).toSeq()
 

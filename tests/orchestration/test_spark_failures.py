@@ -2,10 +2,12 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -108,3 +110,12 @@ def test_other_errors_pass(spark: SparkSession) -> None:
     assert spark.sparkContext._jvm is not None
     with pytest.raises(PySparkException, match="For input string"), explained(PIPELINE, PLAN):
         spark.sparkContext._jvm.java.lang.Long.parseLong("x")
+
+
+def test_exception_of_delta_passes(spark: SparkSession) -> None:
+    """It has no context that Py4J can ask for: what failed is told, not that."""
+    jvm: Any = spark._jvm
+    errors = getattr(getattr(jvm.org.apache.spark.sql.delta, "DeltaErrors$"), "MODULE$")
+    error = Py4JJavaError("", errors.sparkSessionNotSetException())
+    with pytest.raises(Py4JJavaError, match="DELTA_SPARK_SESSION_NOT_SET"), explained(PIPELINE, PLAN):
+        raise error

@@ -1,6 +1,7 @@
 """What our own Delta transactions leave behind, held against Delta's public API."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -132,13 +133,19 @@ def test_history_shows_one_merge_with_its_batch(spark: SparkSession, lake: Path)
 def test_a_file_with_ended_rows_keeps_the_bounds_that_readers_skip_by(
     spark: SparkSession, lake: Path, stated: str
 ) -> None:
-    """Whether Delta states the files beside a version (of up to so many), or has to compute them."""
+    """Whether Delta states the files beside a version (of up to so many), or computes them, here from a checkpoint.
+
+    A stage has a thread of its own.
+    """
     path = str(lake / "joined")
     with changed_settings(spark, {"spark.databricks.delta.allFilesInCrc.thresholdNumFiles": stated}):
         made, _ = emissions(spark, {(1, "a"): "x", (2, "a"): "x", (3, "a"): "x"})
         create_joined(made.coalesce(1), path, JOIN, transaction(1))
+        DeltaTable(path).create_checkpoint()
+        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
         found, counts = emissions(spark, {(2, "a"): None})
-        apply(found, counts, path, transaction(2))
+        with ThreadPoolExecutor(1) as stage:
+            stage.submit(apply, found, counts, path, transaction(2)).result()
 
     (file,) = map(dict, DeltaTable(path).get_add_actions(flatten=True).to_struct_array().to_pylist())
     assert DeltaTable(path).deletion_vectors()
