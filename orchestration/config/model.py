@@ -43,7 +43,7 @@ class Maintenance(Frozen):
     """When a lake is tidied up, and what may go."""
 
     when: Literal["after_batch", "separately"] = "after_batch"
-    """`after_batch`: a run folds and compacts what is due after each batch; `separately`: only `lakejoin
+    """`after_batch`: a run folds, compacts and condenses what is due after each batch; `separately`: only `lakejoin
     maintain` does. Old files are removed by `lakejoin maintain` in both cases."""
     retention: Duration = Field(default=timedelta(days=7), json_schema_extra={"default": "7 days"})
     """How far back readers may go (`--as-of-batch`, Delta's time travel), and how long a query may take. Files
