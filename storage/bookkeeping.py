@@ -7,6 +7,8 @@ times as long. No other writer ever touches these tables, so delta-rs and Spark 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
+from math import ceil
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
@@ -16,6 +18,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from storage.delta import has_committed
 from storage.errors import LakeBusy, LakejoinError, LakeUnusable
 from storage.lake import reading_table
+from storage.log_damage import flush
 from storage.opened import opened
 from storage.reasons import reason_of
 from storage.transaction import Transaction
@@ -102,18 +105,27 @@ def _explained(path: str, error: Exception) -> LakejoinError:
 def condense(path: str, retention: timedelta) -> None:
     """Put the rows of a bookkeeping table into one file, remove the files that were before, and shorten its log.
 
-    Files of versions younger than `retention` stay. Raises `LakeBusy` and `LakeUnusable`.
+    Files of versions younger than `retention` stay. On a local lake each step is on the disk before the next one
+    stands on it: nothing in the lake could make these rows anew. Raises `LakeBusy` and `LakeUnusable`.
     """
+    # without the comparison with Delta's default: the table has no other readers than those the retention is for
+    hours, compare = ceil(retention / timedelta(hours=1)), False
     try:
         table = DeltaTable(path)
-        table.optimize.compact()
-        # without the comparison with Delta's default: the table has no other readers than those the retention is for
-        hours, compare = int(retention.total_seconds() // 3600), False
-        table.vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=compare, full=True)
-        table.create_checkpoint()
+        vacuum = partial(table.vacuum, hours, dry_run=False, enforce_retention_duration=compare, full=True)
+        flush(path)
+        for step in (table.optimize.compact, vacuum, table.create_checkpoint):
+            step()
+            flush(path)
         table.cleanup_metadata()
-    except (DeltaError, OSError) as error:
+    except CommitFailedError as error:
         raise _explained(path, error) from error
+    except (DeltaError, OSError) as error:
+        raise LakeUnusable(
+            f"{path}: its rows cannot be put into one file ({reason_of(error)}). Either a file of the table is damaged "
+            "or gone, then put it back from a copy; or the user that runs Lakejoin may not write there, or the disk is "
+            "full"
+        ) from error
 
 
 def _value(value: object) -> object:

@@ -6,6 +6,7 @@ transaction identifier of that version are gone without a word (Delta protocol, 
 """
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,29 +25,50 @@ class DamagedCommit:
     """Name below the lake."""
     version: int
     last: bool
-    """Whether no later version stands on it."""
+    """Whether no whole later version stands on it."""
     found: str
     """What is the matter with it."""
     file: Path
 
     def set_aside(self) -> None:
-        """Take the commit out of the log, and Delta's figures about the version; the table ends before it."""
-        self.file.rename(self.file.with_name(self.file.name + _SUFFIX))
-        for figures in (f"{self.file.stem}.crc", f".{self.file.name}.crc"):
-            self.file.with_name(figures).unlink(missing_ok=True)
+        """Take the commit out of the log, with what was made of it; the table ends before it."""
+        for file in (self.file, *self.file.parent.glob(f"{self.file.stem}.checkpoint.*")):
+            file.rename(file.with_name(file.name + _SUFFIX))
+        # Delta's figures about the version, and where it looks for a checkpoint first
+        for name in (f"{self.file.stem}.crc", f".{self.file.name}.crc", "_last_checkpoint"):
+            self.file.with_name(name).unlink(missing_ok=True)
 
 
 def damaged_commits(lake: Path, tables: Iterable[str]) -> list[DamagedCommit]:
-    """Return the commits of tables that are empty, and the last ones that are torn."""
+    """Return the commits of tables that are empty, and the last ones that are torn; of a table, the newest first."""
     return [damaged for table in tables for damaged in _of_table(lake, table)]
 
 
 def is_empty(lake: Path, table: str, version: int) -> bool:
     """Whether the commit of a version is there without content. One that a checkpoint made superfluous is not."""
     try:
-        return _file(lake, table, version).stat().st_size == 0
+        return _file(lake, table, version).stat().st_size == 0 and _held(lake, table) < version
     except FileNotFoundError:
         return False
+
+
+def flush(path: str) -> None:
+    """See that a power loss leaves whole what a table got since its last checkpoint: files of data and log entries.
+
+    For local tables; an object store takes objects whole.
+    """
+    if "://" in path:
+        return
+    table = Path(path)
+    log = table / "_delta_log"
+    since = max((file.stat().st_mtime_ns for file in log.glob("*.checkpoint.*")), default=0)
+    files = [file for file in (*table.glob("*.parquet"), *log.iterdir()) if file.stat().st_mtime_ns >= since]
+    for written in (*files, log, table):
+        opened = os.open(written, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
 
 
 def _file(lake: Path, table: str, version: int) -> Path:
@@ -54,16 +76,23 @@ def _file(lake: Path, table: str, version: int) -> Path:
 
 
 def _of_table(lake: Path, table: str) -> Iterator[DamagedCommit]:
-    log = lake / table / "_delta_log"
+    log, held = lake / table / "_delta_log", _held(lake, table)
     names = [file.name for file in log.iterdir()] if log.is_dir() else []
-    # what a checkpoint holds is read from there
-    held = max((int(match[1]) for name in names if (match := _CHECKPOINT.match(name))), default=-1)
-    versions = sorted(version for name in names if (version := _version(name)) > held)
+    versions = sorted((version for name in names if (version := _version(name)) > held), reverse=True)
+    last = True
     for version in versions:
-        file, last = _file(lake, table, version), version == versions[-1]
+        file = _file(lake, table, version)
         found = "is empty" if file.stat().st_size == 0 else _torn(file) if last else None
+        last = last and found is not None
         if found is not None:
             yield DamagedCommit(table, version, last, found, file)
+
+
+def _held(lake: Path, table: str) -> int:
+    """The last version that is read from a checkpoint, which the disk may have left empty, too; -1 for none."""
+    checkpoints = (lake / table / "_delta_log").glob("*.checkpoint.*")
+    found = ((_CHECKPOINT.match(file.name), file.stat().st_size) for file in checkpoints)
+    return max((int(match[1]) for match, size in found if match and size), default=-1)
 
 
 def _version(name: str) -> int:

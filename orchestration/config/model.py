@@ -44,7 +44,8 @@ class Maintenance(Frozen):
 
     when: Literal["after_batch", "separately"] = "after_batch"
     """`after_batch`: a run folds, compacts and condenses what is due after each batch; `separately`: only `lakejoin
-    maintain` does. Old files are removed by `lakejoin maintain` in both cases."""
+    maintain` does. In both cases `lakejoin maintain` removes old files; those of the bookkeeping go when it is
+    condensed."""
     retention: Duration = Field(default=timedelta(days=7), json_schema_extra={"default": "7 days"})
     """How far back readers may go (`--as-of-batch`, Delta's time travel), and how long a query may take. Files
     that only older versions need are removed; what the last finished batch and one under way need stays."""

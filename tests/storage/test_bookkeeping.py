@@ -1,5 +1,6 @@
 """Bookkeeping tables: a row a commit, once each, and few files."""
 
+import os
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from deltalake import DeltaTable
 
 from storage.bookkeeping import condense, record, row_files
 from storage.errors import LakeUnusable
+from storage.lake import Lake
+from storage.log_damage import damaged_commits
 from storage.transaction import Transaction
 
 SCHEMA = pa.schema([("batch", pa.int64())])
@@ -54,11 +57,87 @@ def test_files_stay_as_long_as_somebody_may_read_them(tmp_path: Path) -> None:
     assert sorted(reader.to_pyarrow_table()["batch"].to_pylist()) == [1, 2]
 
 
+def test_retention_is_kept_to_the_minute(tmp_path: Path) -> None:
+    """Delta counts it in hours: half an hour is one, and not none."""
+    path = str(tmp_path / "_plan")
+    batch(path, 1)
+    batch(path, 2)
+    reader = DeltaTable(path)
+
+    condense(path, timedelta(minutes=30))
+
+    assert sorted(reader.to_pyarrow_table()["batch"].to_pylist()) == [1, 2]
+
+
+class PowerLoss(BaseException):
+    """The machine goes down."""
+
+
+class Disk:
+    """A disk that loses what it was not told to keep, when it is told so for the `last` time of a table."""
+
+    def __init__(self, table: Path, last: int) -> None:
+        self._table, self._left, self._kept = table, last, set[Path]()
+
+    def fsync(self, opened: int) -> None:
+        """Keep a file; the table's folder is the last of what is kept at a time."""
+        if self._left == 0:
+            raise PowerLoss
+        file = os.fstat(opened)
+        self._kept |= {path for path in self._table.rglob("*") if os.path.samestat(path.stat(), file)}
+        self._left -= os.path.samestat(self._table.stat(), file)
+
+    def come_back(self) -> None:
+        """Leave of every other file its name."""
+        for file in self._table.rglob("*"):
+            if file.is_file() and file not in self._kept:
+                os.truncate(file, 0)
+
+
+@pytest.mark.failure(16)
+@pytest.mark.parametrize("kept", [1, 2, 3])
+def test_power_loss_while_a_table_is_condensed_leaves_its_rows(
+    kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the new file, its successors' removal, or a checkpoint is on the disk."""
+    path = tmp_path / "_plan"
+    for number in (1, 2, 3):
+        batch(str(path), number)
+    disk = Disk(path, kept)
+    monkeypatch.setattr(os, "fsync", disk.fsync)
+
+    with pytest.raises(PowerLoss):
+        condense(str(path), timedelta(0))
+
+    disk.come_back()
+    for damaged in damaged_commits(tmp_path, ["_plan"]):
+        assert damaged.last
+        damaged.set_aside()
+    assert batches(str(path)) == [1, 2, 3]
+    assert Lake(str(tmp_path)).snapshot("_plan") is not None
+
+
+@pytest.mark.failure(16)
+def test_empty_commit_that_a_checkpoint_holds_does_no_harm(tmp_path: Path) -> None:
+    """What stands in the checkpoint is read from there."""
+    path = tmp_path / "_plan"
+    batch(str(path), 1)
+    batch(str(path), 2)
+    condense(str(path), timedelta(0))
+    os.truncate(max(path.glob("_delta_log/*.json")), 0)
+
+    snapshot = Lake(str(tmp_path)).snapshot("_plan")
+
+    assert not damaged_commits(tmp_path, ["_plan"])
+    assert snapshot is not None
+    assert len(snapshot.read()) == 2
+
+
 def test_table_that_cannot_be_condensed_says_which(tmp_path: Path) -> None:
     """A run that condenses after its batch ends with a message."""
     path = str(tmp_path / "_plan")
     batch(path, 1)
     batch(path, 2)
     next(Path(path).glob("*.parquet")).unlink()
-    with pytest.raises(LakeUnusable, match=r"_plan: cannot be written \("):
+    with pytest.raises(LakeUnusable, match=r"_plan: its rows cannot be put into one file \("):
         condense(path, timedelta(days=7))
