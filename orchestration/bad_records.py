@@ -4,17 +4,22 @@ Once a plan is committed its files may not change any more; here they can still 
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from orchestration.config import Input, Pipeline
+from orchestration.config.model import Table
+from orchestration.config.stream_model import Stream
 from storage.errors import LakejoinError
 from storage.frames import Frames, framing
 from storage.lake import Lake
 from storage.plan import Plan, PlannedFile
 from storage.sources import read_records
+from transforms.event_time import has_time, refuse_times
 from transforms.schemas import CONTEXT, DERIVED, DETAIL, POSITION, REASON
+from transforms.streams import is_event, judge_records
 
 
 class TooManyBadRecords(LakejoinError):
@@ -43,12 +48,11 @@ def check_bad_ratio(pipeline: Pipeline, spark: SparkSession, draft: Plan) -> Non
     with framing(spark, Lake(pipeline.lake).scratch(), draft.records) as frames:
         for name, table in limited.items():
             if files := draft.files_of(name):
-                _check(table, files, _reasons(table, files, spark, frames))
+                _check(table, *_counted(table, files, spark, frames, draft.planned_at))
 
 
-def _check(table: Input, files: list[PlannedFile], reasons: list[_Reason]) -> None:
+def _check(table: Input, total: int, reasons: list[_Reason]) -> None:
     bad = sum(reason.records for reason in reasons)
-    total = sum(file.records for file in files)
     if bad <= table.max_bad_ratio * total:
         return
     found = "; ".join(str(reason) for reason in reasons)
@@ -60,17 +64,33 @@ def _check(table: Input, files: list[PlannedFile], reasons: list[_Reason]) -> No
     )
 
 
-def _reasons(table: Input, files: list[PlannedFile], spark: SparkSession, frames: Frames) -> list[_Reason]:
+def _counted(
+    table: Input, files: list[PlannedFile], spark: SparkSession, frames: Frames, planned_at: datetime
+) -> tuple[int, list[_Reason]]:
+    """How many records there are, and the bad ones by their reasons."""
     ranges = [file.range for file in files]
     read = read_records(spark, table.spec.as_read, table.source.parse_options, ranges)
     # kept, because Spark refuses to read of a CSV file nothing but whether its records are whole
-    records = frames.keep(read)
+    records = frames.keep(_judged(table, read, planned_at))
     place, position = F.concat_ws(":", F.col(POSITION)["file"], F.col(POSITION)["line"]), F.col(POSITION)
     first = F.concat(place, F.coalesce(F.concat(F.lit(" ("), F.col(DETAIL), F.lit(")")), F.lit("")))
     counted = (
-        records.where(F.col(REASON).isNotNull() & ~F.col(CONTEXT) & ~F.col(DERIVED))
-        .groupBy(REASON)
+        records.groupBy(REASON)
         .agg(F.count("*").alias("records"), F.min_by(first, position).alias("first"))
         .orderBy(F.desc("records"), REASON)
     )
-    return [_Reason(row[REASON], row["records"], row["first"]) for row in counted.collect()]
+    found = counted.collect()
+    bad = [_Reason(row[REASON], row["records"], row["first"]) for row in found if row[REASON] is not None]
+    return sum(row["records"] for row in found), bad
+
+
+def _judged(table: Input, read: DataFrame, planned_at: datetime) -> DataFrame:
+    """The records of the files with the reasons that a batch finds in each of them, whatever else there is."""
+    own = read.where(~F.col(CONTEXT) & ~F.col(DERIVED))
+    match table:
+        case Stream():
+            timed = refuse_times(own, table.spec, planned_at, is_event(table.condition))
+            return judge_records(timed, None, table.spec, table.condition)
+        case Table() if table.versioned:
+            return refuse_times(own, table.spec, planned_at, has_time())
+    return own

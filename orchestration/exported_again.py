@@ -8,7 +8,7 @@ from orchestration.errors import WrongUsage
 from orchestration.pending import blamed, list_files, planned
 from storage.files import FileCounter, measure_file
 from storage.journal import Journal
-from storage.plan import PlannedFile
+from storage.plan import Plan, PlannedFile
 
 
 def day_or_name(text: str | None) -> date | str | None:
@@ -20,14 +20,17 @@ def day_or_name(text: str | None) -> date | str | None:
 
 
 def exported_again(
-    pipeline: Pipeline, journal: Journal, what: date | str, *, now: datetime, counter: FileCounter | None
-) -> list[PlannedFile]:
+    pipeline: Pipeline, journal: Journal, what: date | str, *, now: datetime, counter: FileCounter | None,
+    finished: Plan | None,
+) -> list[PlannedFile]:  # fmt: skip
     """Return the files of a `{date}`, or of a name, whose content is no longer what was read, whole.
 
-    Raises `WrongUsage` where none of them changed, or where a table or stream does not allow it.
+    `finished`: the plan that this run found under way. Where that was what is asked for, none need be left. Raises
+    `WrongUsage` where none of them changed, or where a table or stream does not allow it.
     """
     found = list(_changed(pipeline, journal, what, now, counter))
-    if not found:
+    just_replaced = finished.files if finished is not None and finished.kind == "replace" else ()
+    if not found and not any(what in (file.date, file.name) for file in just_replaced):
         which = f"of the name {what!r}" if isinstance(what, str) else "of that day"
         raise WrongUsage(
             f"--replace {what}: no file {which} that was read has other content now; new files and new lines need no "

@@ -1,6 +1,6 @@
 """Bases as far as they are folded by now, and the state after the last finished batch as maintenance takes it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -8,7 +8,7 @@ from orchestration.batch_context import bases_of, state_tables
 from orchestration.config import Pipeline
 from orchestration.cut import published_cut
 from storage.journal import Journal
-from storage.lake import Lake, subscription_store_of
+from storage.lake import Lake, Snapshot, is_base, subscription_store_of
 from storage.plan import Plan
 
 
@@ -43,6 +43,14 @@ def pinned_bases(pipeline: Pipeline, lake: Lake, journal: Journal) -> tuple[dict
         else:
             versions[base], folded[base] = snapshot.version, through
     return versions, folded
+
+
+def folded_ahead(journal: Journal, snapshots: Mapping[str, Snapshot]) -> Iterator[tuple[str, int]]:
+    """Yield the bases that hold more batches than are finished, with the last of these; folds work on finished ones."""
+    for base, snapshot in snapshots.items():
+        through = snapshot.transaction(journal.application(f"fold/{base}")) if is_base(base) else None
+        if through is not None and through > len(journal.published):
+            yield base, through
 
 
 def with_present_bases(lake: Lake, plan: Plan) -> Plan:

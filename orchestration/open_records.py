@@ -16,10 +16,13 @@ from storage.journal import Journal
 from storage.lake import QUARANTINE, Lake
 from storage.logs import read_log
 from storage.state import State
-from transforms.schemas import BATCH, CONTEXT, POSITION, POSITION_TYPE, QUARANTINE_SCHEMA, named
+from transforms.schemas import BATCH, CONTEXT, OP, POSITION, POSITION_TYPE, QUARANTINE_SCHEMA, named
 
 LATE = "late"
 """Reason of a record that was read, and came after its grace period: reading it again would change nothing."""
+EMPTIED = "_lj_emptied"
+_OPERATIONS = StructType([StructField(OP, StringType()), StructField(POSITION, POSITION_TYPE)])
+_LAST_TRUNCATE = StructType([StructField("table", StringType()), StructField(POSITION, POSITION_TYPE)])
 _LOG = StructType([StructField(BATCH, LongType()), StructField(POSITION, POSITION_TYPE)])
 _HEALED = StructType(
     [
@@ -42,9 +45,28 @@ def open_records(pipeline: Pipeline, journal: Journal, state: State) -> DataFram
     latest = grouped.select("table", "date", "file", "line", "last.*", place)
     waiting = latest.where(~_replaced(pipeline, journal, state))
     beside = waiting.join(_healed(pipeline, journal, state), ["table", POSITION], "left")
-    # a file that was exported again later may have something bad on that line once more
-    open_still = F.col("healed").isNull() | (F.col("healed") < F.col(BATCH))
+    # A file that was exported again later may have something bad on that line once more; and of a record that a batch
+    # logged and quarantined, the log has what was derived from it.
+    open_still = F.col("healed").isNull() | (F.col("healed") <= F.col(BATCH))
     return beside.where(open_still).drop("healed")
+
+
+def with_emptied(pipeline: Pipeline, state: State, records: DataFrame) -> DataFrame:
+    """Say of each record in quarantine whether its table was emptied behind it: column `EMPTIED`.
+
+    By a truncate event, which would have deleted what the record brings; to read it once more would bring it back.
+    """
+    last = empty(state.spark, _LAST_TRUNCATE)
+    for name, table in pipeline.tables.items():
+        log = log_of(pipeline, name)
+        if not table.source.parse_options.flat and log in state.plan.versions:
+            rows = read_table(state.spark, state.lake.path(log), state.plan.versions[log], _OPERATIONS)
+            truncates = rows.where(F.col(OP) == "truncate")
+            last = last.unionByName(truncates.select(F.lit(name).alias("table"), POSITION))
+    behind = last.groupBy("table").agg(F.max(POSITION).alias("last"))
+    beside = records.join(F.broadcast(behind), "table", "left")
+    emptied = F.coalesce(F.col(POSITION) < F.col("last"), F.lit(False))
+    return beside.withColumn(EMPTIED, emptied).drop("last")
 
 
 def open_counts(lake: Lake, journal: Journal) -> dict[str, dict[str, int]]:
@@ -67,6 +89,7 @@ def open_counts(lake: Lake, journal: Journal) -> dict[str, dict[str, int]]:
 def only_open(records: DataFrame, name: str, batch: Batch) -> DataFrame:
     """Leave of the records of a table or stream those in quarantine, and before each the line that may belong to it."""
     waiting = open_records(batch.pipeline, batch.journal, batch.state).where(F.col("table") == name)
+    waiting = with_emptied(batch.pipeline, batch.state, waiting).where(~F.col(EMPTIED))
     wanted = waiting.select(POSITION).withColumn("_lj_wanted", F.lit(True))
     line_before = F.col(POSITION).withField("line", F.col(POSITION)["line"] - 1)
     beside = wanted.select(line_before.alias(POSITION), F.lit(False).alias("_lj_wanted"))

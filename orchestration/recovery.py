@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from orchestration.batch_context import stages_of, state_tables
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
+from orchestration.finished import folded_ahead
 from orchestration.kept_joins import kept_joins
 from orchestration.log_recovery import check_begun, check_own_commits
 from storage.errors import LakeInconsistent
@@ -36,6 +37,12 @@ def check_progress(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Co
             f"{lake.path(table)}: its log says that stage {stage} is done up to batch {found}; expected {expected}, "
             "as published. The table was restored, replaced or removed behind the back of the plan, or the plan was. "
             f"{remedy(table)}"
+        )
+    for base, through in folded_ahead(journal, snapshots):
+        raise LakeInconsistent(
+            f"{lake.path(base)}: its log says that batches up to {through} are folded into it; expected none after "
+            f"batch {len(journal.published)}, the last finished one. The plan was put back to an earlier state and the "
+            f"table was not, or it is of another lake. {remedy(base)}"
         )
     beginning = journal.unfinished.bootstrap if journal.unfinished else ()
     versions = {

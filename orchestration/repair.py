@@ -15,7 +15,7 @@ from orchestration.batch_context import Progress, bases_of, state_tables
 from orchestration.config import Pipeline
 from orchestration.drafts import Drafts, under_way
 from orchestration.errors import unknown
-from orchestration.finished import finished_state
+from orchestration.finished import finished_state, folded_ahead
 from orchestration.folding import fold
 from orchestration.kept_joins import new_joins
 from orchestration.log_recovery import settle_logs
@@ -25,7 +25,7 @@ from orchestration.shapes import check_shapes
 from orchestration.spark_checks import check_expressions
 from storage.damage import damages, set_aside
 from storage.journal import Journal
-from storage.lake import Lake, rows_of, versions_of
+from storage.lake import Lake, is_base, rows_of, versions_of
 from storage.lock import writing
 from storage.plan import Plan, Published
 
@@ -63,8 +63,13 @@ def examine(pipeline: Pipeline) -> list[Damage]:
     for table in filter(lake.has, state_tables(pipeline)):
         found += [Damage(table, what, mendable.get(table)) for what in damages(lake.path(table))]
     unreadable = {damage.table for damage in found}
-    stages = wrong_stages(pipeline, journal, snapshots_of(pipeline, lake, journal, beside=unreadable))
-    for stage, done, expected in stages:
+    snapshots = snapshots_of(pipeline, lake, journal, beside=unreadable)
+    for base, through in folded_ahead(journal, snapshots):
+        what = (
+            f"folded up to batch {through}, expected {len(journal.published)} at most: restored or replaced"
+        )
+        found.append(Damage(base, what, mendable[base]))
+    for stage, done, expected in wrong_stages(pipeline, journal, snapshots):
         if journal.table_of(stage) in unreadable:
             continue
         what = f"done up to batch {done}, expected {expected}: restored, replaced or removed"
@@ -122,6 +127,8 @@ def _is_ahead(lake: Lake, journal: Journal, table: str) -> bool:
     snapshot = lake.snapshot(table)
     if snapshot is None:
         return False
+    if is_base(table):
+        return any(folded_ahead(journal, {table: snapshot}))
     _, name, kind = table.split("/")
     committed = snapshot.transaction(journal.application(f"{kind}/{name}"))
     return committed is not None and committed > len(journal.plans)

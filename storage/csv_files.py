@@ -5,28 +5,31 @@ are no records. Spark reads the bytes as ISO 8859-1, which loses none, so that i
 a replacement character.
 """
 
-from collections.abc import Sequence
+from collections.abc import ItemsView, Sequence
 from functools import reduce
 from operator import or_
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
 
 from storage.csv_header import Header, read_header
 from storage.file_systems import spark_path
 from storage.files import Counted
+from storage.frames import empty
 from storage.line_numbers import FileRange, number_lines
 from storage.open_quotes import runs_to_the_end
 from storage.source_errors import SourceBroken
-from transforms.parsing import ParseOptions, reason_is
+from transforms.parsing import ParseOptions, reason_is, records_schema
 from transforms.parsing_flat import OP_COLUMN, parse_rows
 from transforms.schema_drift import ENTRIES, is_upsert
-from transforms.schemas import CONTEXT, DETAIL, POSITION, REASON
+from transforms.schemas import CONTEXT, DETAIL, POSITION, POSITION_TYPE, REASON
 from transforms.specs import TableSpec
 
 _CORRUPT = "_lj_corrupt"
+_ENTRY = StructType([StructField("name", StringType()), StructField("text", StringType())])
+_ROWS = StructType([StructField(POSITION, POSITION_TYPE), StructField(ENTRIES, ArrayType(_ENTRY))])
 _NULL = r"\N"
 _MOST_FIELDS = 20_480  # the default of Spark's `maxColumns`
 _UNPARSABLE = "TextParsingException"
@@ -51,15 +54,15 @@ def parse_csv(
     spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Sequence[FileRange]
 ) -> list[DataFrame]:
     """Read CSV files into records, one frame for each header that they have. Raises `SourceBroken`."""
-    headers: dict[Header, list[FileRange]] = {}
-    for part in ranges:
-        headers.setdefault(read_header(part.path), []).append(part)
-    return [_parse(spark, table, options, header, parts) for header, parts in headers.items()]
+    frames = [_parse(spark, table, options, header, parts) for header, parts in _by_header(ranges)]
+    return frames or [empty(spark, records_schema(table))]
 
 
 def count_records(spark: SparkSession, path: str) -> Counted:
     """Count the records of a CSV file as reading it will number them. Raises `SourceBroken`."""
     header = read_header(path)
+    if not header.names:
+        return Counted(0)
     records = _count(spark, path, header, unescapedQuoteHandling="RAISE_ERROR")
     if records is not None:
         return Counted(records)
@@ -84,12 +87,16 @@ def _count(spark: SparkSession, path: str, header: Header, **options: str) -> in
 
 def csv_rows(spark: SparkSession, ranges: Sequence[FileRange]) -> DataFrame:
     """Read the whole records of CSV files that are no deletes: position, entries. Raises `SourceBroken`."""
+    rows = [_entries(spark, header, parts) for header, parts in _by_header(ranges)]
+    return reduce(DataFrame.unionByName, rows) if rows else empty(spark, _ROWS)
+
+
+def _by_header(ranges: Sequence[FileRange]) -> ItemsView[Header, list[FileRange]]:
+    """The files that have records, by their headers: one without a line that is not blank has neither."""
     headers: dict[Header, list[FileRange]] = {}
     for part in ranges:
         headers.setdefault(read_header(part.path), []).append(part)
-    return reduce(
-        DataFrame.unionByName, [_entries(spark, header, parts) for header, parts in headers.items()]
-    )
+    return {header: parts for header, parts in headers.items() if header.names}.items()
 
 
 def _entries(spark: SparkSession, header: Header, ranges: Sequence[FileRange]) -> DataFrame:

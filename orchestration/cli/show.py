@@ -14,6 +14,7 @@ from rich.console import Console
 from orchestration.cli import options
 from orchestration.cli.options import Config
 from orchestration.cli.terminal import console, print_rows
+from orchestration.errors import WrongUsage
 
 if TYPE_CHECKING:
     from orchestration.cli.shown import Shown
@@ -167,7 +168,14 @@ def _replacing(output: Path) -> Iterator[BinaryIO]:
     """Write a file beside `output` and put it in its place once it is complete."""
     draft = output.with_name(f".{output.name}.draft")
     try:
-        with draft.open("wb") as file:
+        file = draft.open("wb")
+    except OSError as error:
+        raise WrongUsage(
+            f"--output {output}: cannot be written ({error.strerror}); expected a file in a directory that is there "
+            "and that you may write to"
+        ) from error
+    try:
+        with file:
             yield file
         draft.replace(output)
     finally:

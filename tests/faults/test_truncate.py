@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from faults.shop import run
 from orchestration.config import Pipeline, load
+from orchestration.quarantine import in_quarantine, retry
 from orchestration.replace_batch import ReplaceRefused
 from orchestration.table_batch import TruncateStopped
 from storage.journal import Journal
@@ -118,3 +119,27 @@ def test_file_with_a_truncate_is_not_replaced(parts: Pipeline, spark: SparkSessi
         run(parts, spark, replace=date.fromisoformat(SECOND))
     file.write_text(before)
     assert run(parts, spark) == 0
+
+
+def test_record_before_a_truncate_does_not_come_back_out_of_quarantine(
+    parts: Pipeline, spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The source emptied the table behind it; a record behind the event is read."""
+    text, long = parts.path.read_text(), "a" * 500
+    _events(parts.path.parent / "parts" / f"{FIRST}.jsonl", [*CREATED, ("c", 9, 9, long)])
+    _events(parts.path.parent / "parts" / f"{SECOND}.jsonl", [*EMPTIED, ("c", 8, 8, long)])
+    path = '"parts/{date}.jsonl"'
+    parts.path.write_text(text.replace(path, f"{path}, limits: {{line: 500 bytes}}"))
+    run(load(parts.path), spark)
+    parts.path.write_text(text)
+    pipeline = load(parts.path)
+
+    (batch,) = retry(pipeline, lambda: spark, ["parts"])
+
+    assert (batch.tables["parts"]["records"], batch.tables["parts"]["applied"]) == (1, 1)
+    rows = spark.read.format("delta").load(Lake(parts.lake).path(joined_of("named")))
+    assert sorted(row["id"] for row in rows.collect()) == [1, 8]
+    left = in_quarantine(pipeline, spark, ["parts"]).collect()
+    assert [(row["file"], row["line"]) for row in left] == [(f"{FIRST}.jsonl", 4)]
+    assert "parts: 1 records in" in caplog.text
+    assert list(retry(pipeline, lambda: spark, ["parts"])) == []

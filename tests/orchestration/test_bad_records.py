@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from faults.shop import run
 from orchestration.bad_records import TooManyBadRecords, check_bad_ratio
 from orchestration.config import load_text
 from orchestration.pending import pending_groups
@@ -26,6 +27,7 @@ tables:
     key: [id]
     max_bad_ratio: {ratio}
 """
+OTHERS = "source: {format: jsonl, path: events}, columns: {id: bigint}, key: [id]"
 BAD_LINES = """\
 {"op": "c", "id": 1}
 {"op": "c", "id": "x"}
@@ -37,7 +39,12 @@ nonsense
 
 def check(spark: SparkSession, folder: Path, form: str, ratio: float) -> None:
     """Check a plan, not committed, of all that is pending."""
-    pipeline = load_text(TEXT.format(form=form, ratio=ratio), folder / "lakejoin.yaml")
+    check_text(spark, folder, TEXT.format(form=form, ratio=ratio))
+
+
+def check_text(spark: SparkSession, folder: Path, text: str) -> None:
+    """The same of any pipeline."""
+    pipeline = load_text(text, folder / "lakejoin.yaml")
     now = datetime.now(UTC)
     journal, counter = Journal(Lake(pipeline.lake)), csv_counter(spark)
     groups = pending_groups(pipeline, journal, now=now, counter=counter, settle=timedelta(0))
@@ -93,3 +100,45 @@ def test_csv_of_another_shape_is_counted(spark: SparkSession, tmp_path: Path, he
 
     with pytest.raises(TooManyBadRecords, match="2 of 2 new records"):
         check(spark, tmp_path, "csv", 0.9)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "tables:\n  events: {key: [id], versioned: {history_retention: 9 days}",
+        f"tables:\n  others: {{{OTHERS}}}\nstreams:\n  events: {{key: [id]",
+    ],
+    ids=["versioned", "stream"],
+)
+def test_records_without_a_usable_time_are_bad(declared: str, spark: SparkSession, tmp_path: Path) -> None:
+    """A batch would quarantine them: none, and one of a year to come."""
+    lines = ["null", '"2024-01-01T00:00:00Z"', '"9024-01-01T00:00:00Z"']
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events" / "a.jsonl").write_text(
+        "".join(f'{{"op": "c", "id": {n}, "at": {at}}}\n' for n, at in enumerate(lines))
+    )
+    text = (
+        f"name: shop\nlake: ./lake\n{declared}, columns: {{id: bigint, at: timestamp}}, event_time: at, "
+        "source: {format: jsonl, path: events}, max_bad_ratio: 0.5}\n"
+    )
+
+    with pytest.raises(
+        TooManyBadRecords, match=r"2 of 3 new records .* 1 in_the_future, .*; 1 no_event_time, "
+    ):
+        check_text(spark, tmp_path, text)
+
+
+def test_rows_of_a_feed_are_counted_as_they_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    """A commit that updates a row gives one record, whatever its feed has of it."""
+    path = str(tmp_path / "orders")
+    rows = spark.range(4).selectExpr("id", "id AS amount")
+    rows.write.format("delta").option("delta.enableChangeDataFeed", "true").save(path)
+    text = (
+        "name: shop\nlake: ./lake\ntables:\n  orders: {source: {format: delta, path: orders}, "
+        "columns: {id: bigint, amount: int}, key: [id], max_bad_ratio: 0.5}\n"
+    )
+    run(load_text(text, tmp_path / "lakejoin.yaml"), spark)
+    spark.sql(f"UPDATE delta.`{path}` SET amount = 1L << 40").collect()
+
+    with pytest.raises(TooManyBadRecords, match="4 of 4 new records"):
+        check_text(spark, tmp_path, text)

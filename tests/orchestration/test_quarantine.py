@@ -140,6 +140,28 @@ def test_line_that_was_healed_can_be_bad_again(tmp_path: Path, spark: SparkSessi
     assert places(pipeline, spark) == [("readings", 2, "parse_error")]
 
 
+def test_record_of_which_only_a_half_can_be_read_stays(tmp_path: Path, spark: SparkSession) -> None:
+    """Its key changes: the old one's delete is logged, and what became of the new one is not known, again and again."""
+    (tmp_path / "lakejoin.yaml").write_text(
+        "name: parts\nlake: ./lake\ntables:\n  parts:\n    source: {format: debezium, path: parts}\n"
+        "    columns: {id: bigint, note: string}\n    key: [id]\n    sequence: [lsn]\n"
+    )
+    row = {"id": 1, "note": "long"}
+    moved = {"id": 2, "note": "__debezium_unavailable_value"}
+    write_lines(tmp_path / "parts" / "1.jsonl", [
+        {"key": {"id": 1}, "value": {"op": "c", "before": None, "after": row, "source": {"lsn": 1}}},
+        {"key": {"id": 2}, "value": {"op": "u", "before": row, "after": moved, "source": {"lsn": 2}}},
+    ])  # fmt: skip
+    pipeline = load(tmp_path / "lakejoin.yaml")
+    run(pipeline, spark)
+    waiting = [("parts", 2, "unavailable_value")]
+    assert places(pipeline, spark) == waiting
+    for _ in range(2):
+        (batch,) = retry(pipeline, lambda: spark, ["parts"])
+        assert batch.tables["parts"]["quarantined"] == 1
+        assert places(pipeline, spark) == waiting
+
+
 def test_every_bad_row_of_a_delta_table_is_listed(tmp_path: Path, spark: SparkSession) -> None:
     """Rows of one commit have the same line, each among those of its key."""
     (tmp_path / "lakejoin.yaml").write_text(

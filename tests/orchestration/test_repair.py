@@ -23,7 +23,17 @@ from orchestration.repair import Moved, examine, repair
 from storage.commits import remove_batch
 from storage.errors import ConfigurationChanged, LakeInconsistent
 from storage.journal import Journal
-from storage.lake import Lake, changes_of, joined_of, rows_of, subscription_log_of, subscription_store_of
+from storage.lake import (
+    PLAN,
+    PUBLISHED,
+    QUARANTINE,
+    Lake,
+    changes_of,
+    joined_of,
+    rows_of,
+    subscription_log_of,
+    subscription_store_of,
+)
 from storage.source_errors import SourceNotFound
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -137,6 +147,30 @@ def test_repaired_lake_equals_one_that_was_never_damaged(  # noqa: PLR0917
     assert any(isinstance(one, Moved) and one.table == table for one in done) == (damage is not removed)
     assert run(pipeline, spark) == 1
     assert joins(pipeline, spark) == expected
+
+
+def test_lake_put_back_from_copies_of_what_cannot_be_made_anew(
+    whole: Pipeline, expected: dict[str, list[str]], tmp_path: Path, spark: SparkSession
+) -> None:
+    """Bases that were folded beyond the copies are found, and so are joins; repaired, the lake goes on from there."""
+    pipeline, copy = copy_of(whole, tmp_path / "shop"), copy_of(whole, tmp_path / "copy")
+    run(pipeline, spark)
+    list(maintain(pipeline, lambda: spark, everything=True))
+    for table in (PLAN, PUBLISHED, QUARANTINE, *map(changes_of, pipeline.tables)):
+        shutil.rmtree(Path(pipeline.lake) / table)
+        shutil.copytree(Path(copy.lake) / table, Path(pipeline.lake) / table)
+    damaged = {damage.table for damage in examine(pipeline)}
+    assert {rows_of("orders"), subscription_store_of("left"), joined_of("inner")} <= damaged
+    with pytest.raises(
+        LakeInconsistent, match=r"rows: .* batches up to 3 are folded .* expected none after batch 2.*repair"
+    ):
+        list(repair(pipeline, lambda: spark, list(pipeline.joins)))
+
+    list(repair(pipeline, lambda: spark, [*pipeline.joins, *pipeline.tables]))
+
+    run(pipeline, spark)
+    assert joins(pipeline, spark) == expected
+    assert examine(pipeline) == []
 
 
 def test_join_that_was_put_back_is_made_anew_where_it_stands(

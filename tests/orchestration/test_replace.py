@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from faults.crashing import Crash, commits
 from faults.shop import joins, run, texts, write_lines
 from orchestration.config import Pipeline, load
 from orchestration.cut import published_cut
@@ -122,6 +123,21 @@ def both(
     expected = declare(folder / "expected", days, sequence=sequence)
     run(expected, spark)
     return pipeline, expected
+
+
+def test_replacement_that_was_cut_off_can_be_asked_for_again(tmp_path: Path, spark: SparkSession) -> None:
+    """The same command finishes it, and goes on with what else is new; a third time there is nothing to replace."""
+    pipeline = declare(tmp_path / "shop", {str(DAY): FIRST})
+    run(pipeline, spark)
+    declare(tmp_path / "shop", {str(DAY): NEW, "2024-01-03": THIRD})
+    with commits("joins/left/joined"), pytest.raises(Crash):
+        run(pipeline, spark, replace=DAY)
+
+    assert run(pipeline, spark, replace=DAY) == 2
+
+    assert [batch.kind for batch in Journal(Lake(pipeline.lake)).published] == ["batch", "replace", "batch"]
+    with pytest.raises(WrongUsage, match="no file of that day"):
+        run(pipeline, spark, replace=DAY)
 
 
 @pytest.mark.slow

@@ -176,3 +176,11 @@ def _everything(pipeline: Pipeline) -> dict[str, list[str]]:
 
 def _view(table: StoredTable, lake: Lake, cut: Plan, asked: Range) -> StoreView:
     return open_view(table, lake, cut, asked, internal=True)
+
+
+@pytest.mark.usefixtures("tiny_days")
+def test_file_that_cannot_be_written_is_told(tiny: Example, tmp_path: Path) -> None:
+    """The directory is not there."""
+    result = show(tiny, "flights", "--output", str(tmp_path / "none" / "rows.csv"))
+    assert result.exit_code == 2
+    assert "rows.csv: cannot be written (No such file or directory)" in result.output.replace("\n", "")

@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
 
+from storage.csv_files import csv_rows
 from storage.files import MeasuredFile, find_files, measure_file
 from storage.source_errors import SourceBroken, SourceChanged, SourceNotFound
 from storage.sources import FileRange, csv_counter, read_records
@@ -245,6 +246,19 @@ def test_csv_follows_rfc_4180(spark: SparkSession, tmp_path: Path) -> None:
     ]
     assert lines_of(rows) == [("a.csv", line) for line in range(1, 7)]
     assert {row["absent"] for row in rows} == {None}
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"\r\n\r\n", b"\xef\xbb\xbf"])
+def test_csv_without_a_header_has_no_records(content: bytes, spark: SparkSession, tmp_path: Path) -> None:
+    """What an export leaves that found nothing, beside one that did, and alone."""
+    (tmp_path / "a.csv").write_bytes(content)
+    (nothing,) = measure(spark, tmp_path / "a.csv", "csv")
+    (tmp_path / "b.csv").write_bytes(b"op,id\nc,1\n")
+    both = measure(spark, tmp_path, "csv")
+    assert (nothing.lines, [file.lines for file in both]) == (0, [0, 1])
+    for files, expected in (([nothing], 0), (both, 1)):
+        assert len(read(spark, table("id bigint"), "csv", ranges(files))) == expected
+        assert csv_rows(spark, ranges(files)).count() == expected
 
 
 def test_csv_lines_may_end_in_a_line_feed_alone(spark: SparkSession, tmp_path: Path) -> None:
