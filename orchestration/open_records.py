@@ -16,13 +16,24 @@ from storage.journal import Journal
 from storage.lake import QUARANTINE, Lake
 from storage.logs import read_log
 from storage.state import State
-from transforms.schemas import BATCH, CONTEXT, OP, POSITION, POSITION_TYPE, QUARANTINE_SCHEMA, named
+from transforms.schemas import (
+    BATCH,
+    CONTEXT,
+    DERIVED,
+    DETAIL,
+    OP,
+    POSITION,
+    POSITION_TYPE,
+    QUARANTINE_SCHEMA,
+    RAW,
+    REASON,
+    named,
+)
 
 LATE = "late"
 """Reason of a record that was read, and came after its grace period: reading it again would change nothing."""
-EMPTIED = "_lj_emptied"
+_LAST = "_lj_last_truncate"
 _OPERATIONS = StructType([StructField(OP, StringType()), StructField(POSITION, POSITION_TYPE)])
-_LAST_TRUNCATE = StructType([StructField("table", StringType()), StructField(POSITION, POSITION_TYPE)])
 _LOG = StructType([StructField(BATCH, LongType()), StructField(POSITION, POSITION_TYPE)])
 _HEALED = StructType(
     [
@@ -51,24 +62,6 @@ def open_records(pipeline: Pipeline, journal: Journal, state: State) -> DataFram
     return beside.where(open_still).drop("healed")
 
 
-def with_emptied(pipeline: Pipeline, state: State, records: DataFrame) -> DataFrame:
-    """Say of each record in quarantine whether its table was emptied behind it: column `EMPTIED`.
-
-    By a truncate event, which would have deleted what the record brings; to read it once more would bring it back.
-    """
-    last = empty(state.spark, _LAST_TRUNCATE)
-    for name, table in pipeline.tables.items():
-        log = log_of(pipeline, name)
-        if not table.source.parse_options.flat and log in state.plan.versions:
-            rows = read_table(state.spark, state.lake.path(log), state.plan.versions[log], _OPERATIONS)
-            truncates = rows.where(F.col(OP) == "truncate")
-            last = last.unionByName(truncates.select(F.lit(name).alias("table"), POSITION))
-    behind = last.groupBy("table").agg(F.max(POSITION).alias("last"))
-    beside = records.join(F.broadcast(behind), "table", "left")
-    emptied = F.coalesce(F.col(POSITION) < F.col("last"), F.lit(False))
-    return beside.withColumn(EMPTIED, emptied).drop("last")
-
-
 def open_counts(lake: Lake, journal: Journal) -> dict[str, dict[str, int]]:
     """Count the records in quarantine after the last finished batch by table and reason, without a JVM.
 
@@ -89,13 +82,32 @@ def open_counts(lake: Lake, journal: Journal) -> dict[str, dict[str, int]]:
 def only_open(records: DataFrame, name: str, batch: Batch) -> DataFrame:
     """Leave of the records of a table or stream those in quarantine, and before each the line that may belong to it."""
     waiting = open_records(batch.pipeline, batch.journal, batch.state).where(F.col("table") == name)
-    waiting = with_emptied(batch.pipeline, batch.state, waiting).where(~F.col(EMPTIED))
     wanted = waiting.select(POSITION).withColumn("_lj_wanted", F.lit(True))
     line_before = F.col(POSITION).withField("line", F.col(POSITION)["line"] - 1)
     beside = wanted.select(line_before.alias(POSITION), F.lit(False).alias("_lj_wanted"))
     chosen = wanted.unionByName(beside).groupBy(POSITION).agg(F.bool_or("_lj_wanted").alias("_lj_wanted"))
     found = records.join(F.broadcast(chosen), POSITION).withColumn(CONTEXT, ~F.col("_lj_wanted"))
-    return found.select(*[named(column) for column in records.columns])
+    return _without_emptied(found.select(*[named(column) for column in records.columns]), name, batch)
+
+
+def _without_emptied(records: DataFrame, name: str, batch: Batch) -> DataFrame:
+    """Leave in quarantine what a truncate event stands behind: read now, it would bring back what that deleted."""
+    log, state, read = log_of(batch.pipeline, name), batch.state, batch.pipeline.inputs[name]
+    if name in batch.pipeline.streams or read.source.parse_options.flat or log not in state.plan.versions:
+        return records
+    logged = read_table(state.spark, state.lake.path(log), state.plan.versions[log], _OPERATIONS)
+    last = logged.where(F.col(OP) == "truncate").agg(F.max(POSITION).alias(_LAST))
+    emptied = F.col(REASON).isNull() & F.coalesce(F.col(POSITION) < F.col(_LAST), F.lit(False))
+    row = F.to_json(F.struct(*[named(column) for column in read.spec.columns.names]))
+    detail = F.concat(F.lit("the table was emptied at "), F.concat_ws(":", f"{_LAST}.file", f"{_LAST}.line"))
+    judged = records.crossJoin(F.broadcast(last)).where(~(emptied & F.col(DERIVED)))
+    return judged.withColumns(
+        {
+            REASON: F.when(emptied, F.lit("before_truncate")).otherwise(F.col(REASON)),
+            DETAIL: F.when(emptied, detail).otherwise(F.col(DETAIL)),
+            RAW: F.when(emptied, F.coalesce(RAW, row)).otherwise(F.col(RAW)),
+        }
+    ).drop(_LAST)
 
 
 def _replaced(pipeline: Pipeline, journal: Journal, state: State) -> Column:

@@ -1,6 +1,5 @@
 """Quarantine: the records that are still in it, and a batch that reads them once more where they stand."""
 
-import logging
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -14,7 +13,7 @@ from orchestration.config import Pipeline
 from orchestration.cut import published_cut
 from orchestration.drafts import Drafts
 from orchestration.errors import WrongUsage, unknown
-from orchestration.open_records import EMPTIED, open_records, with_emptied
+from orchestration.open_records import open_records
 from orchestration.pending import Group, check_same, list_files
 from orchestration.recovery import check_progress
 from orchestration.shapes import check_shapes
@@ -24,8 +23,6 @@ from storage.lock import writing
 from storage.plan import PlannedFile, Published
 from storage.state import State
 from transforms.schemas import POSITION, QUARANTINE_SCHEMA, named
-
-logger = logging.getLogger(__name__)
 
 
 def known(pipeline: Pipeline, names: Collection[str]) -> Collection[str]:
@@ -54,9 +51,9 @@ def retry(
 ) -> Iterator[Published]:  # fmt: skip
     """Read the records of these tables and streams in quarantine once more, in a batch of their own.
 
-    Each is held against the rows as one that comes late, at its own position. What is still wrong stays in quarantine,
-    and so does what a truncate event stands behind. Yields the batch; none where nothing is there. Raises `WrongUsage`
-    while a batch is under way, `SourceError` for a file that is no longer what it was.
+    Each is held against the rows as one that comes late, at its own position. What is still wrong with it stays in
+    quarantine. Yields the batch; none where nothing is there. Raises `WrongUsage` while a batch is under way,
+    `SourceError` for a file that is no longer what it was.
     """
     lake = Lake(pipeline.lake)
     with writing(lake):
@@ -68,8 +65,7 @@ def retry(
                 f"batch {journal.unfinished.batch} is under way; `lakejoin run` finishes it first"
             )
         spark, draft = session(), Drafts(pipeline, lake, journal).batch(Group((), ()))
-        state = State(spark, lake, draft)
-        waiting = with_emptied(pipeline, state, open_records(pipeline, journal, state))
+        waiting = open_records(pipeline, journal, State(spark, lake, draft))
         files = list(_files(pipeline, journal, waiting, names, draft.planned_at))
         if not files:
             return
@@ -83,18 +79,8 @@ def _files(
     pipeline: Pipeline, journal: Journal, waiting: DataFrame, names: Collection[str], now: datetime
 ) -> Iterator[PlannedFile]:
     """The parts of files that hold the records; one row is read here for each file."""
-    line = F.when(~F.col(EMPTIED), F.col("line"))
-    lines = waiting.groupBy("table", "file").agg(
-        F.min(line).alias("first"), F.max(line).alias("last"), F.count_if(EMPTIED).alias("emptied")
-    )
-    found = lines.orderBy("table", "file").collect()
-    for row in found:
-        if row["emptied"] and row["table"] in names:
-            logger.warning(
-                "%s: %s records in %s stay in quarantine: behind them a truncate event emptied the table",
-                row["table"], f"{row['emptied']:,}", row["file"],
-            )  # fmt: skip
-    parts = [row for row in found if row["first"] is not None]
+    lines = waiting.groupBy("table", "file").agg(F.min("line").alias("first"), F.max("line").alias("last"))
+    parts = lines.orderBy("table", "file").collect()
     for name in dict.fromkeys(row["table"] for row in parts):
         read = pipeline.inputs.get(name)
         # what a feed of a Delta table could not give has no line to be read again

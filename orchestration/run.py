@@ -90,16 +90,17 @@ def _plans(
     pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, asked: _Asked
 ) -> Iterator[Plan]:
     """Plans in their order; each is committed when it is asked for, after the one before it was published."""
-    finished = None
+    finished = None  # the batch that was under way
     for finished in under_way(pipeline, lake, journal, asked.rebuilt):
         yield finished
     draft, now, counter = Drafts(pipeline, lake, journal), datetime.now(UTC), csv_counter(spark)
     if new := new_joins(pipeline, lake, journal, asked.rebuilt):
         yield _commit(journal, draft.bootstrap(new))
-    if asked.replace is not None and (files := exported_again(
+    again = asked.replace and exported_again(
         pipeline, journal, asked.replace, now=now, counter=counter, finished=finished
-    )):  # fmt: skip
-        plan = draft.replace(files)
+    )
+    if again:
+        plan = draft.replace(again)
         check_schemas(pipeline, spark, plan.files)
         check_bad_ratio(pipeline, spark, plan)
         check_truncates(pipeline, spark, lake, journal, plan)

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from faults.shop import run
 from orchestration.config import Pipeline, load
+from orchestration.open_records import open_counts
 from orchestration.quarantine import in_quarantine, retry
 from orchestration.replace_batch import ReplaceRefused
 from orchestration.table_batch import TruncateStopped
@@ -122,24 +123,30 @@ def test_file_with_a_truncate_is_not_replaced(parts: Pipeline, spark: SparkSessi
 
 
 def test_record_before_a_truncate_does_not_come_back_out_of_quarantine(
-    parts: Pipeline, spark: SparkSession, caplog: pytest.LogCaptureFixture
+    parts: Pipeline, spark: SparkSession
 ) -> None:
     """The source emptied the table behind it; a record behind the event is read."""
     text, long = parts.path.read_text(), "a" * 500
     _events(parts.path.parent / "parts" / f"{FIRST}.jsonl", [*CREATED, ("c", 9, 9, long)])
-    _events(parts.path.parent / "parts" / f"{SECOND}.jsonl", [*EMPTIED, ("c", 8, 8, long)])
+    _events(parts.path.parent / "parts" / f"{SECOND}.jsonl", [("c", 7, 7, long), *EMPTIED, ("c", 8, 8, long)])
     path = '"parts/{date}.jsonl"'
     parts.path.write_text(text.replace(path, f"{path}, limits: {{line: 500 bytes}}"))
     run(load(parts.path), spark)
     parts.path.write_text(text)
     pipeline = load(parts.path)
+    before = [
+        (f"{FIRST}.jsonl", 4, "before_truncate", f"the table was emptied at {SECOND}.jsonl:3"),
+        (f"{SECOND}.jsonl", 1, "before_truncate", f"the table was emptied at {SECOND}.jsonl:3"),
+    ]
+    for applied in (1, 0):
+        (batch,) = retry(pipeline, lambda: spark, ["parts"])
 
-    (batch,) = retry(pipeline, lambda: spark, ["parts"])
-
-    assert (batch.tables["parts"]["records"], batch.tables["parts"]["applied"]) == (1, 1)
-    rows = spark.read.format("delta").load(Lake(parts.lake).path(joined_of("named")))
-    assert sorted(row["id"] for row in rows.collect()) == [1, 8]
-    left = in_quarantine(pipeline, spark, ["parts"]).collect()
-    assert [(row["file"], row["line"]) for row in left] == [(f"{FIRST}.jsonl", 4)]
-    assert "parts: 1 records in" in caplog.text
-    assert list(retry(pipeline, lambda: spark, ["parts"])) == []
+        counts = batch.tables["parts"]
+        assert (counts["records"], counts["applied"], counts["quarantined"]) == (2 + applied, applied, 2)
+        rows = spark.read.format("delta").load(Lake(parts.lake).path(joined_of("named")))
+        assert sorted(row["id"] for row in rows.collect()) == [1, 8]
+        left = in_quarantine(pipeline, spark, ["parts"]).collect()
+        assert [(row["file"], row["line"], row["reason"], row["detail"]) for row in left] == before
+        assert all(long in row["raw"] for row in left)
+        lake = Lake(parts.lake)
+        assert open_counts(lake, Journal(lake)) == {"parts": {"before_truncate": 2}}
