@@ -14,7 +14,7 @@ from orchestration.rebuilding import tables_of_join
 from orchestration.recovery import check_not_given_up, snapshots_of, stages_done
 from orchestration.shapes import check_readings, readings_of, shapes_of
 from storage.journal import Journal
-from storage.lake import Lake, rows_of
+from storage.lake import Lake, rows_of, versions_of
 from storage.maintenance import Folds
 from storage.plan import Kind, Plan, PlannedFile
 
@@ -31,7 +31,9 @@ class Drafts:
         plan = self.batch(Group((), ())).without(before)
         wanted = {*plan.joins, *joins}
         together = tuple(name for name in self._pipeline.joins if name in wanted)
-        return replace(plan, kind=kind, joins=together, bootstrap=tuple(joins))
+        own = {f"joins/{name}" for name in joins}
+        clocks = {of: clock for of, clock in plan.clocks.items() if of not in own}
+        return replace(plan, kind=kind, joins=together, bootstrap=tuple(joins), clocks=clocks)
 
     def replace(self, files: Sequence[PlannedFile]) -> Plan:
         """A batch that takes files in the place of what they were."""
@@ -70,12 +72,17 @@ class Drafts:
         )
 
     def _floors(self, folded: Mapping[str, int]) -> dict[str, str]:
-        """Per table with purged tombstones, their greatest sequence."""
-        folds = Folds(self._lake)
-        floors = {
-            name: folds.floor(rows_of(name), folded.get(rows_of(name), 0)) for name in self._pipeline.tables
-        }
-        return {name: floor for name, floor in floors.items() if floor is not None}
+        """What folds have purged: see `Plan.floors`."""
+        folds, found = Folds(self._lake), dict[str, str]()
+        for name in self._pipeline.tables:
+            rows, versions = (
+                folds.last(base, folded.get(base, 0)) for base in (rows_of(name), versions_of(name))
+            )
+            if rows is not None and rows.floor is not None:
+                found[name] = rows.floor
+            if versions is not None and versions.cutoff is not None:
+                found[versions_of(name)] = versions.cutoff.isoformat()
+        return found
 
 
 def under_way(

@@ -133,7 +133,7 @@ def _met(join: StreamJoinSpec, due: DataFrame, table: TableBatch, batch: Batch) 
     new = restrict(as_versions(table.changes, versions_schema(spec).names), wanted, spec.key, small=small)
     versions = batch.state.versions(spec, wanted, small=small).unionByName(new)
     # as it was before the batch: how far back a record is looked up must not depend on what came with it
-    bound = moved_back(batch.plan.clocks.get(f"tables/{spec.name}"), spec.history_retention)
+    bound = batch.plan.history_bound(spec)
     return as_of(due, versions, F.col(FOREIGN_KEY), F.col(TIME), spec, bound)
 
 

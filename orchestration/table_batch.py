@@ -120,7 +120,7 @@ def table_batch(  # noqa: PLR0913 - what a batch works with, and what it may be 
     """
     versioned, clock = table.history_retention is not None, None
     if versioned:
-        timed = refuse_times(records, table, state.plan.planned_at, has_time())
+        timed = refuse_times(records, table, state.plan.planned_at, has_time() | (F.col(OP) == "truncate"))
         records = ordered_by_time(timed, table)
     rows_only = on_truncate is None and frames.small and not versioned
     kinds = _ROWS_ONLY if rows_only else kinds_of(records, table, small=frames.small)
@@ -133,6 +133,8 @@ def table_batch(  # noqa: PLR0913 - what a batch works with, and what it may be 
             f"{table.name}: {first_truncate(records)} says that the source table was truncated; found "
             "`on_truncate: stop`. Set `on_truncate: delete` to delete every row it had, then run again."
         )
+    if kinds.truncated and versioned:
+        _check_truncates_in_time(records, table)
     good = records.where(F.col(REASON).isNull() & (F.coalesce(F.col(OP), F.lit("")) != "truncate"))
     good = _taken_in_time(records, good) if versioned else good
     if kinds.truncated:
@@ -146,6 +148,16 @@ def table_batch(  # noqa: PLR0913 - what a batch works with, and what it may be 
     beside = records if kinds.beside or versioned else records.limit(0)
     walked, counts = walk_batch(good, beside, before, table, state, frames, kinds)
     return TableBatch(table, walked, before, counts, counts.pop(INSERTED), counts.pop(LOGGED), clock)
+
+
+def _check_truncates_in_time(records: DataFrame, table: TableSpec) -> None:
+    """Refuse a truncate event of a time to come: until then its deletes would be newer than all that follows it."""
+    if (first := first_truncate(records.where(F.col(REASON).isNotNull()))) is not None:
+        raise TruncateStopped(
+            f"{table.name}: the truncate event at {first} has no time, or one that is more than max_future ahead "
+            f"({table.max_future}). Raise `max_future`, then run again; or take the event out of the file and "
+            "`lakejoin repair FILE --replan`."
+        )
 
 
 def _taken_in_time(records: DataFrame, good: DataFrame) -> DataFrame:

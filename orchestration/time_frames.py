@@ -118,7 +118,9 @@ def _released(join: StreamJoinSpec, stream: TableSpec, scope: Scope, before: Pla
 def _late(join: StreamJoinSpec, scope: Scope) -> DataFrame:
     rows = read_log(scope.state, QUARANTINE, QUARANTINE_SCHEMA)
     ours = rows.where((F.col("reason") == "late") & F.col("detail").startswith(f"{join.name}:"))
-    return ours.where(F.col("table") == join.left).select(
+    # before the join began anew, others were late
+    since_begun = named(BATCH) >= scope.state.plan.begun.get(join.name, 0)
+    return ours.where((F.col("table") == join.left) & since_begun).select(
         F.struct("date", "file", "line").alias(POSITION), BATCH
     )
 

@@ -13,7 +13,7 @@ from orchestration.view import View, columns_of, order_of
 from storage.lake import joined_of, records_of
 from storage.logs import read_log
 from storage.state import State
-from transforms.event_time import instant, moved_back
+from transforms.event_time import instant
 from transforms.schemas import BATCH, DELETED, FOREIGN_KEY, POSITION, TIME, VERDICT, is_internal, named
 from transforms.specs import StreamJoinSpec, TableSpec
 from transforms.stream_table_join import stream_joined_schema, waiting
@@ -60,7 +60,7 @@ def _versions(table: TableSpec, state: State) -> View:
 
 def _as_of(table: TableSpec, time: datetime, state: State) -> View:
     """The rows that were valid at a time; before the retention, those of keys that did not change since."""
-    bound = moved_back(state.plan.clocks.get(f"tables/{table.name}"), table.history_retention)
+    bound = state.plan.history_bound(table)
     at = instant(time)
     found = intervals(state.versions(table, None, small=False), table)
     valid = (F.col(VALID_FROM) <= at) & (F.col(VALID_TO).isNull() | (at < F.col(VALID_TO)))

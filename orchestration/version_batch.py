@@ -10,7 +10,16 @@ from orchestration.record_kinds import RecordKinds
 from storage.frames import Frames
 from storage.state import State
 from transforms.changes import walk
-from transforms.event_time import CLOCK, behind_clock, from_micros, has_time, latest, moved_back, with_clock
+from transforms.event_time import (
+    CLOCK,
+    behind_clock,
+    from_micros,
+    has_time,
+    instant,
+    latest,
+    moved_back,
+    with_clock,
+)
 from transforms.rows import restrict
 from transforms.schemas import CONTEXT, DETAIL, POSITION, RAW, REASON, SEQUENCE, TIME, VERDICT, named
 from transforms.specs import TableSpec
@@ -32,12 +41,14 @@ def in_time(
     before = state.plan.clocks.get(f"tables/{table.name}")
     oldest, newest = from_micros(kinds.oldest), from_micros(kinds.newest)
     clock = latest(before, newest)
-    bound = moved_back(clock, table.history_retention)
+    forgotten = state.plan.forgotten(table)
+    bound = latest(moved_back(clock, table.history_retention), forgotten)
     if oldest is None or bound is None or oldest >= bound:
         return records.withColumn(EXPIRED, F.lit(False)), clock
     moves = F.col(REASON).isNull() & has_time() & ~F.col(CONTEXT)
     timed = with_clock(records, moves, before, small=frames.small)
-    expired = moves & behind_clock(table.history_retention)
+    dropped = F.coalesce(F.col(TIME) < instant(forgotten), F.lit(False))
+    expired = moves & (behind_clock(table.history_retention) | dropped)
     return frames.keep(timed.withColumn(EXPIRED, expired).drop(CLOCK)), clock
 
 

@@ -99,7 +99,10 @@ class _Gunzip:
     def feed(self, data: bytes) -> Iterator[bytes]:
         while data:
             if self._member.eof:
-                data = data.lstrip(b"\0")  # tapes and some copies pad the end with zeros
+                if not data.strip(b"\0"):  # as tapes and some copies pad a file; Hadoop reads no such file
+                    raise SourceBroken(
+                        f"{self._path}: has zeros behind the end of the gzip file; write it again without them"
+                    )
                 self._member, self._begun = zlib.decompressobj(wbits=31), False
                 continue
             self._begun = True

@@ -181,14 +181,25 @@ def _walk(
     with reading(directory):
         infos = system.get_file_info(fs.FileSelector(directory))
     for info in infos:
-        if _is_skipped(info.base_name) or not (deep or part_matches(part, info.base_name)):
+        name = _name(info, directory)
+        if _is_skipped(name) or not (deep or part_matches(part, name)):
             continue
         _refuse_symlink(system, info)
         if info.type == fs.FileType.Directory and (deep or rest):
-            if since is None or deep or not is_before(part, info.base_name, since):
+            if since is None or deep or not is_before(part, name, since):
                 yield from _walk(system, info.path, parts if deep else rest, since)
         elif info.type == fs.FileType.File and not (deep or rest):
             yield info
+
+
+def _name(info: fs.FileInfo, directory: str) -> str:
+    try:
+        name: str = info.base_name
+    except UnicodeDecodeError as error:
+        raise SourceRefused(
+            f"{directory}: holds a name that is not UTF-8 ({error.object!r}); rename it, or move it elsewhere"
+        ) from error
+    return name
 
 
 def _refuse_symlink(system: fs.FileSystem, info: fs.FileInfo) -> None:

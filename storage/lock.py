@@ -38,12 +38,9 @@ def writing(lake: Lake, *, maintenance: bool = False) -> Iterator[None]:
     with _open(directory, _FILE) as file:
         if maintenance:
             with _turn(directory):
-                _take(file, directory)
+                _take(file, directory, _MAINTENANCE)
         else:
             _take_or_wait(file, directory)
-        file.truncate(0)
-        file.write(f"{os.getpid()}{_MAINTENANCE if maintenance else ''}")
-        file.flush()
         yield
 
 
@@ -54,16 +51,18 @@ def _take_or_wait(file: TextIO, directory: Path) -> None:
     except LakeBusy:
         if not _holder(file).endswith(_MAINTENANCE):
             raise
+        # whoever is next says so before the turn is another's, who would take it for maintenance and wait for its end
         with _turn(directory):
-            if _holder(file).endswith(_MAINTENANCE):  # and not a batch that waited before this one
-                fcntl.flock(file, fcntl.LOCK_EX)
-            else:
-                _take(file, directory)
+            _take(file, directory, wait=_holder(file).endswith(_MAINTENANCE))
 
 
-def _take(file: TextIO, directory: Path) -> None:
+def _take(file: TextIO, directory: Path, work: str = "", *, wait: bool = False) -> None:
+    """Take the lock and say who has it. Raises `LakeBusy`."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        file.truncate(0)
+        file.write(f"{os.getpid()}{work}")
+        file.flush()
     except BlockingIOError:
         raise LakeBusy(
             f"{directory} is being written by process {_holder(file)}; one run at a time works on a lake. "

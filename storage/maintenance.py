@@ -34,7 +34,7 @@ from storage.plan import Plan
 from storage.session import changed_settings
 from storage.state import State
 from storage.table_files import rows_after
-from transforms.event_time import from_micros, instant, moved_back
+from transforms.event_time import from_micros, instant, latest, moved_back
 from transforms.guards import stands
 from transforms.schemas import BATCH, DELETED, EXACT_TIMES, SEQUENCE, TIME, named
 from transforms.specs import JoinSpec, TableSpec
@@ -81,10 +81,10 @@ class Folds:
         rows: list[dict[str, Any]] = snapshot.read() if snapshot else []
         self.begun = sorted((Fold(**row) for row in rows), key=lambda fold: fold.number)
 
-    def floor(self, base: str, through: int) -> str | None:
-        """The floor that a base has once it is folded up to a batch, as JSON; None while nothing was purged."""
-        floors = [fold.floor for fold in self.begun if fold.base == base and fold.through <= through]
-        return floors[-1] if floors else None
+    def last(self, base: str, through: int) -> Fold | None:
+        """The last fold of a base up to a batch."""
+        done = [fold for fold in self.begun if fold.base == base and fold.through <= through]
+        return done[-1] if done else None
 
     def unfinished(self, base: str, folded: int) -> Fold | None:
         """A fold of a base that was begun and not committed."""
@@ -111,7 +111,8 @@ def fold_rows(
         fold = folds.unfinished(base, cut.folded.get(base, 0))
         if fold is None:
             cutoff = _cutoff(rows, table, retention, cut)
-            floor = _floor(rows.where(_purged(cutoff)), table, folds.floor(base, cut.batch))
+            former = folds.last(base, cut.batch)
+            floor = _floor(rows.where(_purged(cutoff)), table, former.floor if former else None)
             fold = _begin(lake, journal, folds, Fold(0, base, cut.batch - 1, cutoff, floor))
         # a key that changed after the fold was begun is left out here: its newer row is in the log
         kept = rows.where((F.col(BATCH) <= fold.through) & ~_purged(fold.cutoff))
@@ -121,18 +122,17 @@ def fold_rows(
 def fold_versions(spark: SparkSession, lake: Lake, journal: Journal, cut: Plan, table: TableSpec) -> None:
     """Fold a versioned table's changes into its history, and forget what is past the retention."""
     base, folds = versions_of(table.name), Folds(lake)
-    fold = folds.unfinished(base, cut.folded.get(base, 0)) or _begin(
-        lake, journal, folds, Fold(0, base, cut.batch - 1, _reach(table, cut), None)
-    )
+    folded = cut.folded.get(base, 0)
+    fold = folds.unfinished(base, folded)
+    if fold is None:
+        former = folds.last(base, folded)
+        # a retention that was raised since brings nothing back
+        cutoff = latest(cut.history_bound(table), former.cutoff if former else None)
+        fold = _begin(lake, journal, folds, Fold(0, base, cut.batch - 1, cutoff, None))
     versions = State(spark, lake, cut).versions(table, None, small=False).where(F.col(BATCH) <= fold.through)
     with _framing(spark, lake, cut, base, changes_of(table.name)) as frames:
         kept = frames.keep(reachable(intervals(versions, table), fold.cutoff))
         _replace(kept, lake, journal, fold, [*[named(name) for name in table.key], F.col(VALID_FROM)])
-
-
-def _reach(table: TableSpec, cut: Plan) -> datetime | None:
-    """The time up to which as-of reads go back; none before the table's first record."""
-    return moved_back(cut.clocks.get(f"tables/{table.name}"), table.history_retention)
 
 
 def fold_subscriptions(spark: SparkSession, lake: Lake, journal: Journal, cut: Plan, join: JoinSpec) -> None:

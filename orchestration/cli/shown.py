@@ -94,6 +94,8 @@ def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
     check_shape(pipeline, cut, declared)
     if asked.batch is not None:
         check_kept(lake, journal, cut, declared)
+        if name == f"{declared}.buffer":  # which holds records of the stream
+            check_kept(lake, journal, cut, pipeline.stream_joins[declared].stream)
     stored = stored_tables(pipeline).get(name) if asked.where is None and time is None else None
     whole = asked.everything and not asked.range.given
     if stored is not None and not whole and stored.answers(asked.range):

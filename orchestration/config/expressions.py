@@ -92,6 +92,7 @@ _ALLOWED = (
 )
 
 # Its warnings about other dialects and paths in JSON would stand between our own messages.
+_TOO_DEEP = "is nested too deeply"
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 
@@ -111,7 +112,10 @@ def expression_type(text: str, columns: Columns) -> DataType | None:
             _check_deterministic(column.name.lower())
         column_type(column, columns)
     _check_calls(text)
-    return infer_type(tree, columns)
+    try:
+        return infer_type(tree, columns)
+    except RecursionError as error:
+        raise ValueError(_TOO_DEEP) from error
 
 
 def referenced_columns(expressions: Iterable[str]) -> list[str]:
@@ -133,7 +137,7 @@ def _parse(text: str) -> exp.Expr:
     except SqlglotError as error:
         raise ValueError(f"is not valid SQL ({str(error).splitlines()[0]})") from error
     except RecursionError as error:
-        raise ValueError("is nested too deeply") from error
+        raise ValueError(_TOO_DEEP) from error
     select = trees[0]
     if len(trees) != 1 or not isinstance(select, exp.Select) or len(select.expressions) != 1:
         raise ValueError("is not one expression; " + RULE)

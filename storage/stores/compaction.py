@@ -22,9 +22,10 @@ _NEXT, _LAST = "_lj_next", "_lj_last"
 
 def compact(reader: Reader, layout: Layout, writer: Writer) -> None:
     """Rewrite the table of a store in its order, in one commit; a put at the same time is kept."""
+    last = writer.last_put  # before the rows are looked at: there may be later ones then
     newest = reader.tables[0].greatest((OBSERVED,)) if layout.times else None
     keep = partial(_kept, layout=layout, bound=bound_of(reader, layout.retention), newest=newest)
-    writer.compact(keep, max(1, -(-reader.estimate() // ROWS_PER_FILE)))
+    writer.compact(keep, last, max(1, -(-reader.estimate() // ROWS_PER_FILE)))
 
 
 def _kept(rows: DataFrame, *, layout: Layout, bound: datetime | None, newest: int | None) -> DataFrame:

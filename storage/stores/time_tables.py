@@ -55,8 +55,8 @@ def versioned_store(lake: Lake, cut: Plan, table: TableSpec) -> VersionedKeyValu
     values = tuple(name for name in table.columns.names if name not in table.key)
     layout = Layout("versioned", table.key, values, retention=table.history_retention)
     columns = VersionColumns(VALID_FROM, deleted=DELETED)
-    clock = cut.clocks.get(f"tables/{table.name}")
-    return VersionedKeyValueStore(versions_reader(lake, cut, table), layout, columns=columns, newest=clock)
+    reader, bound = versions_reader(lake, cut, table), cut.history_bound(table)
+    return VersionedKeyValueStore(reader, layout, columns=columns, bound=bound)
 
 
 def stream_reader(lake: Lake, cut: Plan, stream: TableSpec) -> Reader:

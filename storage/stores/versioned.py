@@ -19,7 +19,6 @@ from storage.stores.history import OUR_COLUMNS, History, Version, VersionColumns
 from storage.stores.layout import Layout
 from storage.stores.reader import Reader, Row
 from storage.stores.writing import Writer
-from transforms.event_time import moved_back
 
 Time = datetime
 
@@ -46,11 +45,11 @@ class VersionedKeyValueStore(Store):
 
     def __init__(
         self, reader: Reader, layout: Layout, writer: Writer | None = None,
-        columns: VersionColumns = OUR_COLUMNS, newest: datetime | None = None,
+        columns: VersionColumns = OUR_COLUMNS, bound: datetime | None = None,
     ) -> None:  # fmt: skip
-        """`newest`: the time that retention is counted from, where the store's rows do not say."""
+        """`bound`: versions that ended before it have expired, where the store's rows do not say."""
         super().__init__(reader, layout.value, writer)
-        self._newest = newest
+        self._bound_given = bound
         self._layout, self._columns, self._history = layout, columns, History(reader, columns)
 
     @classmethod
@@ -141,8 +140,8 @@ class VersionedKeyValueStore(Store):
 
     def _expiry(self) -> Time | None:
         """Versions that ended before it have expired."""
-        if self._newest is not None:
-            return moved_back(self._newest, self._layout.retention)
+        if self._bound_given is not None:
+            return self._bound_given
         return bound_of(self._reader, self._layout.retention)
 
     def _times(self, time_from: Time | None, time_to: Time | None) -> tuple[Time | None, Time | None]:
@@ -155,6 +154,8 @@ class VersionedKeyValueStore(Store):
         self, versions: Iterator[tuple[Row, Time | None]], start: Time | None, end: Time | None
     ) -> Iterator[Version]:
         """Those that are values, valid at any time between two; before history begins, only what is still valid."""
+        if start is not None and end is not None and start > end:
+            return
         bound = self._expiry()
         before_history = bound is not None and end is not None and end < bound
         for row, ended in versions:

@@ -116,15 +116,12 @@ class Writer:
             transaction = Transaction(app, number, {})
             delta.commit_write(written, app, number, transaction.user_metadata)
 
-    def compact(self, keep: Callable[[DataFrame], DataFrame], files: int) -> None:
-        """Put the rows that are to be kept in the place of all that were put so far, in so many files.
+    def compact(self, keep: Callable[[DataFrame], DataFrame], last: int, files: int) -> None:
+        """Put the rows that are to be kept in the place of all that were put up to `last`, in so many files.
 
         `keep`: says which of the rows. What others put meanwhile stays as it is.
         """
         app = f"{self._identity}/compact"
-        last = self._last(
-            f"{self._identity}/put"
-        )  # before the rows are looked at: there may be later ones then
         kept = keep(self.spark.read.format("delta").load(self.path).where(named(PUT) <= last))
         order = [named(name) for name in (*self.layout.key, *self.layout.times, PUT, PLACE)]
         arranged = kept.repartitionByRange(files, *order).sortWithinPartitions(*order)

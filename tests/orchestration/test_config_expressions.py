@@ -234,6 +234,7 @@ RULE = "a foreign key is a column or a deterministic scalar expression over the 
         ("nested.d", "takes the field 'd', which 'nested' lacks"),
         ("nested.a.c", "takes the field 'c', which 'nested' lacks"),
         ("(" * 900 + "1" + ")" * 900, "is nested too deeply"),
+        ("+".join(["1"] * 900), "is nested too deeply"),
         ("text" + " || text" * 400, "is longer than 2000 characters"),
     ],
 )

@@ -1,5 +1,6 @@
 """Versioned tables fed by Debezium, whose records leave out values and whose deletes may lack a line."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,13 @@ from pyspark.sql import SparkSession
 from faults.shop import run, write_lines
 from orchestration.config import Pipeline, load
 from orchestration.cut import published_cut
+from orchestration.maintenance import maintain
+from orchestration.table_batch import TruncateStopped
 from storage.journal import Journal
 from storage.lake import Lake
 from storage.state import State
+from storage.stores.time_tables import versioned_store
+from transforms.event_time import EPOCH
 from transforms.schemas import DELETED
 from transforms.versions import VALID_FROM, VALID_TO, intervals
 
@@ -30,6 +35,8 @@ tables:
     versioned: {history_retention: 10 days}
 """
 LEFT_OUT = "__debezium_unavailable_value"
+TENTH = 1_704_844_800_000
+"""Nine days after the first day's file."""
 TOMBSTONE = {"key": {"k": "1"}, "value": None}
 
 
@@ -85,3 +92,41 @@ def test_tombstone_without_its_delete_deletes_at_the_time_of_the_row(
     pipeline = days(tmp_path, [line(100, "A"), TOMBSTONE], [line(500, "B")])
     run(pipeline, spark)
     assert history(pipeline, spark) == [(None, 100, 500), ("B", 500, None)]
+
+
+def test_truncate_event_of_a_time_to_come_stops_the_batch(tmp_path: Path, spark: SparkSession) -> None:
+    """Its deletes would outrank every later record; with the time allowed the batch goes on."""
+    pipeline = days(
+        tmp_path, [line(100, "A"), {"key": None, "value": {"op": "t", "ts_ms": TENTH, "source": {}}}]
+    )
+    text = TEXT.replace("    versioned:", "    on_truncate: delete\n    versioned:")
+    pipeline.path.write_text(text)
+    with pytest.raises(TruncateStopped, match=r"rows: the truncate event at 2024-01-01.jsonl:2 .*max_future"):
+        run(load(pipeline.path), spark)
+    pipeline.path.write_text(text.replace("    versioned:", "    max_future: 30 days\n    versioned:"))
+    assert run(load(pipeline.path), spark) == 1
+
+
+def test_retention_that_was_raised_brings_nothing_back(tmp_path: Path, spark: SparkSession) -> None:
+    """What a fold forgot is not known whole any more: a record of that time is refused, and nothing is as of it."""
+    day = 24 * 3600 * 1000
+    first = [line(day, "a"), line(2 * day, "b"), line(3 * day, "c"), line(20 * day, "d")]
+    pipeline = days(tmp_path, first)
+    run(pipeline, spark)
+    list(maintain(pipeline, lambda: spark, everything=True))
+    kept = [("c", 3 * day, 20 * day), ("d", 20 * day, None)]
+    pipeline = days(tmp_path, first, [line(day, "a"), line(3 * day // 2, "late")])
+    pipeline.path.write_text(TEXT.replace("10 days", "100 days"))
+    pipeline = load(pipeline.path)
+
+    run(pipeline, spark)
+
+    last = Journal(Lake(pipeline.lake)).last
+    assert (last.tables["rows"]["expired"], last.tables["rows"]["history"]) == (2, 0)
+    assert history(pipeline, spark) == kept
+    lake = Lake(pipeline.lake)
+    store = versioned_store(lake, published_cut(Journal(lake)), pipeline.tables["rows"].spec)
+    found = [store.get_as_of("1", EPOCH + timedelta(days=at)) for at in (2, 9, 15, 21)]
+    assert [version and version.value["note"] for version in found] == [None, None, "c", "d"]
+    list(maintain(pipeline, lambda: spark, everything=True))
+    assert history(pipeline, spark) == kept

@@ -1,5 +1,6 @@
 """Streams whose joins come and go, whose batches are given up, and whose records come twice within a microsecond."""
 
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -46,6 +47,13 @@ joins:
   short: {stream: clicks, table: prices, foreign_key: [code], how: left, grace: 1 hour}
 """
 LONG = "  long: {stream: clicks, table: prices, foreign_key: [code], how: left, grace: 2 hours}\n"
+VIEWS = """\
+  views:
+    source: {format: jsonl, path: "views/{date}.jsonl"}
+    columns: {id: bigint, code: string, at: timestamp}
+    key: [id]
+    event_time: at
+"""
 PRICE = {"op": "c", "code": "a", "price": 1, "at": "2024-01-01T00:00:00Z"}
 
 
@@ -93,6 +101,40 @@ def test_join_that_is_added_after_a_flush_has_waiting_records_of_its_own(
     run(pipeline, spark, flush=True)
     assert joined(pipeline, spark, "long") == [1, 2, 3, 4]
     assert joined(pipeline, spark, "short") == [1, 2, 4]
+
+
+def test_join_that_begins_anew_has_a_stream_time_of_its_own(tmp_path: Path, spark: SparkSession) -> None:
+    """Its name had another one before, of a stream that was hours ahead; and what was late for that is not for it."""
+    run(declare(tmp_path, 1, click(1, "10:00:00"), click(3, "23:00:00"), click(2, "11:00:00")), spark)
+    assert counted(load(tmp_path / "lakejoin.yaml"), "short", "late") == 1
+    without, _, _ = TEXT.partition("joins:")
+    run(declare(tmp_path, 2, click(4, "10:00:00", "open"), text=without), spark)
+    shutil.rmtree(tmp_path / "lake" / "joins" / "short")
+    opened = TEXT.replace("joins:\n", VIEWS + "joins:\n").replace("stream: clicks", "stream: views")
+    write_lines(tmp_path / "views" / "2024-01-01.jsonl", [click(7, "01:00:00"), click(8, "02:30:00")])
+    pipeline = declare(tmp_path, 2, click(4, "10:00:00", "open"), text=opened)
+
+    run(pipeline, spark)
+
+    write_lines(tmp_path / "views" / "2024-01-02.jsonl", [click(9, "02:00:00")])
+    run(pipeline, spark)
+    assert (counted(pipeline, "short", "late"), counted(pipeline, "short", "waiting")) == (0, 2)
+    assert joined(pipeline, spark, "short") == [7]
+
+
+def test_join_that_begins_anew_is_not_held_to_what_was_late_before(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """It takes every record that its stream ever had; the rules know."""
+    pipeline = declare(tmp_path, 1, click(1, "10:00:00"), click(3, "15:00:00"), click(2, "11:00:00"))
+    run(pipeline, spark)
+    assert counted(pipeline, "short", "late") == 1
+    run(declare(tmp_path, 2, click(4, "16:00:00"), text=TEXT.partition("joins:")[0]), spark)
+    shutil.rmtree(tmp_path / "lake" / "joins" / "short")
+    pipeline = declare(tmp_path, 2, click(4, "16:00:00"))
+    run(pipeline, spark)
+    assert joined(pipeline, spark, "short") == [1, 2, 3]
+    assert check_lake(pipeline, spark, batches=None).passed
 
 
 def test_record_that_comes_again_is_known_to_the_microsecond(tmp_path: Path, spark: SparkSession) -> None:

@@ -187,7 +187,7 @@ def test_put_during_a_compaction_is_kept(spark: SparkSession, store: KeyValueSto
         other.put_all([("b", "meanwhile"), ("c", "3")])
         return rows
 
-    store._writer.compact(keep, 1)
+    store._writer.compact(keep, store._writer.last_put, 1)
     assert dict(store.all()) == {"a": "1", "b": "meanwhile", "c": "3"}
 
 
@@ -210,6 +210,23 @@ def test_compaction_of_windows_and_sessions_drops_what_has_expired(
             assert store.reader.estimate() == 2
 
 
+def test_newest_time_that_is_put_while_a_compaction_begins_is_kept(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though its row is a delete: what a store has observed never goes back."""
+    retention = timedelta(seconds=10)
+    store = VersionedKeyValueStore.create(spark, str(tmp_path), KEY, VALUE, history_retention=retention)
+    store.put("a", "1", at(0))
+
+    def meanwhile(*_: object) -> None:
+        VersionedKeyValueStore.open(str(tmp_path), spark).put("b", None, at(30))
+
+    monkeypatch.setattr("storage.stores.compaction.bound_of", meanwhile)
+    store.compact()
+    monkeypatch.undo()
+    assert not store.put("a", "late", at(1)).accepted
+
+
 @pytest.mark.slow
 def test_compaction_of_versions_forgets_history_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
     """What ended before the retention goes; a latest version stays, unless it is a delete."""
@@ -224,6 +241,7 @@ def test_compaction_of_versions_forgets_history_and_nothing_else(spark: SparkSes
         listed = [list(store.versions(key, at(10), None)) for key in "abcd"]
         return [*listed, *[store.get_as_of(key, at(t)) for key in "abcd" for t in (1, 9, 10, 12, 20)]]
 
+    assert not [*store.versions("a", at(12), at(11)), *store.backward_versions("a", at(12), at(11))]
     before = answers()
     store.compact()
     assert answers() == before
