@@ -125,9 +125,9 @@ def fold_versions(spark: SparkSession, lake: Lake, journal: Journal, cut: Plan, 
     folded = cut.folded.get(base, 0)
     fold = folds.unfinished(base, folded)
     if fold is None:
-        former = folds.last(base, folded)
+        former, clock = folds.last(base, folded), cut.clocks.get(f"tables/{table.name}")
         # a retention that was raised since brings nothing back
-        cutoff = latest(cut.history_bound(table), former.cutoff if former else None)
+        cutoff = latest(moved_back(clock, table.history_retention), former.cutoff if former else None)
         fold = _begin(lake, journal, folds, Fold(0, base, cut.batch - 1, cutoff, None))
     versions = State(spark, lake, cut).versions(table, None, small=False).where(F.col(BATCH) <= fold.through)
     with _framing(spark, lake, cut, base, changes_of(table.name)) as frames:
