@@ -13,6 +13,7 @@ from orchestration.stream_batch import StreamBatch
 from orchestration.stream_buffer import count_waiting, leaving, reads_again, waited
 from orchestration.table_batch import TableBatch, quarantine_rows
 from storage.frames import SMALL, aggregated, empty
+from storage.histories import history_bound
 from transforms.event_time import from_micros, latest, moved_back, times_of
 from transforms.resolution import RIGHT_HASH
 from transforms.rows import restrict
@@ -133,7 +134,7 @@ def _met(join: StreamJoinSpec, due: DataFrame, table: TableBatch, batch: Batch) 
     new = restrict(as_versions(table.changes, versions_schema(spec).names), wanted, spec.key, small=small)
     versions = batch.state.versions(spec, wanted, small=small).unionByName(new)
     # as it was before the batch: how far back a record is looked up must not depend on what came with it
-    bound = batch.plan.history_bound(spec)
+    bound = history_bound(batch.plan, spec)
     return as_of(due, versions, F.col(FOREIGN_KEY), F.col(TIME), spec, bound)
 
 

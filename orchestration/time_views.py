@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
 from orchestration.view import View, columns_of, order_of
+from storage.histories import history_bound
 from storage.lake import joined_of, records_of
 from storage.logs import read_log
 from storage.state import State
@@ -60,7 +61,7 @@ def _versions(table: TableSpec, state: State) -> View:
 
 def _as_of(table: TableSpec, time: datetime, state: State) -> View:
     """The rows that were valid at a time; before the retention, those of keys that did not change since."""
-    bound = state.plan.history_bound(table)
+    bound = history_bound(state.plan, table)
     at = instant(time)
     found = intervals(state.versions(table, None, small=False), table)
     valid = (F.col(VALID_FROM) <= at) & (F.col(VALID_TO).isNull() | (at < F.col(VALID_TO)))

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from orchestration.record_kinds import RecordKinds
 from storage.frames import Frames
+from storage.histories import forgotten
 from storage.state import State
 from transforms.changes import walk
 from transforms.event_time import (
@@ -41,14 +42,14 @@ def in_time(
     before = state.plan.clocks.get(f"tables/{table.name}")
     oldest, newest = from_micros(kinds.oldest), from_micros(kinds.newest)
     clock = latest(before, newest)
-    forgotten = state.plan.forgotten(table)
-    bound = latest(moved_back(clock, table.history_retention), forgotten)
+    dropped = forgotten(state.plan, table)
+    bound = latest(moved_back(clock, table.history_retention), dropped)
     if oldest is None or bound is None or oldest >= bound:
         return records.withColumn(EXPIRED, F.lit(False)), clock
     moves = F.col(REASON).isNull() & has_time() & ~F.col(CONTEXT)
     timed = with_clock(records, moves, before, small=frames.small)
-    dropped = F.coalesce(F.col(TIME) < instant(forgotten), F.lit(False))
-    expired = moves & (behind_clock(table.history_retention) | dropped)
+    unknown = F.coalesce(F.col(TIME) < instant(dropped), F.lit(False))
+    expired = moves & (behind_clock(table.history_retention) | unknown)
     return frames.keep(timed.withColumn(EXPIRED, expired).drop(CLOCK)), clock
 
 

@@ -12,10 +12,7 @@ from typing import Any, ClassVar, Literal
 import pyarrow as pa
 
 from storage.feed_log import FEED
-from storage.lake import versions_of
 from storage.line_numbers import FileRange
-from transforms.event_time import latest, moved_back
-from transforms.specs import TableSpec
 
 Kind = Literal["batch", "bootstrap", "flush", "replace", "retry", "repair", "migrate", "abandoned"]
 """`bootstrap` begins joins with the rows there are, `replace` takes files in the place of what they were, `retry` reads
@@ -177,21 +174,6 @@ class Plan:
     def released(self, join: str) -> int:
         """The last batch whose records a stream's join has all released; one that began since has its own waiting."""
         return self.flushed if self.begun.get(join, 0) <= self.flushed else 0
-
-    def history_bound(self, table: TableSpec) -> datetime | None:
-        """The time before which a versioned table's history is not known whole; None for none.
-
-        By its retention, or by an earlier one, shorter than it is now, that a fold went by.
-        """
-        return latest(
-            moved_back(self.clocks.get(f"tables/{table.name}"), table.history_retention),
-            self.forgotten(table),
-        )
-
-    def forgotten(self, table: TableSpec) -> datetime | None:
-        """The time before which folds have dropped versions of a table."""
-        cutoff = self.floors.get(versions_of(table.name))
-        return datetime.fromisoformat(cutoff) if cutoff else None
 
     def without(self, tables: Collection[str]) -> "Plan":
         """The plan without these tables: what they hold does not count."""

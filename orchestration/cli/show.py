@@ -14,7 +14,6 @@ from rich.console import Console
 from orchestration.cli import options
 from orchestration.cli.options import Config
 from orchestration.cli.terminal import console, print_rows
-from orchestration.errors import WrongUsage
 
 if TYPE_CHECKING:
     from orchestration.cli.shown import Shown
@@ -170,6 +169,8 @@ def _replacing(output: Path) -> Iterator[BinaryIO]:
     try:
         file = draft.open("wb")
     except OSError as error:
+        from orchestration.errors import WrongUsage
+
         raise WrongUsage(
             f"--output {output}: cannot be written ({error.strerror}); expected a file in a directory that is there "
             "and that you may write to"

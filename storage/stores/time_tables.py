@@ -2,6 +2,7 @@
 
 from pyspark.sql.types import StructType
 
+from storage.histories import history_bound
 from storage.lake import Lake, changes_of, joined_of, records_of, versions_of
 from storage.plan import Plan
 from storage.stores.history import VersionColumns
@@ -55,7 +56,7 @@ def versioned_store(lake: Lake, cut: Plan, table: TableSpec) -> VersionedKeyValu
     values = tuple(name for name in table.columns.names if name not in table.key)
     layout = Layout("versioned", table.key, values, retention=table.history_retention)
     columns = VersionColumns(VALID_FROM, deleted=DELETED)
-    reader, bound = versions_reader(lake, cut, table), cut.history_bound(table)
+    reader, bound = versions_reader(lake, cut, table), history_bound(cut, table)
     return VersionedKeyValueStore(reader, layout, columns=columns, bound=bound)
 
 
