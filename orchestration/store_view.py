@@ -79,8 +79,6 @@ class StoreView:
         if not ordered.validity:
             return self.reader.rows(span, reverse=reverse, tombstones=self.table.tombstones)
         start, end = ordered.times(self.asked)
-        if start is not None and end is not None and start > end:
-            return iter(())
         every = self.reader.rows(span, reverse=reverse, tombstones=True)
         return (
             row

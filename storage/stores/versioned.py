@@ -154,8 +154,6 @@ class VersionedKeyValueStore(Store):
         self, versions: Iterator[tuple[Row, Time | None]], start: Time | None, end: Time | None
     ) -> Iterator[Version]:
         """Those that are values, valid at any time between two; before history begins, only what is still valid."""
-        if start is not None and end is not None and start > end:
-            return
         bound = self._expiry()
         before_history = bound is not None and end is not None and end < bound
         for row, ended in versions:
