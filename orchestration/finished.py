@@ -37,7 +37,7 @@ def pinned_bases(pipeline: Pipeline, lake: Lake, journal: Journal) -> tuple[dict
         snapshot = lake.snapshot(base)
         if snapshot is None:
             continue
-        through = snapshot.transaction(journal.application(f"fold/{base}")) or 0
+        through = folded_through(journal, snapshot) or 0
         if through < begun.get(base, 0):
             folded[base] = begun[base] - 1
         else:
@@ -45,10 +45,15 @@ def pinned_bases(pipeline: Pipeline, lake: Lake, journal: Journal) -> tuple[dict
     return versions, folded
 
 
+def folded_through(journal: Journal, base: Snapshot) -> int | None:
+    """The last batch that a base holds, by its own log; None where nothing was folded into it."""
+    return base.transaction(journal.application(f"fold/{base.table}"))
+
+
 def folded_ahead(journal: Journal, snapshots: Mapping[str, Snapshot]) -> Iterator[tuple[str, int]]:
     """Yield the bases that hold more batches than are finished, with the last of these; folds work on finished ones."""
     for base, snapshot in snapshots.items():
-        through = snapshot.transaction(journal.application(f"fold/{base}")) if is_base(base) else None
+        through = folded_through(journal, snapshot) if is_base(base) else None
         if through is not None and through > len(journal.published):
             yield base, through
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from orchestration.batch_context import stages_of, state_tables
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
-from orchestration.finished import folded_ahead
+from orchestration.finished import folded_ahead, folded_through
 from orchestration.kept_joins import kept_joins
 from orchestration.log_recovery import check_begun, check_own_commits
 from storage.errors import LakeInconsistent
@@ -124,7 +124,7 @@ def _name(table: str) -> str:
 
 def _check_folds(pipeline: Pipeline, lake: Lake, journal: Journal, snapshots: Mapping[str, Snapshot]) -> None:
     folded = {
-        rows_of(name): snapshots[rows_of(name)].transaction(journal.application(f"fold/{rows_of(name)}"))
+        rows_of(name): folded_through(journal, snapshots[rows_of(name)])
         for name in pipeline.tables
         if rows_of(name) in snapshots
     }

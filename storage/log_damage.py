@@ -46,8 +46,9 @@ def damaged_commits(lake: Path, tables: Iterable[str]) -> list[DamagedCommit]:
 
 def is_empty(lake: Path, table: str, version: int) -> bool:
     """Whether the commit of a version is there without content. One that a checkpoint made superfluous is not."""
+    file = _file(lake, table, version)
     try:
-        return _file(lake, table, version).stat().st_size == 0 and _held(lake, table) < version
+        return file.stat().st_size == 0 and _held(file.parent.iterdir()) < version
     except FileNotFoundError:
         return False
 
@@ -76,9 +77,10 @@ def _file(lake: Path, table: str, version: int) -> Path:
 
 
 def _of_table(lake: Path, table: str) -> Iterator[DamagedCommit]:
-    log, held = lake / table / "_delta_log", _held(lake, table)
-    names = [file.name for file in log.iterdir()] if log.is_dir() else []
-    versions = sorted((version for name in names if (version := _version(name)) > held), reverse=True)
+    log = lake / table / "_delta_log"
+    files = list(log.iterdir()) if log.is_dir() else []
+    held = _held(files)
+    versions = sorted((version for file in files if (version := _version(file.name)) > held), reverse=True)
     last = True
     for version in versions:
         file = _file(lake, table, version)
@@ -88,11 +90,10 @@ def _of_table(lake: Path, table: str) -> Iterator[DamagedCommit]:
             yield DamagedCommit(table, version, last, found, file)
 
 
-def _held(lake: Path, table: str) -> int:
+def _held(log: Iterable[Path]) -> int:
     """The last version that is read from a checkpoint, which the disk may have left empty, too; -1 for none."""
-    checkpoints = (lake / table / "_delta_log").glob("*.checkpoint.*")
-    found = ((_CHECKPOINT.match(file.name), file.stat().st_size) for file in checkpoints)
-    return max((int(match[1]) for match, size in found if match and size), default=-1)
+    found = ((_CHECKPOINT.match(file.name), file) for file in log)
+    return max((int(match[1]) for match, file in found if match and file.stat().st_size), default=-1)
 
 
 def _version(name: str) -> int:

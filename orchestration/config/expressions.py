@@ -91,8 +91,9 @@ _ALLOWED = (
     exp.Var,
 )
 
-# Its warnings about other dialects and paths in JSON would stand between our own messages.
 _TOO_DEEP = "is nested too deeply"
+
+# Its warnings about other dialects and paths in JSON would stand between our own messages.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
 
 
