@@ -1,32 +1,103 @@
 """Makes PySpark's way to the JVM shorter: a third of a small batch's time went into building its expressions.
 
-For every expression Py4J asks the JVM anew what `functions` is and what its member is, before it calls it. Neither ever
-changes, so the answers are kept: one message instead of three.
+Each column, each operator and each list of columns is a message to the JVM, another one when Python forgets the object,
+and others that ask what a package or a class holds. But none of these ever changes, and a batch builds what the batch
+before it built: what the JVM answered is kept, and the same is not asked again.
 """
 
+# ruff: noqa: SLF001 - the gateway is a private part of PySpark
+
+from collections.abc import Hashable
 from typing import Any
 
-from py4j.java_gateway import JavaClass
+from py4j.java_gateway import JavaClass, JavaMember, JavaObject, JavaPackage, JVMView
 from pyspark.sql import SparkSession
 
-_FUNCTIONS = "org.apache.spark.sql.functions"
-_UTILITIES = "org.apache.spark.api.python.PythonUtils"
+_EXPRESSIONS = ("org.apache.spark.sql.functions", "org.apache.spark.sql.expressions.Window")
+_DIFFERS = frozenset({"rand", "randn", "shuffle", "uuid"})
+"""Functions of which each call is another one: Spark draws a seed."""
+_LIST = ("org.apache.spark.api.python.PythonUtils", "toSeq")
+_PLAIN = (str, int, bool, type(None))
+"""Types of which equal values are the same; a fraction is not, zero has a negative."""
+_KEPT = 20_000
+"""Answers that are kept, each some 2 KiB; a batch of one join asks for some 2,500."""
+_answers: dict[Hashable, Any] = {}
 
 
-class _KnownClass(JavaClass):  # type: ignore[misc] # Py4J has no types
-    """A Java class whose members are looked up once."""
+class _Method:
+    """A method whose answer depends on its object and its arguments alone."""
+
+    def __init__(self, member: Any) -> None:
+        self._member = member
+
+    def __call__(self, *arguments: Any) -> Any:
+        keys = _key(arguments)
+        if keys is None:
+            return self._member(*arguments)
+        key = self._member.command_header, keys
+        answer = _answers.get(key)
+        if answer is None:
+            answer = self._member(*arguments)
+            if type(answer) is JavaObject:
+                answer.__class__ = _Unchanging
+                if len(_answers) >= _KEPT:
+                    _answers.clear()
+                _answers[key] = answer
+        return answer
+
+
+class _Unchanging(JavaObject):  # type: ignore[misc] # Py4J has no types
+    """A column, a window, or a list of them: made of nothing that changes."""
 
     def __getattr__(self, name: str) -> Any:
-        member = super().__getattr__(name)
-        self.__dict__[name] = member
-        return member
+        method = super().__getattr__(name)
+        if type(method) is JavaMember:
+            method = self._methods[name] = _Method(method)
+        return method
 
 
-def remember_members(spark: SparkSession) -> None:
-    """Keep what PySpark looks up again and again; it asks for `functions` by two names."""
-    jvm: Any = spark._jvm  # noqa: SLF001 - the gateway is a private part of PySpark
-    client = jvm._gateway_client  # noqa: SLF001
-    functions = _KnownClass(_FUNCTIONS, client)
-    known = {_FUNCTIONS: functions, "functions": functions, "PythonUtils": _KnownClass(_UTILITIES, client)}
-    for name, value in known.items():
-        setattr(jvm, name, value)
+def _key(argument: Any) -> Hashable:
+    """What tells an argument from others; None for one that may change."""
+    if isinstance(argument, _Unchanging):
+        return _Unchanging, argument._target_id
+    if isinstance(argument, list | tuple):
+        keys = tuple(map(_key, argument))
+        return None if None in keys else keys
+    return (type(argument), argument) if type(argument) in _PLAIN else None
+
+
+class _Known:
+    """The JVM, a package or a class: what it holds is looked up once."""
+
+    def __getattr__(self, name: str) -> Any:
+        held = super().__getattr__(name)  # type: ignore[misc] # of the other base
+        held.__class__ = _KNOWN.get(type(held), type(held))
+        self.__dict__[name] = held
+        return held
+
+
+class _KnownView(_Known, JVMView):  # type: ignore[misc]
+    pass
+
+
+class _KnownPackage(_Known, JavaPackage):  # type: ignore[misc]
+    pass
+
+
+class _KnownClass(_Known, JavaClass):  # type: ignore[misc]
+    def __getattr__(self, name: str) -> Any:
+        held = super().__getattr__(name)
+        if (self._fqn in _EXPRESSIONS and name not in _DIFFERS) or (self._fqn, name) == _LIST:
+            held = self.__dict__[name] = _Method(held)
+        return held
+
+
+_KNOWN = {JavaPackage: _KnownPackage, JavaClass: _KnownClass}
+
+
+def remember_answers(spark: SparkSession) -> None:
+    """Keep what PySpark asks the JVM again and again."""
+    _answers.clear()  # those of another JVM
+    spark._jvm.__class__ = _KnownView
+    session: Any = spark._jsparkSession
+    session._methods["parseDataType"] = _Method(session.parseDataType)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import pyspark
 from pyspark.sql import SparkSession
 
-from storage.gateway import remember_members
+from storage.gateway import remember_answers
 from storage.jars import provide_jars, spark_resolver
 from storage.java import find_java, wrap_java
 from storage.s3 import NOT_FETCHED, on_s3, provide_s3_jars, s3_settings
@@ -103,7 +103,7 @@ def start_session(
         builder = builder.config(key, value)
     with _environment(variables):
         spark = builder.getOrCreate()
-    remember_members(spark)
+    remember_answers(spark)
     return spark
 
 
