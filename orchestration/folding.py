@@ -53,7 +53,7 @@ def behind(pipeline: Pipeline, lake: Lake, journal: Journal, cut: Plan) -> list[
     def of(base: str, kind: str, name: str, count: str, held: int) -> Behind:
         folded = cut.folded.get(base, 0)
         counts = [getattr(p, kind).get(name, {}).get(count, 0) for p in journal.published[folded:]]
-        return Behind(base, [c for c in counts if c], held, folds.unfinished(base, folded) is not None)
+        return Behind(base, [c for c in counts if c], held, folds.unfinished(base, cut) is not None)
 
     def held(name: str) -> int:
         folded = cut.folded.get(versions_of(name), 0)

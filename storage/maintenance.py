@@ -86,10 +86,14 @@ class Folds:
         done = [fold for fold in self.begun if fold.base == base and fold.through <= through]
         return done[-1] if done else None
 
-    def unfinished(self, base: str, folded: int) -> Fold | None:
-        """A fold of a base that was begun and not committed."""
-        waiting = [fold for fold in self.begun if fold.base == base and fold.through > folded]
-        return waiting[-1] if waiting else None
+    def unfinished(self, base: str, cut: Plan) -> Fold | None:
+        """A fold of a base that was begun and not committed.
+
+        One through a batch that is not finished is of a lake whose last batches were lost since.
+        """
+        begun = [fold for fold in self.begun if fold.base == base]
+        waits = begun and cut.folded.get(base, 0) < begun[-1].through < cut.batch
+        return begun[-1] if waits else None
 
 
 def is_due(behind: Sequence[int], base_rows: int) -> bool:
@@ -108,7 +112,7 @@ def fold_rows(
     state, base, folds = State(spark, lake, cut), rows_of(table.name), Folds(lake)
     with _framing(spark, lake, cut, base, changes_of(table.name)) as frames:
         rows = frames.keep(state.all_rows(table))
-        fold = folds.unfinished(base, cut.folded.get(base, 0))
+        fold = folds.unfinished(base, cut)
         if fold is None:
             cutoff = _cutoff(rows, table, retention, cut)
             former = folds.last(base, cut.batch)
@@ -122,10 +126,9 @@ def fold_rows(
 def fold_versions(spark: SparkSession, lake: Lake, journal: Journal, cut: Plan, table: TableSpec) -> None:
     """Fold a versioned table's changes into its history, and forget what is past the retention."""
     base, folds = versions_of(table.name), Folds(lake)
-    folded = cut.folded.get(base, 0)
-    fold = folds.unfinished(base, folded)
+    fold = folds.unfinished(base, cut)
     if fold is None:
-        former, clock = folds.last(base, folded), cut.clocks.get(f"tables/{table.name}")
+        former, clock = folds.last(base, cut.folded.get(base, 0)), cut.clocks.get(f"tables/{table.name}")
         # a retention that was raised since brings nothing back
         cutoff = latest(moved_back(clock, table.history_retention), former.cutoff if former else None)
         fold = _begin(lake, journal, folds, Fold(0, base, cut.batch - 1, cutoff, None))
@@ -138,7 +141,7 @@ def fold_versions(spark: SparkSession, lake: Lake, journal: Journal, cut: Plan, 
 def fold_subscriptions(spark: SparkSession, lake: Lake, journal: Journal, cut: Plan, join: JoinSpec) -> None:
     """Fold a join's subscription log into its store; only live subscriptions stay."""
     base, folds = subscription_store_of(join.name), Folds(lake)
-    fold = folds.unfinished(base, cut.folded.get(base, 0)) or _begin(
+    fold = folds.unfinished(base, cut) or _begin(
         lake, journal, folds, Fold(0, base, cut.batch - 1, None, None)
     )
     messages = State(spark, lake, cut).subscriptions(join).where(F.col(BATCH) <= fold.through)

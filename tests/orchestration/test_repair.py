@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from faults.crashing import Crash, commits
 from faults.lakes import cut, newest_commit
-from faults.shop import CONFIGURATION, content, copy_of, make_shop, run, texts
+from faults.shop import CONFIGURATION, content, copy_of, make_shop, run, texts, write_lines
 from orchestration import abandoning
 from orchestration.abandoning import abandon
 from orchestration.config import Pipeline, load
@@ -149,6 +149,13 @@ def test_repaired_lake_equals_one_that_was_never_damaged(  # noqa: PLR0917
     assert joins(pipeline, spark) == expected
 
 
+def put_back(copy: Pipeline, pipeline: Pipeline) -> None:
+    """Put back from a copy what cannot be made anew."""
+    for table in (PLAN, PUBLISHED, QUARANTINE, *map(changes_of, pipeline.tables)):
+        shutil.rmtree(Path(pipeline.lake) / table)
+        shutil.copytree(Path(copy.lake) / table, Path(pipeline.lake) / table)
+
+
 def test_lake_put_back_from_copies_of_what_cannot_be_made_anew(
     whole: Pipeline, expected: dict[str, list[str]], tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -156,9 +163,7 @@ def test_lake_put_back_from_copies_of_what_cannot_be_made_anew(
     pipeline, copy = copy_of(whole, tmp_path / "shop"), copy_of(whole, tmp_path / "copy")
     run(pipeline, spark)
     list(maintain(pipeline, lambda: spark, everything=True))
-    for table in (PLAN, PUBLISHED, QUARANTINE, *map(changes_of, pipeline.tables)):
-        shutil.rmtree(Path(pipeline.lake) / table)
-        shutil.copytree(Path(copy.lake) / table, Path(pipeline.lake) / table)
+    put_back(copy, pipeline)
     damaged = {damage.table for damage in examine(pipeline)}
     assert {rows_of("orders"), subscription_store_of("left"), joined_of("inner")} <= damaged
     with pytest.raises(
@@ -168,6 +173,37 @@ def test_lake_put_back_from_copies_of_what_cannot_be_made_anew(
 
     list(repair(pipeline, lambda: spark, [*pipeline.joins, *pipeline.tables]))
 
+    run(pipeline, spark)
+    assert joins(pipeline, spark) == expected
+    assert examine(pipeline) == []
+
+
+def test_folds_of_batches_that_are_lost_are_not_repeated(
+    whole: Pipeline, tmp_path: Path, spark: SparkSession
+) -> None:
+    """A lake that was put back by three batches is repaired once, and goes on; one of their folds was cut off."""
+    pipeline, copy = copy_of(whole, tmp_path / "shop"), copy_of(whole, tmp_path / "copy")
+    run(pipeline, spark)
+    for day in ("2024-01-04", "2024-01-05"):
+        order = {
+            "op": "c",
+            "id": int(day[-2:]) * 100,
+            "customer": "ada",
+            "amount": 1,
+            "at": f"{day}T12:00:00Z",
+        }
+        write_lines(tmp_path / "shop" / "orders" / f"{day}.jsonl", [order])
+        run(pipeline, spark)
+    with commits(2), pytest.raises(Crash):  # the fold was begun, and its base not written
+        list(maintain(pipeline, lambda: spark, everything=True))
+    expected = joins(pipeline, spark)
+    put_back(copy, pipeline)
+
+    list(repair(pipeline, lambda: spark, [*pipeline.joins, *pipeline.tables]))
+
+    assert examine(pipeline) == []
+    run(pipeline, spark)
+    list(maintain(pipeline, lambda: spark, everything=True))
     run(pipeline, spark)
     assert joins(pipeline, spark) == expected
     assert examine(pipeline) == []
