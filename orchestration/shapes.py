@@ -162,7 +162,8 @@ def _path(setting: str) -> KeyPath:
 def _ways_for(pipeline: Pipeline, kind: str, name: str, setting: str) -> str:
     if kind != "joins":
         migrated = f", or, where columns were added or widened: `lakejoin migrate {pipeline.path}`"
-        return {"columns": migrated, "": ", or give it another name"}.get(setting, "")
+        dated = ", which may be another one if it has `{date}` as before, or has not"
+        return {"columns": migrated, "source.path": dated, "": ", or give it another name"}.get(setting, "")
     other = ", give the join another name"
     return (
         f"{other}, or compute it anew: {rebuild_command(pipeline, name)}"

@@ -205,10 +205,14 @@ def _foreign_key(texts: Iterable[str], columns: Collection[str]) -> tuple[str, .
 
 
 def _input_shape(read: Input) -> dict[str, Any]:
-    """Types in their canonical spelling, so that `long` for `bigint` is no change."""
+    """Types in their canonical spelling, so that `long` for `bigint` is no change.
+
+    Of a path only whether it has a date, which positions begin with: those without are before all that have one.
+    """
+    source = {key: getattr(read.source, key) for key in ("format", "time", "timezone")}
     return {
         "columns": {name: type_text(parse_type(text)) for name, text in read.columns.items()},
-        "source": {key: getattr(read.source, key) for key in ("format", "time", "timezone")},
+        "source": source | {"path": "{date}" in read.source.path},
         "key": read.key,
         "sequence": read.sequence,
     }

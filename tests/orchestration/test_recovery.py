@@ -59,6 +59,7 @@ def check(folder: Path, old: str, new: str) -> None:
         ("    sequence: [at]\n", "", "4: tables.orders.sequence"),
         ("    event_time: at\n", "", "4: tables.orders.event_time"),
         ("city: string", "town: string", "12: tables.customers.columns"),
+        ('"orders/{date}.jsonl"', '"orders/*.jsonl"', "5: tables.orders.source.path"),
         ("how: left", "how: inner", "15: joins.orders_with_customers.how"),
         ("how: left", "how: left, prefix: c_", "15: joins.orders_with_customers.prefix"),
         ("[customer], how", "[upper(customer)], how", "15: joins.orders_with_customers.foreign_key"),
