@@ -7,6 +7,7 @@ raises: under ANSI mode a plain cast would end the batch at the first bad value.
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     BooleanType,
     DataType,
@@ -15,8 +16,10 @@ from pyspark.sql.types import (
     DoubleType,
     FloatType,
     IntegralType,
+    MapType,
     NumericType,
     StringType,
+    StructType,
     TimestampNTZType,
     TimestampType,
 )
@@ -81,7 +84,7 @@ def from_nanos(number: Column) -> Column:
 
 
 def _cast(value: Column, source: DataType, target: DataType) -> Column:
-    """Cast between types of the same kind and back, or to text."""
+    """Cast between types of the same kind and back, to text, or to what differs only in what may be null."""
     match source, target:
         case (NumericType(), NumericType()) | (TimestampNTZType(), DateType()):
             turned = value.try_cast(target)
@@ -90,6 +93,8 @@ def _cast(value: Column, source: DataType, target: DataType) -> Column:
         case (NumericType() | BooleanType() | DateType() | BinaryType(), StringType()):
             text = value.cast(target)
             return F.when(F.is_valid_utf8(text), text)
+        case (ArrayType() | MapType() | StructType(), _) if source.simpleString() == target.simpleString():
+            return value.cast(target)  # whether elements may be null, and comments, are part of a type, too
         case _:
             return F.lit(None).cast(target)
 

@@ -240,6 +240,7 @@ def test_exact_digits_win_over_rounded_text(spark: SparkSession) -> None:
     assert [row[0] for row in parsed] == [Decimal("1.10"), None, Decimal("1.10")]
 
 
+ONE = StructType([StructField("a", LongType())])
 CONVERSIONS: list[tuple[Any, DataType, DataType, Any]] = [
     (1, IntegerType(), LongType(), 1),
     (2**40, LongType(), IntegerType(), None),
@@ -272,6 +273,9 @@ CONVERSIONS: list[tuple[Any, DataType, DataType, Any]] = [
     (datetime(2013, 1, 1, 12, tzinfo=UTC), TimestampType(), TimestampType(), NOON),
     (["a"], ArrayType(StringType()), ArrayType(StringType()), ["a"]),
     (["a"], ArrayType(StringType()), StringType(), None),
+    (["a"], ArrayType(StringType(), containsNull=False), ArrayType(StringType()), ["a"]),
+    (Row(a=1), StructType([StructField("a", LongType(), False, {"comment": "one"})]), ONE, Row(a=1)),
+    ({"a": 1}, MapType(StringType(), LongType(), False), MapType(StringType(), LongType()), {"a": 1}),
 ]
 
 
