@@ -16,7 +16,9 @@ def unread_versions(table: Input, known: PlannedFile | None) -> list[PlannedFile
     Raises `SourceError` for a feed that cannot be followed.
     """
     feed = Feed(table.source.place)
-    versions = [feed.whole()] if known is None else feed.after(known.to_line, known.fingerprint)
+    versions = (
+        [feed.whole()] if known is None else feed.after(known.to_line, known.fingerprint, known.modified)
+    )
     return [_part(table, version) for version in versions]
 
 
@@ -44,7 +46,7 @@ def check_feed(part: PlannedFile, *, thoroughly: bool) -> None:
     """
     feed = Feed(part.path)
     if thoroughly or feed.identity != part.fingerprint:
-        feed.check_range(part.from_line, part.to_line, part.fingerprint)
+        feed.check_range(part.from_line, part.to_line, part.fingerprint, part.modified)
 
 
 def versions_between(parts: Iterable[PlannedFile], start: int, end: int) -> Iterable[PlannedFile]:

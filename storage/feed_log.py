@@ -7,6 +7,7 @@ it does not matter since when the table keeps a feed. No JVM is started.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -69,7 +70,7 @@ class Feed:
             )
         with opening(self.path):
             files: Any = pa.table(self._table.get_add_actions(flatten=True))
-            (info,) = self._table.history(1)
+            info = next(iter(self._table.history(1)), {})
         names = files["path"].to_pylist()
         stated = (
             files["num_records"].to_pylist() if "num_records" in files.column_names else [None] * len(names)
@@ -80,8 +81,10 @@ class Feed:
         )
         return FeedVersion(NOTHING, self.version, rows, _time(info), self.identity)
 
-    def after(self, read: int, identity: str) -> list[FeedVersion]:
-        """The versions after the last one that was read. `identity`: what the table was named then.
+    def after(self, read: int, identity: str, modified: int = 0) -> list[FeedVersion]:
+        """The versions after the last one that was read.
+
+        `identity`: what the table was named then; `modified`: when that version was committed, 0 if nobody knows.
 
         Raises `SourceChanged` for another table at this place, `SourceTrimmed` where a part of what happened since
         is gone, and `SourceRefused` where the feed was turned off.
@@ -91,6 +94,7 @@ class Feed:
                 f"{self.path}: is at version {self.version} now, and version {read} was read: the table was made anew "
                 f"or put back from a copy. {_ANEW}"
             )
+        self._check_same(read, modified)
         found = []
         for number in range(read + 1, self.version + 1):
             actions = self._actions(number, read)
@@ -107,10 +111,11 @@ class Feed:
             )
         return found
 
-    def check_range(self, after: int, through: int, identity: str) -> None:
+    def check_range(self, after: int, through: int, identity: str, modified: int = 0) -> None:
         """See that a range which was planned can still be read. Raises what `after` does."""
         if self.version < through or self.identity != identity:
-            self.after(through, identity)
+            self.after(through, identity, modified)
+        self._check_same(through, modified)
         if after != NOTHING:
             for number in range(after + 1, through + 1):
                 self._actions(number, after)
@@ -121,6 +126,15 @@ class Feed:
         except SourceBroken as error:
             raise self._trimmed(f"version {through} of the log", after) from error
         self._check_there(files["path"].to_pylist(), through, after)
+
+    def _check_same(self, number: int, modified: int) -> None:
+        """See that a version which was read is the one that is there."""
+        found = _time(next(of_kind(self._log.of(number) or [], "commitInfo"), {}))
+        if found and modified and found != modified:
+            raise SourceChanged(
+                f"{self.path}: version {number} was committed at {_shown(found)}, and the one that was read at "
+                f"{_shown(modified)}: the table was put back from a copy and went on from there. {_ANEW}"
+            )
 
     def _check_on(self, metadata: Action, number: int) -> None:
         if not _is_on(metadata.get("configuration") or {}):
@@ -157,3 +171,7 @@ def _is_on(configuration: Mapping[str, Any]) -> bool:
 def _time(info: Mapping[str, Any]) -> int:
     """When a commit was made, in nanoseconds since 1970; 0 where its writer does not say."""
     return int(info.get("inCommitTimestamp") or info.get("timestamp") or 0) * 1_000_000
+
+
+def _shown(time: int) -> str:
+    return datetime.fromtimestamp(time / 1e9, UTC).isoformat(timespec="milliseconds")

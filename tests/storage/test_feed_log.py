@@ -1,6 +1,7 @@
 """Which versions of a Delta table wait, and when its feed cannot be followed. The tables are written by delta-rs."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -179,6 +180,34 @@ def test_table_that_was_made_anew_is_another(tmp_path: Path) -> None:
         Feed(str(tmp_path / "new")).after(0, old.identity)
     with pytest.raises(SourceChanged, match="another table"):
         Feed(str(tmp_path / "new")).check_range(NOTHING, 0, old.identity)
+
+
+def test_table_that_went_on_from_a_copy_is_not_followed(tmp_path: Path) -> None:
+    """Its versions have the numbers of those that were lost, and nobody read them."""
+    path = create(tmp_path / "t")
+    shutil.copytree(path, tmp_path / "copy")
+    write_deltalake(path, rows((3, "c")), mode="append")
+    (read,) = Feed(path).after(0, Feed(path).identity)
+    for number in (4, 5):
+        write_deltalake(str(tmp_path / "copy"), rows((number, "d")), mode="append")
+
+    assert Feed(path).after(1, read.identity, read.modified) == []
+    with pytest.raises(
+        SourceChanged, match=r"version 1 was committed at .*, and the one that was read at .* a copy"
+    ):
+        Feed(str(tmp_path / "copy")).after(1, read.identity, read.modified)
+    with pytest.raises(SourceChanged, match="put back from a copy"):
+        Feed(str(tmp_path / "copy")).check_range(0, 1, read.identity, read.modified)
+
+
+def test_commit_need_not_say_when_it_was_made(tmp_path: Path) -> None:
+    """Delta does not ask its writers to."""
+    path = create(tmp_path / "t")
+    (file,) = [line["add"] for line in log(Path(path), 0) if "add" in line]
+    commit(Path(path), 1, {"add": {**file, "dataChange": False}})
+    found = Feed(path).whole()
+    assert (found.number, found.records, found.modified) == (1, 2, 0)
+    assert Feed(path).after(1, found.identity, found.modified) == []
 
 
 def test_directory_without_a_table_is_told(tmp_path: Path) -> None:
