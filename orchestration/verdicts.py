@@ -50,11 +50,13 @@ def records_schema(table: TableSpec) -> StructType:
 def beside_walk(walked: DataFrame, records: DataFrame, table: TableSpec) -> DataFrame:
     """Put the records that never reached the walk beside those that did, so that each is accounted for."""
     schema = records_schema(table)
+    # a record of which two rows were made is refused once
+    refused = F.col(REASON).isNotNull() & ~F.col(DERIVED)
     expired = F.col(EXPIRED) if EXPIRED in records.columns else F.lit(False)
     verdict = F.when(F.col(REASON).isNotNull(), "quarantined").when(expired, "expired").otherwise("applied")
-    beside = records.where(
-        ~F.col(CONTEXT) & (F.col(REASON).isNotNull() | (F.col(OP) == "truncate") | expired)
-    ).withColumns({VERDICT: verdict, CURRENT: F.lit(False), TIE: F.lit(False), DELETED: F.lit(False)})
+    beside = records.where(~F.col(CONTEXT) & (refused | (F.col(OP) == "truncate") | expired)).withColumns(
+        {VERDICT: verdict, CURRENT: F.lit(False), TIE: F.lit(False), DELETED: F.lit(False)}
+    )
     frames = []
     for frame in (walked, beside):
         present = set(frame.columns)
