@@ -16,6 +16,7 @@ from orchestration.config import Input, Pipeline
 from orchestration.drafts import Drafts
 from orchestration.errors import WrongUsage
 from orchestration.pending import Group
+from orchestration.rebuilding import rebuild_command
 from orchestration.recovery import check_progress
 from orchestration.shapes import changed_shapes, check_shapes
 from storage.errors import ConfigurationChanged
@@ -85,9 +86,10 @@ def migrate(
         spark = session()
         for _, name in grown:
             _refuse_others(pipeline, spark, lake, pipeline.inputs[name])
-        for table, columns in _wanted(pipeline, {name for _, name in grown}):
-            if not lake.has(table):
-                continue
+        wanted = [found for found in _wanted(pipeline, {name for _, name in grown}) if lake.has(found[0])]
+        for table, columns in wanted:
+            _refuse_table(pipeline, spark, lake, table, columns)
+        for table, columns in wanted:
             done = _migrated(spark, lake, journal, table, columns)
             if done.added or done.widened:
                 yield done
@@ -118,12 +120,7 @@ def _refuse_others(pipeline: Pipeline, spark: SparkSession, lake: Lake, read: In
     stored, declared = schema_of(spark, lake.path(log)), read.spec.columns
     kind = "tables" if read.name in pipeline.tables else "streams"
     gone = [name for name in stored.names if name not in declared.names and not name.startswith("_lj_")]
-    others = [
-        f"{field.name} is {field.dataType.simpleString()}, was {stored[field.name].dataType.simpleString()}"
-        for field in declared
-        if field.name in stored.names and not _is_kept(stored[field.name].dataType, field.dataType)
-    ]
-    wrong = [*[f"{name} is no longer declared" for name in gone], *others]
+    wrong = [*[f"{name} is no longer declared" for name in gone], *_others(stored, declared)]
     if wrong:
         problem = pipeline.problem(
             (kind, read.name, "columns"),
@@ -134,7 +131,37 @@ def _refuse_others(pipeline: Pipeline, spark: SparkSession, lake: Lake, read: In
         raise ConfigurationChanged(str(problem))
 
 
+def _refuse_table(
+    pipeline: Pipeline, spark: SparkSession, lake: Lake, table: str, columns: StructType
+) -> None:
+    """Refuse what `_refuse_others` does where no log knows it: a join has columns of a table without any record."""
+    if wrong := _others(schema_of(spark, lake.path(table)), columns):
+        join = table.split("/")[1]
+        back = (
+            f"put it back, and {rebuild_command(pipeline, join)}"
+            if join in pipeline.foreign_key_joins
+            else "put it back by another name"
+        )
+        problem = pipeline.problem(
+            ("joins", join),
+            f"{lake.path(table)} was made with other columns: {'; '.join(wrong)}. Undo that, or take the join out of "
+            f"the file, migrate, {back}",
+        )
+        raise ConfigurationChanged(str(problem))
+
+
+def _others(stored: StructType, declared: StructType) -> list[str]:
+    """The columns whose type is neither the stored one nor wider, in words."""
+    return [
+        f"{field.name} is {field.dataType.simpleString()}, was {stored[field.name].dataType.simpleString()}"
+        for field in declared
+        if field.name in stored.names and not _is_kept(stored[field.name].dataType, field.dataType)
+    ]
+
+
 def _is_kept(stored: DataType, declared: DataType) -> bool:
+    if isinstance(stored, StructType) and isinstance(declared, StructType):
+        return not _others(stored, declared)
     return stored == declared or widens(stored, declared)
 
 

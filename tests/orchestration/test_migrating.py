@@ -221,3 +221,24 @@ def test_only_new_columns_are_taken(shop: Path, old: str, new: str, found: str, 
     with pytest.raises(ConfigurationChanged, match=found):
         list(migrate(pipeline, lambda: spark))
     assert len(Journal(Lake(pipeline.lake)).plans) == 1
+
+
+def test_columns_of_a_table_without_a_record_are_those_of_its_joins(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """No log knows that they were other ones; a join that was made anew takes them."""
+    old = TEXT.replace("city: string}", "city: string, rooms: int}")
+    new = old.replace("rooms: int", "rooms: string")
+    write(tmp_path, "orders", "2024-01-01", {"op": "c", "id": 1, "customer": "ada"})
+    write(tmp_path, "customers", "2024-01-01", {"op": "c", "customer": "ada", "rooms": "2 rooms"})
+    list(run_batches(declare(tmp_path, old), spark))
+    with pytest.raises(ConfigurationChanged, match=r"right_rooms is string, was int.*--rebuild left"):
+        list(migrate(declare(tmp_path, new), lambda: spark))
+
+    list(migrate(declare(tmp_path, new[: new.index("joins:")]), lambda: spark))
+    rebuilt = declare(tmp_path, new)
+    list(run_batches(rebuilt, spark, rebuild=("left",)))
+    write(tmp_path, "customers", "2024-01-02", {"op": "c", "customer": "ada", "rooms": "2 rooms"})
+    list(run_batches(rebuilt, spark))
+    found = spark.read.format("delta").load(Lake(rebuilt.lake).path(joined_of("left")))
+    assert [row["right_rooms"] for row in found.collect()] == ["2 rooms"]
