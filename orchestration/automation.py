@@ -27,6 +27,7 @@ from dagster import (
 from orchestration.assets import BatchOptions, op_name
 from orchestration.backlog import WaitingFile, backlog, settle_of
 from orchestration.config import Pipeline
+from orchestration.partitions import within_reach
 
 RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 """Tags by which Dagster makes one run of a range of partitions."""
@@ -99,7 +100,8 @@ def _request(
     tags = {}
     if partitions is not None:
         # undated files are read with any range, so the newest one does
-        days = [day.isoformat() for day in dates] or [partitions.get_last_partition_key() or ""]
+        days = [day.isoformat() for day in within_reach(dates, datetime.now(UTC))]
+        days = days or [partitions.get_last_partition_key() or ""]
         tags = {RANGE_START: min(days), RANGE_END: max(days)}
     options = BatchOptions(settle_seconds=settle_of(pipeline).total_seconds())
     return RunRequest(run_key=run_key, tags=tags, run_config=RunConfig(ops={op_name(pipeline): options}))

@@ -15,7 +15,10 @@ from dagster import (
     DagsterInstance,
     IntMetadataValue,
     MetadataValue,
+    TextMetadataValue,
 )
+
+from orchestration.materializations import STANDING
 
 THROUGH = "looked_at_through"
 """In the metadata of an evaluation: the last batch that had been published."""
@@ -37,7 +40,9 @@ def first_batch(
         return None
     seen = _seen(context.instance, selected)
     known = [batch for batch in seen.values() if batch is not None and batch <= published]
-    first = min([*_batches(events), published, *[batch + 1 for batch in known]])
+    # what stands there since another run has been looked at, unless a check has not seen it
+    new = [event for event in events if _text(event.metadata.get("status")) != STANDING]
+    first = min([*_batches(new), published, *[batch + 1 for batch in known]])
     # a check that never was run, or ran on another lake: it has seen nothing of what Dagster knows of its asset
     unseen = {check.asset_key for check, batch in seen.items() if batch is None or batch > published}
     return min([first, *_first_reported(context.instance, unseen)])
@@ -69,6 +74,10 @@ def _first_reported(instance: DagsterInstance, assets: Iterable[AssetKey]) -> li
 def _batches(events: Iterable[AssetMaterialization]) -> list[int]:
     numbers = (_number(event.metadata.get("batch")) for event in events)
     return [number for number in numbers if number]
+
+
+def _text(value: MetadataValue | None) -> str | None:
+    return value.value if isinstance(value, TextMetadataValue) else None
 
 
 def _number(value: MetadataValue | None) -> int | None:

@@ -11,10 +11,13 @@ from deltalake.exceptions import DeltaError
 
 from orchestration.lake_assets import LakeAsset, Step
 from orchestration.time_assets import clock_metadata
+from storage.errors import LakejoinError
 from storage.figures import row_count
 from storage.lake import Lake
 from storage.plan import Published
 
+STANDING = "already applied"
+"""The status of what a run found done."""
 _COUNTS: dict[Step, tuple[str, ...]] = {
     "subscription_log": ("subscriptions",),
     "response_log": ("answers", "applied", "superseded", "stale"),
@@ -89,7 +92,7 @@ def standing_metadata(
     covering = [b for b in batches if partition is None or partition in {day.isoformat() for day in b.dates}]
     if not covering:
         return {"status": "no input"}
-    return {"status": "already applied", "batch": covering[-1].batch, **_state(asset, covering[-1], lake)}
+    return {"status": STANDING, "batch": covering[-1].batch, **_state(asset, covering[-1], lake)}
 
 
 def _state(asset: LakeAsset, batch: Published, lake: Lake) -> dict[str, Any]:
@@ -110,5 +113,5 @@ def _rows_at(lake: Lake, table: str, version: int) -> int | None:
     """Rows of a version of a table; None for one that is so old that Delta has cleaned up after it."""
     try:
         return row_count(lake, table, version)
-    except (DeltaError, OSError):
+    except (LakejoinError, DeltaError, OSError):
         return None

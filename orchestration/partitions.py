@@ -1,5 +1,6 @@
 """Daily partitions of a pipeline with `{date}` sources, and those that a run was started for."""
 
+from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 
 from dagster import AssetExecutionContext, DailyPartitionsDefinition
@@ -8,6 +9,8 @@ from orchestration.config import Input, Pipeline
 from storage.errors import LakejoinError
 from storage.files import find_files
 
+REACH = timedelta(days=366)
+"""How far ahead a file's day may be to be a partition: Dagster goes through all days up to it, again and again."""
 LIVE = timedelta(days=31)
 """A source whose newest file is younger than this will have more: its partitions grow with the clock."""
 
@@ -66,4 +69,9 @@ def _days(table: Input, now: datetime) -> list[date]:
         found = []
     start = table.source.start
     days = {file.date for file in found if file.date is not None and (start is None or start <= file.date)}
-    return sorted(days | {start}) if start else sorted(days)
+    return sorted(within_reach(days | {start} if start else days, now))
+
+
+def within_reach(days: Iterable[date], now: datetime) -> list[date]:
+    """The days that can be partitions. What is dated later is left to runs without partitions."""
+    return [day for day in days if day <= now.date() + REACH]

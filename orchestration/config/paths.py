@@ -27,13 +27,21 @@ def resolve_lake(value: str, info: ValidationInfo) -> str:
             "a lake has no placeholders, and environment variables are not filled in; write it out"
         )
     resolved = _resolve(value, info)
-    if "://" not in resolved and Path(resolved).is_file():
+    if "://" not in resolved and _is_file(resolved):
         raise ValueError("is a file; a lake is a directory (it may not exist yet) or a URI")
     if "://" not in resolved and (sign := _UNOPENED.search(resolved)):
         raise ValueError(
             f"its absolute path holds {sign[0]!r}, with which delta-rs opens no directory; put the lake elsewhere"
         )
     return resolved.rstrip("/") if "://" in resolved else resolved
+
+
+def _is_file(path: str) -> bool:
+    """Whether there is a file; none that one may know of is none, and whoever opens the lake says why it cannot."""
+    try:
+        return Path(path).is_file()
+    except OSError:
+        return False
 
 
 def resolve_source(value: str, info: ValidationInfo) -> str:

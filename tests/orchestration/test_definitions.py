@@ -163,6 +163,14 @@ def test_partitions_reach_a_file_dated_in_the_future(tmp_path: Path) -> None:
     assert keys(path) == ["2026-11-21", "2026-11-22", "2026-11-23"]
 
 
+def test_partitions_leave_out_what_is_dated_for_nobody_to_see(tmp_path: Path) -> None:
+    """Dagster goes through every day up to the last one, and beyond 9999 there is none."""
+    path = write_chain(tmp_path, "data/{name}-{date}.jsonl")
+    for day in ("2026-11-20", "2028-01-01", "9999-12-31"):
+        (tmp_path / "data" / f"b-{day}.jsonl").touch()
+    assert keys(path) == ["2026-11-20", "2026-11-21"]
+
+
 def test_partitions_begin_at_the_declared_start(configuration: Path) -> None:
     """With `start` in every source, files from before it make no partitions."""
     text = configuration.read_text(encoding="utf-8")

@@ -7,17 +7,21 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from dagster import DagsterInstance, ExecuteInProcessResult
+from dagster import AssetKey, DagsterInstance, ExecuteInProcessResult
+from deltalake import write_deltalake
 
 from expectations.data_docs import DataDocs
 from orchestration.asset_checks import markdown_table
 from orchestration.checks import Checked
 from orchestration.code_location import pipeline_definitions
 from orchestration.config import load
-from orchestration.materializations import split
+from orchestration.lake_assets import LakeAsset
+from orchestration.materializations import split, standing_metadata
 from recordings.tiny import DAYS, write_pipeline
 from storage.errors import LakeBusy
+from storage.lake import Lake
 from storage.plan import Published
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -225,6 +229,30 @@ def test_quarantined_records_warn_and_fail_nothing(
         assert warnings(result) == {"planes": ("3 records quarantined since batch 2.", 3)}
         steps.published.append(published(3, DAYS[2:]))
         assert warnings(materialize(path, day, instance)) == {}
+
+
+def test_days_that_are_done_are_not_looked_at_again(tmp_path: Path, steps: Steps) -> None:
+    """What an earlier run did is reported with its batch, which has had its checks."""
+    path = write_pipeline(tmp_path)
+    (tmp_path / "lake").mkdir()
+    with DagsterInstance.ephemeral() as instance:
+        for day in DAYS[:2]:
+            assert materialize(path, {"dagster/partition": day}, instance).success
+        assert materialize(path, {"dagster/partition": DAYS[0]}, instance).success
+    assert steps.looked_at == [1, 1, 1]
+
+
+def test_rows_of_a_version_that_is_gone_are_not_told(tmp_path: Path) -> None:
+    """A day that was done long ago is reported all the same."""
+    lake = Lake(str(tmp_path))
+    joined = tmp_path / "joins" / "j" / "joined"
+    write_deltalake(str(joined), pa.table({"a": [1]}))
+    old = replace(published(1, DAYS[:1]), versions={"joins/j/joined": 0}, joins={"j": {}})
+    asset = LakeAsset(AssetKey("joined"), "joined", "j", "joins/j/joined")
+    assert standing_metadata(asset, [old], None, lake)["dagster/row_count"] == 1
+    for file in (joined / "_delta_log").iterdir():
+        file.unlink()
+    assert "dagster/row_count" not in standing_metadata(asset, [old], None, lake)
 
 
 def warnings(result: ExecuteInProcessResult) -> dict[str, tuple[str, object]]:
