@@ -152,6 +152,18 @@ def test_lake_that_is_a_file_is_refused(tmp_path: Path) -> None:
         pipeline(TEXT, str(tmp_path / "x.yaml"))
 
 
+def test_lake_below_a_directory_that_may_not_be_entered_is_left_to_whoever_opens_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The configuration is right; that the user has no right there is told with the lake's place."""
+
+    def refused(path: Path, **_: object) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", refused)
+    assert pipeline(TEXT, str(tmp_path / "lakejoin.yaml")).lake == str(tmp_path / "lake")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
