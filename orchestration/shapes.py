@@ -162,7 +162,7 @@ def _path(setting: str) -> KeyPath:
 def _ways_for(pipeline: Pipeline, kind: str, name: str, setting: str) -> str:
     if kind != "joins":
         migrated = f", or, where columns were added or widened: `lakejoin migrate {pipeline.path}`"
-        dated = ", which may be another one if it has `{date}` as before, or has not"
+        dated = ", or take a path that has a `{date}` if the former one had it, and only then"
         return {"columns": migrated, "source.path": dated, "": ", or give it another name"}.get(setting, "")
     other = ", give the join another name"
     return (
