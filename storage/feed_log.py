@@ -94,7 +94,6 @@ class Feed:
                 f"{self.path}: is at version {self.version} now, and version {read} was read: the table was made anew "
                 f"or put back from a copy. {_ANEW}"
             )
-        self._check_same(read, modified)
         found = []
         for number in range(read + 1, self.version + 1):
             actions = self._actions(number, read)
@@ -109,6 +108,7 @@ class Feed:
                 f"{self.path}: is another table than the one that was read up to version {read}: Delta names it "
                 f"{self.identity}, expected {identity}. {_ANEW}"
             )
+        self._check_same(read, modified)
         return found
 
     def check_range(self, after: int, through: int, identity: str, modified: int = 0) -> None:

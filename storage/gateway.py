@@ -100,4 +100,5 @@ def remember_answers(spark: SparkSession) -> None:
     _answers.clear()  # those of another JVM
     spark._jvm.__class__ = _KnownView
     session: Any = spark._jsparkSession
-    session._methods["parseDataType"] = _Method(session.parseDataType)
+    if type(session.parseDataType) is JavaMember:  # the session may be one that was begun before
+        session._methods["parseDataType"] = _Method(session.parseDataType)

@@ -9,7 +9,7 @@ import pytest
 from py4j.java_gateway import GatewayClient
 from pyspark.sql import Column, SparkSession, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import DecimalType
+from pyspark.sql.types import DecimalType, LongType
 
 from storage import gateway
 
@@ -31,6 +31,14 @@ def test_an_expression_that_is_built_again_asks_the_jvm_for_nothing(spark: Spark
     to_forget = "m\n"
     asked = {command.split("\n")[2] for command in sent if not command.startswith(to_forget)}
     assert asked <= {"getActiveSession", "isDefined", "get", "applyModifiableSettings"}
+
+
+def test_session_that_is_begun_again_keeps_its_answers_once(spark: SparkSession) -> None:
+    """A process may start it more than once."""
+    for _ in range(2):
+        gateway.remember_answers(spark)
+        (row,) = spark.range(1).select(F.lit("1").cast(LongType()).alias("one")).collect()
+        assert row.one == 1
 
 
 def test_what_is_kept_gives_the_same_rows(spark: SparkSession) -> None:
