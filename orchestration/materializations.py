@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deltalake.exceptions import DeltaError
-
 from orchestration.lake_assets import LakeAsset, Step
 from orchestration.time_assets import clock_metadata
 from storage.errors import LakejoinError
@@ -113,5 +111,5 @@ def _rows_at(lake: Lake, table: str, version: int) -> int | None:
     """Rows of a version of a table; None for one that is so old that Delta has cleaned up after it."""
     try:
         return row_count(lake, table, version)
-    except (LakejoinError, DeltaError, OSError):
+    except LakejoinError:
         return None

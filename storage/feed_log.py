@@ -100,9 +100,8 @@ class Feed:
             for metadata in of_kind(actions, "metaData"):
                 self._check_on(metadata, number)
                 identity = metadata["id"]
-            time = _time(next(of_kind(actions, "commitInfo"), {}))
             rows = self._log.changed_rows(actions)
-            found.append(FeedVersion(number - 1, number, rows, time, identity))
+            found.append(FeedVersion(number - 1, number, rows, _committed(actions), identity))
         if identity != self.identity:
             raise SourceChanged(
                 f"{self.path}: is another table than the one that was read up to version {read}: Delta names it "
@@ -114,7 +113,7 @@ class Feed:
     def check_range(self, after: int, through: int, identity: str, modified: int = 0) -> None:
         """See that a range which was planned can still be read. Raises what `after` does."""
         if self.version < through or self.identity != identity:
-            self.after(through, identity, modified)
+            self.after(through, identity)
         self._check_same(through, modified)
         if after != NOTHING:
             for number in range(after + 1, through + 1):
@@ -129,7 +128,7 @@ class Feed:
 
     def _check_same(self, number: int, modified: int) -> None:
         """See that a version which was read is the one that is there."""
-        found = _time(next(of_kind(self._log.of(number) or [], "commitInfo"), {}))
+        found = _committed(self._log.of(number) or [])
         if found and modified and found != modified:
             raise SourceChanged(
                 f"{self.path}: version {number} was committed at {_shown(found)}, and the one that was read at "
@@ -166,6 +165,11 @@ class Feed:
 
 def _is_on(configuration: Mapping[str, Any]) -> bool:
     return str(configuration.get(_PROPERTY, "")).lower() == "true"
+
+
+def _committed(actions: Sequence[Action]) -> int:
+    """When a version was committed, as `_time` says it."""
+    return _time(next(of_kind(actions, "commitInfo"), {}))
 
 
 def _time(info: Mapping[str, Any]) -> int:

@@ -17,6 +17,7 @@ _EXPRESSIONS = ("org.apache.spark.sql.functions", "org.apache.spark.sql.expressi
 _DIFFERS = frozenset({"rand", "randn", "shuffle", "uuid"})
 """Functions of which each call is another one: Spark draws a seed."""
 _LIST = ("org.apache.spark.api.python.PythonUtils", "toSeq")
+_SINGLETON = "MODULE$"
 _PLAIN = (str, int, bool, type(None))
 """Types of which equal values are the same; a fraction is not, zero has a negative."""
 _KEPT = 20_000
@@ -67,11 +68,14 @@ def _key(argument: Any) -> Hashable:
 
 
 class _Known:
-    """The JVM, a package or a class: what it holds is looked up once."""
+    """The JVM, a package or a class: its packages, classes, methods and singletons are looked up once."""
 
     def __getattr__(self, name: str) -> Any:
         held = super().__getattr__(name)  # type: ignore[misc] # of the other base
-        held.__class__ = _KNOWN.get(type(held), type(held))
+        if type(held) in _KNOWN:
+            held.__class__ = _KNOWN[type(held)]
+        elif type(held) is not JavaMember and name != _SINGLETON:
+            return held  # the value of a field, which another may take the place of
         self.__dict__[name] = held
         return held
 

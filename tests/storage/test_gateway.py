@@ -76,6 +76,15 @@ def test_variables_of_nested_functions_stay_their_own(spark: SparkSession) -> No
         assert row.found == [[11, 12], [21, 22]]
 
 
+def test_fields_of_classes_are_read_each_time(spark: SparkSession) -> None:
+    """They may be numbers and texts, and change; a singleton of Scala's is always the same."""
+    jvm = spark._jvm
+    assert jvm.java.lang.Long.MAX_VALUE == 2**63 - 1
+    assert "MAX_VALUE" not in vars(jvm.java.lang.Long)
+    nil = getattr(jvm.scala.collection.immutable, "Nil$")
+    assert getattr(nil, "MODULE$") is getattr(nil, "MODULE$")
+
+
 def test_frames_are_not_kept(spark: SparkSession) -> None:
     """A frame that is broadcast is another one each time, and is let go."""
     before = len(gateway._answers)
