@@ -140,7 +140,7 @@ class Upkeep:
         pinned = pinned_versions(self._journal)
         for table in self._tables():
             stored = stored_files(self._lake.path(table))
-            yield table, entries(stored, self._now, pinned.get(table, frozenset()))
+            yield table, entries(stored, self._now, pinned.get(table, frozenset()), self._retention)
 
     def _bookkeeping(self) -> Iterator[tuple[str, Finding]]:
         for table in filter(self._is_asked, self._lake.versions(BOOKKEEPING)):

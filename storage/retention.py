@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from storage.lake import reading_table
-from storage.log_entries import LOG_RETENTION
+from storage.log_entries import LOG_RETENTION, NO_CLEANUP
 from transforms.schemas import quoted
 
 _FILES, _LOG = "delta.deletedFileRetentionDuration", "delta.logRetentionDuration"
@@ -39,19 +39,22 @@ class Unstated:
 
 
 def unstated(path: str, retention: timedelta) -> Unstated:
-    """Find what a table's properties do not say yet of a retention; nothing of Delta's own default."""
+    """Find what a table's properties do not say yet of a retention; nothing of Delta's own default.
+
+    Also that its log is shortened by maintenance only, which a table of an earlier version of Lakejoin does not say.
+    """
     with reading_table(path):
         found = DeltaTable(path).metadata().configuration
     text = f"interval {round(retention.total_seconds())} seconds"
     # entries of a log are small: Delta may keep them longer than files
     wanted = [_FILES] if retention <= LOG_RETENTION else [_FILES, _LOG]
-    return Unstated(
-        {
-            name: text
-            for name in wanted
-            if found.get(name) != text and (name in found or retention != _DEFAULTS[name])
-        }
-    )
+    lacking = {
+        name: text
+        for name in wanted
+        if found.get(name) != text and (name in found or retention != _DEFAULTS[name])
+    }
+    name, value = NO_CLEANUP
+    return Unstated(lacking if found.get(name) == value else {**lacking, name: value})
 
 
 def state_retention(spark: SparkSession, path: str, retention: timedelta) -> None:

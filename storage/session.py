@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from storage.gateway import remember_answers
 from storage.jars import provide_jars, spark_resolver
 from storage.java import find_java, wrap_java
+from storage.log_entries import NO_CLEANUP
 from storage.s3 import NOT_FETCHED, on_s3, provide_s3_jars, s3_settings
 
 NO_CONF: Mapping[str, str] = MappingProxyType({})
@@ -32,6 +33,8 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
         # A version that a batch under way or the last cut pins is read however old it is; maintenance keeps its files.
         "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
+        # Expired entries of a log may lead to such a version, too: maintenance removes them, and not every checkpoint.
+        f"spark.databricks.delta.properties.defaults.{NO_CLEANUP[0].removeprefix('delta.')}": NO_CLEANUP[1],
         # The source of our MERGEs is computed once already.
         "spark.databricks.delta.merge.materializeSource": "none",
         # A batch makes some 700 pieces of code; by default the last 100 are kept, and each batch compiles all anew.

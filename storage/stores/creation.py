@@ -4,6 +4,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType, TimestampType
 
+from storage.log_entries import NO_CLEANUP
 from storage.stores.errors import StoreUnreadable, WrongKey
 from storage.stores.layout import DELETED, OBSERVED, PLACE, PROPERTY, PUT, Layout
 from transforms.schemas import quoted
@@ -46,6 +47,8 @@ def create_table(spark: SparkSession, path: str, layout: Layout, key: StructType
         .addColumns(StructType([*keys, *times, *INTERNAL, *value]))
         .property(PROPERTY, layout.to_json())
         .property("delta.dataSkippingStatsColumns", ",".join(map(quoted, [*found, PUT, OBSERVED])))
+        # of a lake's tables maintenance shortens the log; a store has none, and pins nothing
+        .property(NO_CLEANUP[0], "true")
         .execute()
     )
 

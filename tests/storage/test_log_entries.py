@@ -1,5 +1,6 @@
 """When the log of a table is due for a checkpoint, and when that would lose a pinned version."""
 
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from storage.log_entries import checkpoint, entries
+from storage.log_entries import checkpoint, commits_among, entries
+from storage.retention import state_retention, unstated
 from storage.table_files import StoredFile, stored_files
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
@@ -46,6 +48,58 @@ def test_checkpoint_is_due_after_many_commits_unless_a_pinned_version_needs_expi
     """Delta removes entries of more than 30 days with each checkpoint."""
     found = entries(log(commits, checkpoints), NOW, pinned)
     assert (found.since, found.due) == (since, due)
+
+
+@pytest.mark.parametrize(
+    ("age", "retention", "expired"),
+    [(32, 7, 60), (30, 7, 0), (29, 7, 0), (32, 40, 0), (42, 40, 60)],
+)
+def test_checkpoint_is_due_for_what_expired_before_one_that_delta_made(
+    age: int, retention: int, expired: int
+) -> None:
+    """Entries after it are needed to know the table; Delta removes by whole days."""
+    commits = dict.fromkeys(range(100), age)
+    now = NOW + timedelta(hours=6)
+    found = entries(log(commits, (60,)), now, set(), timedelta(days=retention))
+    assert (found.since, found.expired, found.due) == (39, expired, expired > 0)
+    assert not entries(log(commits, (60,)), now, {50}).due
+
+
+def aged(path: Path, days: int) -> None:
+    """Make the entries of a log older."""
+    then = (datetime.now(UTC) - timedelta(days=days)).timestamp()
+    for file in (path / "_delta_log").iterdir():
+        os.utime(file, (then, then))
+
+
+@pytest.mark.spark
+def test_expired_entries_are_removed_by_maintenance_and_by_no_commit(spark: SparkSession, lake: Path) -> None:
+    """Delta makes a checkpoint within every tenth commit, and does not know which versions a batch under way pins."""
+    path = str(lake)
+    for number in range(15):
+        spark.range(1).write.format("delta").mode("append").save(path)
+        if number == 9:
+            aged(lake, 40)
+    assert min(commits_among(stored_files(path))) == 0
+    assert spark.read.format("delta").option("versionAsOf", 5).load(path).count() == 6
+    assert not unstated(path, timedelta(days=7)).any
+
+    checkpoint(spark, path)
+
+    assert min(commits_among(stored_files(path))) == 10
+    assert spark.read.format("delta").load(path).count() == 15
+
+
+@pytest.mark.spark
+def test_table_of_an_earlier_version_is_told_that_maintenance_shortens_its_log(
+    spark: SparkSession, lake: Path
+) -> None:
+    """Delta's property is false by default in our sessions only for tables that these make."""
+    path = str(lake)
+    spark.range(1).write.format("delta").option("delta.enableExpiredLogCleanup", "true").save(path)
+    assert unstated(path, timedelta(days=7)).due
+    state_retention(spark, path, timedelta(days=7))
+    assert not unstated(path, timedelta(days=7)).any
 
 
 @pytest.mark.spark
