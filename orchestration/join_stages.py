@@ -96,8 +96,8 @@ def commit_logs(
 
 def _begins(batch: Batch, name: str, stage: str) -> bool:
     """Whether a log of a join begins with the batch: its join does, or did while it was not kept."""
-    last = batch.journal.last.commits.get(stage) if batch.journal.last else None
-    return name in batch.plan.bootstrap or (last is not None and last < batch.plan.begun.get(name, 0))
+    last = batch.journal.last.commits.get(stage, 0) if batch.journal.last else 0
+    return name in batch.plan.bootstrap or last < batch.plan.begun.get(name, 0)
 
 
 def begin_joined(batch: Batch, pool: ThreadPoolExecutor) -> dict[str, Future[DeltaTransaction]]:

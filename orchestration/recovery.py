@@ -68,17 +68,23 @@ def snapshots_of(
 def wrong_stages(
     pipeline: Pipeline, journal: Journal, snapshots: Mapping[str, Snapshot], rebuilt: Collection[str] = ()
 ) -> Iterator[tuple[str, int | None, int | None]]:
-    """Yield each stage whose table has not committed what it should, with the last batch found and expected."""
+    """Yield each stage whose table has not committed what it should, with the last batch found and expected.
+
+    What a join committed before it last began counts no more: the batches that were published have it, or the join was
+    left out of the batch that was cut off at it.
+    """
     commits = journal.last.commits if journal.last else {}
     under_way = {journal.unfinished.batch} if journal.unfinished else set()
     declared = _declared(pipeline, journal, rebuilt)
     for stage in dict.fromkeys([*commits, *stages_of(pipeline)]):
         name, batch = stage.partition("/")[2], commits.get(stage)
-        if name not in declared or (batch is not None and batch < journal.begun.get(name, 0)):
+        if name not in declared:
             continue
         snapshot = snapshots.get(journal.table_of(stage))
         found = snapshot.transaction(journal.application(stage)) if snapshot else None
-        if found not in {batch, *under_way}:
+        begun = journal.begun.get(name, 0)
+        counts_no_more = (batch or 0) < begun and (found or 0) < begun
+        if found not in {batch, *under_way} and not counts_no_more:
             yield stage, found, batch
 
 

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.crashing import Crash, commits
-from faults.shop import CONFIGURATION, copy_of, joins, make_shop, run, texts
+from faults.shop import CONFIGURATION, copy_of, joins, make_shop, run, texts, write_lines
 from orchestration.checks import check_lake
 from orchestration.cli.shown import Asked, open_shown
 from orchestration.config import Pipeline, load
@@ -181,4 +181,27 @@ def test_changelog_begins_anew_with_the_join_though_it_was_not_kept_then(
     run(pipeline, spark)
     kept = spark.read.format("delta").load(Lake(pipeline.lake).path(changelog_of("inner")))
     assert "c_city" in kept.columns
+    assert {row["_lj_batch"] for row in kept.collect()} == {Journal(Lake(pipeline.lake)).last.batch}
+
+
+@pytest.mark.slow
+def test_what_a_join_left_in_a_batch_that_ended_without_it_stops_no_later_run(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """Its changelog stays from that batch alone; kept again, it has the emissions since then and none of the batch."""
+    without = BEFORE.replace("how: inner, changelog: true}", "how: inner, prefix: c_}")
+    pipeline = declare(tmp_path / "shop", BEFORE, TWO_DAYS)
+    with commits("joins/inner/changelog"), pytest.raises(Crash):
+        run(pipeline, spark)
+    (inner,) = [line for line in BEFORE.splitlines(keepends=True) if line.startswith("  inner:")]
+    run(declare(tmp_path / "shop", BEFORE.replace(inner, ""), TWO_DAYS), spark)
+    run(declare(tmp_path / "shop", without, TWO_DAYS), spark, rebuild=["inner"])
+    run(declare(tmp_path / "shop", without, THREE_DAYS), spark)
+
+    again = without.replace("prefix: c_}", "prefix: c_, changelog: true}")
+    order = {"op": "c", "id": 9, "customer": "ada", "amount": 90, "at": "2024-01-04T12:00:00Z"}
+    write_lines(tmp_path / "shop" / "orders" / "2024-01-04.jsonl", [order])
+    pipeline = declare(tmp_path / "shop", again, THREE_DAYS)
+    run(pipeline, spark)
+    kept = spark.read.format("delta").load(Lake(pipeline.lake).path(changelog_of("inner")))
     assert {row["_lj_batch"] for row in kept.collect()} == {Journal(Lake(pipeline.lake)).last.batch}
