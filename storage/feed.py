@@ -10,12 +10,25 @@ the record among those of its key in that version: one, unless the table has sev
 versioned tables, where records of all keys move one clock, it is the number among all of the version, by their time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window, WindowSpec
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    AtomicType,
+    DataType,
+    DateType,
+    MapType,
+    NumericType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
+from storage.feed_columns import Span, spans
 from storage.feed_log import NOTHING
 from storage.line_numbers import FileRange
 from transforms.parsing import ParseOptions
@@ -26,25 +39,69 @@ from transforms.specs import TableSpec
 _OP, _VERSION, _LINE = "_lj_feed_op", "_lj_feed_version", "_lj_feed_line"
 _OPS = {"insert": "c", "update_postimage": "u", "update_preimage": "d", "delete": "d"}
 _DIGITS = 20
+_NUMBERS, _TIMES = (NumericType,), (DateType, TimestampType, TimestampNTZType)
 
 
 def parse_feed(
     spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Sequence[FileRange]
 ) -> list[DataFrame]:
-    """Read ranges of versions, of which one from `NOTHING` on is the whole table, into records."""
-    return [_records(_rows(spark, part), table, options) for part in ranges]
+    """Read ranges of versions, of which one from `NOTHING` on is the whole table, into records.
+
+    Where columns change within a range there is a frame for either side. Raises `SourceError` for what is gone.
+    """
+    return [_records(rows, table, options) for part in ranges for rows in _parts(spark, part)]
 
 
-def _rows(spark: SparkSession, part: FileRange) -> DataFrame:
-    """The rows of a range with what each does and the version that did it."""
-    reader = spark.read.format("delta")
+def _parts(spark: SparkSession, part: FileRange) -> Iterator[DataFrame]:
+    """The rows of a range with what each does and the version that did it, by the columns they have."""
     if part.from_line == NOTHING:
-        state = reader.option("versionAsOf", part.to_line).load(part.path)
-        return state.withColumns({_OP: F.lit("c"), _VERSION: F.lit(part.to_line).cast("bigint")})
-    versions = {"startingVersion": part.from_line + 1, "endingVersion": part.to_line}
-    feed = reader.options(readChangeFeed=True, **versions).load(part.path)
+        yield _doing("c", _state(spark, part.path, part.to_line), part.to_line)
+        return
+    for span in spans(part.path, part.from_line, part.to_line):
+        yield _written_anew(spark, part.path, span.through) if span.anew else _changes(spark, part.path, span)
+
+
+def _changes(spark: SparkSession, path: str, span: Span) -> DataFrame:
+    versions = {"startingVersion": span.after + 1, "endingVersion": span.through}
+    # by default Delta reads every version with the columns of the newest, which may be none of the range
+    reader = spark.read.format("delta").options(readChangeFeed=True, versionAsOf=span.through, **versions)
     known = F.create_map(*[F.lit(text) for pair in _OPS.items() for text in pair])
-    return feed.withColumns({_OP: known[F.col("_change_type")], _VERSION: F.col("_commit_version")})
+    return reader.load(path).withColumns(
+        {_OP: known[F.col("_change_type")], _VERSION: F.col("_commit_version")}
+    )
+
+
+def _written_anew(spark: SparkSession, path: str, version: int) -> DataFrame:
+    """All rows before a version as what went, all rows of it as what came; the former get the types of the latter."""
+    came, went = _state(spark, path, version), _state(spark, path, version - 1)
+    types = {field.name.lower(): field.dataType for field in came.schema}
+    cast = [_as(field, types.get(field.name.lower(), field.dataType)) for field in went.schema]
+    rows = _doing("d", went.select(*cast), version)
+    return _doing("c", came, version).unionByName(rows, allowMissingColumns=True)
+
+
+def _as(field: StructField, wanted: DataType) -> Column:
+    """A column by another type, null where there is nothing of it; what is gone is only asked for its key."""
+    found, value = field.dataType, named(field.name)
+    if found == wanted:
+        return value
+    return (value.try_cast(wanted) if _is_castable(found, wanted) else F.lit(None).cast(wanted)).alias(
+        field.name
+    )
+
+
+def _is_castable(*pair: DataType) -> bool:
+    if any(isinstance(dtype, StringType) for dtype in pair):
+        return all(isinstance(dtype, AtomicType) for dtype in pair)
+    return any(all(isinstance(dtype, kinds) for dtype in pair) for kinds in (_NUMBERS, _TIMES))
+
+
+def _state(spark: SparkSession, path: str, version: int) -> DataFrame:
+    return spark.read.format("delta").option("versionAsOf", version).load(path)
+
+
+def _doing(op: str, rows: DataFrame, version: int) -> DataFrame:
+    return rows.withColumns({_OP: F.lit(op), _VERSION: F.lit(version).cast("bigint")})
 
 
 def _records(rows: DataFrame, table: TableSpec, options: ParseOptions) -> DataFrame:

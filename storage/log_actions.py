@@ -51,7 +51,7 @@ class LogActions:
         """About how many rows of the feed a commit has; both halves of an update may be counted."""
         if written := list(of_kind(actions, "cdc")):
             return sum(self.rows_of(file["path"]) for file in written)
-        added, removed = _added_and_removed(actions)
+        added, removed = row_files(actions)
         both = added.keys() & removed.keys()
         marked = sum(abs(_marked(added[name]) - _marked(removed[name])) for name in both)
         whole = [file for name, file in (added | removed).items() if name not in both]
@@ -89,11 +89,12 @@ def files_needed(actions: Sequence[Action]) -> list[str]:
     """The files that the feed of a commit is read from."""
     if written := [file["path"] for file in of_kind(actions, "cdc")]:
         return written
-    added, removed = _added_and_removed(actions)
+    added, removed = row_files(actions)
     return list(added | removed)
 
 
-def _added_and_removed(actions: Sequence[Action]) -> tuple[dict[str, Action], dict[str, Action]]:
+def row_files(actions: Sequence[Action]) -> tuple[dict[str, Action], dict[str, Action]]:
+    """The data files that came with a commit and those that went, by path, without files that were only rewritten."""
     added, removed = (
         {file["path"]: file for file in of_kind(actions, kind) if file["dataChange"]}
         for kind in ("add", "remove")

@@ -35,6 +35,9 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
         # Expired entries of a log may lead to such a version, too: maintenance removes them, and not every checkpoint.
         f"spark.databricks.delta.properties.defaults.{NO_CLEANUP[0].removeprefix('delta.')}": NO_CLEANUP[1],
+        # A feed is read by the columns of the version it is read up to, with column mapping and without.
+        "spark.databricks.delta.changeDataFeed.allowTimeTravelOptionsForSchema": "true",
+        "spark.databricks.delta.changeDataFeed.defaultSchemaModeForColumnMappingTable": "legacy",
         # The source of our MERGEs is computed once already.
         "spark.databricks.delta.merge.materializeSource": "none",
         # A batch makes some 700 pieces of code; by default the last 100 are kept, and each batch compiles all anew.

@@ -1,5 +1,6 @@
 """What the versions of a Delta table say as records. Somebody else writes the table: delta-rs, or Spark's own SQL."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -145,3 +146,79 @@ def test_records_that_move_a_clock_have_one_order_in_a_version(spark: SparkSessi
     found = read_records(spark, stream, ParseOptions("delta"), [part]).orderBy(POSITION).collect()
 
     assert [(row["id"], row[POSITION]["line"]) for row in found] == [(1, 1), (3, 2), (2, 3)]
+
+
+def overwrite_with_other_types(spark: SparkSession, path: str) -> None:
+    """The key becomes text, a column goes, another one comes."""
+    rows = spark.createDataFrame(
+        [("1", "Lyon", "x"), ("4", "Graz", None)], "id string, city string, absent string"
+    )
+    rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
+
+
+def widen(spark: SparkSession, path: str) -> None:
+    """A column gets more digits; no file is written again."""
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+    spark.sql(f"ALTER TABLE delta.`{path}` ALTER COLUMN id TYPE bigint")
+    spark.sql(f"UPDATE delta.`{path}` SET city = 'Lyon' WHERE id = 1")
+
+
+def rename(spark: SparkSession, path: str) -> None:
+    """A column has another name, and the declared one is another column."""
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    spark.sql(f"ALTER TABLE delta.`{path}` RENAME COLUMN city TO town")
+    spark.sql(f"ALTER TABLE delta.`{path}` RENAME COLUMN phone TO city")
+    spark.sql(f"UPDATE delta.`{path}` SET city = 'Lyon' WHERE id = 1")
+
+
+def add_column(spark: SparkSession, path: str) -> None:
+    """A declared column comes later."""
+    spark.sql(f"ALTER TABLE delta.`{path}` ADD COLUMNS (absent string)")
+    spark.sql(f"UPDATE delta.`{path}` SET city = 'Lyon', absent = 'y' WHERE id = 1")
+
+
+CHANGES: dict[str, tuple[Callable[[SparkSession, str], None], list[tuple[Any, ...]]]] = {
+    "overwritten with other types": (
+        overwrite_with_other_types,
+        [("delete", 2, None, None), ("upsert", 1, "Lyon", "x"), ("upsert", 4, "Graz", None)],
+    ),
+    "widened": (widen, [("upsert", 1, "Lyon", None)]),
+    "renamed": (rename, [("upsert", 1, "Lyon", None)]),
+    "added": (add_column, [("upsert", 1, "Lyon", "y")]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_versions_on_both_sides_of_a_change_of_columns_are_read(
+    spark: SparkSession, tmp_path: Path, change: str
+) -> None:
+    """Each by the columns that it has; Delta alone refuses a range in which they change."""
+    path = tmp_path / "t"
+    rows = spark.createDataFrame([(1, "Rome", "1"), (2, "Oslo", "2")], "id int, city string, phone string")
+    rows.limit(0).write.format("delta").options(**ON).save(str(path))
+    rows.write.format("delta").mode("append").save(str(path))
+    alter, expected = CHANGES[change]
+    alter(spark, str(path))
+    newest = DeltaTable(str(path)).version()
+    part = FileRange(str(path), FEED, None, 0, newest, 0)
+
+    found = read_records(spark, TABLE, ParseOptions("delta"), [part]).collect()
+
+    read = [(int(r[POSITION]["file"]), r[OP], r["id"], r["city"], r["absent"]) for r in found]
+    before = [(1, "upsert", 1, "Rome", None), (1, "upsert", 2, "Oslo", None)]
+    assert sorted(read, key=str) == sorted([*before, *[(newest, *record) for record in expected]], key=str)
+
+
+def test_versions_are_read_by_their_own_columns_when_newer_ones_have_others(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A batch by rows ends where it was cut, and the table has gone on by then."""
+    path = tmp_path / "t"
+    append(path, (1, "Rome"))
+    append(path, (2, "Oslo"))
+    overwrite_with_other_types(spark, str(path))
+
+    assert records(spark, path, 0, 1) == [(1, "upsert", 2, "Oslo", 1)]
+    assert [(op, number) for _, op, number, *_ in records(spark, path, 1, 2)] == [
+        ("upsert", 1), ("delete", 2), ("upsert", 4),
+    ]  # fmt: skip
