@@ -13,8 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from storage.log_actions import Action, LogActions, files_needed, of_kind, opening
+from storage.reasons import reason_of
 from storage.source_errors import SourceBroken, SourceChanged, SourceRefused, SourceTrimmed
 
 FEED = "_delta_log"
@@ -119,12 +121,24 @@ class Feed:
             for number in range(after + 1, through + 1):
                 self._actions(number, after)
             return
+        self._check_whole(through)
+
+    def _check_whole(self, number: int) -> None:
+        """See that the state of a version can be read."""
         try:
             with opening(self.path):
-                files: Any = pa.table(DeltaTable(self.path, version=through).get_add_actions(flatten=True))
+                table = DeltaTable(self.path, version=number)
+                files: Any = pa.table(table.get_add_actions(flatten=True))
         except SourceBroken as error:
-            raise self._trimmed(f"version {through} of the log", after) from error
-        self._check_there(files["path"].to_pylist(), through, after)
+            raise self._trimmed(f"version {number} of the log", NOTHING) from error
+        self._check_there(files["path"].to_pylist(), number, NOTHING)
+        try:
+            # delta-rs names them only by reading them
+            if "deletionVectors" in (table.protocol().reader_features or ()):
+                table.deletion_vectors()
+        except DeltaError as error:
+            what = f"a deletion vector, which version {number} needs ({reason_of(error)}),"
+            raise self._trimmed(what, NOTHING) from error
 
     def _check_same(self, number: int, modified: int) -> None:
         """See that a version which was read is the one that is there."""

@@ -15,6 +15,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
 from pyarrow.lib import ArrowException
 
+from storage.deletion_vectors import vector_file
 from storage.file_systems import open_file_system
 from storage.reasons import reason_of
 from storage.source_errors import SourceBroken, SourceNotFound, SourceUnreadable
@@ -67,7 +68,8 @@ class LogActions:
         return self.rows_of(file["path"]) if stated is None else int(stated)
 
     def _place(self, name: str) -> str:
-        return f"{self._root}/{unquote(name)}"
+        name = unquote(name)
+        return name if name.startswith("/") else f"{self._root}/{name}"
 
 
 def actions_of(system: fs.FileSystem, log: str, version: int) -> list[Action] | None:
@@ -86,11 +88,13 @@ def of_kind(actions: Sequence[Action], kind: str) -> Iterator[Action]:
 
 
 def files_needed(actions: Sequence[Action]) -> list[str]:
-    """The files that the feed of a commit is read from."""
+    """The files that the feed of a commit is read from, deletion vectors among them."""
     if written := [file["path"] for file in of_kind(actions, "cdc")]:
         return written
     added, removed = row_files(actions)
-    return list(added | removed)
+    # of a file that went and came again both vectors are read: what differs is what changed
+    vectors = [vector_file(file) for file in (*added.values(), *removed.values())]
+    return list(dict.fromkeys([*added, *removed, *filter(None, vectors)]))
 
 
 def row_files(actions: Sequence[Action]) -> tuple[dict[str, Action], dict[str, Action]]:

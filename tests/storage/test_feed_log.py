@@ -155,6 +155,49 @@ def test_vacuumed_file_is_told(tmp_path: Path, *, feed_file: bool) -> None:
         Feed(path).check_range(0, 1, first.identity)
 
 
+@pytest.mark.parametrize("vector_of", ["add", "remove"])
+def test_vacuumed_deletion_vector_is_told(tmp_path: Path, vector_of: str) -> None:
+    """A version is read from the vectors of the files that came with it, and of those that went."""
+    path = tmp_path / "t"
+    first = Feed(create(path)).whole()
+    (file,) = [line["add"] for line in log(path, 0) if "add" in line]
+    # the vector and the file of the protocol's own example
+    vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40,
+              "cardinality": 1}  # fmt: skip
+    lies = path / "ab" / "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+    lies.parent.mkdir()
+    lies.touch()
+    removed = {"path": file["path"], "dataChange": True, "deletionTimestamp": 1}
+    actions = {"remove": removed, "add": file}
+    actions[vector_of] = {**actions[vector_of], "deletionVector": vector}
+    commit(path, 1, *[{kind: action} for kind, action in actions.items()])
+    assert len(Feed(str(path)).after(0, first.identity)) == 1
+    lies.unlink()
+
+    with pytest.raises(SourceTrimmed, match=rf"ab/{lies.name}, which version 1 needs, is gone"):
+        Feed(str(path)).after(0, first.identity)
+
+
+def test_deletion_vector_of_a_planned_whole_table_must_be_there(tmp_path: Path) -> None:
+    """A batch that was cut off reads the table with its vectors, or not at all."""
+    path = tmp_path / "t"
+    first = Feed(create(path)).whole()
+    (file,) = [line["add"] for line in log(path, 0) if "add" in line]
+    features = {
+        "readerFeatures": ["deletionVectors"],
+        "writerFeatures": ["deletionVectors", "changeDataFeed"],
+    }
+    vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40,
+              "cardinality": 1}  # fmt: skip
+    removed = {"path": file["path"], "dataChange": True, "deletionTimestamp": 1}
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, **features}
+    added = {**file, "deletionVector": vector}
+    commit(path, 1, {"protocol": protocol}, {"remove": removed}, {"add": added})
+
+    with pytest.raises(SourceTrimmed, match=r"a deletion vector, which version 1 needs .*, is gone"):
+        Feed(str(path)).check_range(NOTHING, 1, first.identity)
+
+
 def test_whole_table_that_was_planned_must_be_there(tmp_path: Path) -> None:
     """A batch that was cut off reads the version it was planned with, or none."""
     path = create(tmp_path / "t")
