@@ -15,7 +15,9 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from storage.feed_columns import reads_state_before
 from storage.log_actions import Action, LogActions, files_needed, of_kind, opening
+from storage.log_states import tells_state
 from storage.reasons import reason_of
 from storage.source_errors import SourceBroken, SourceChanged, SourceRefused, SourceTrimmed
 
@@ -162,7 +164,14 @@ class Feed:
         if actions is None:
             raise self._trimmed(f"version {number} of the log", read)
         self._check_there(files_needed(actions), number, read)
+        if number == read + 1:
+            self._check_state(read if reads_state_before(actions) else number, read)
         return actions
+
+    def _check_state(self, number: int, read: int) -> None:
+        """See that the log tells the state with which a range begins: Delta has the columns from it."""
+        if not tells_state(self._log.entries(), number):
+            raise self._trimmed(f"the state of version {number} (a checkpoint, the commits after it)", read)
 
     def _check_there(self, names: Sequence[str], number: int, read: int) -> None:
         if gone := self._log.missing(names):

@@ -40,6 +40,12 @@ class LogActions:
                 f"{self._path}: version {version} cannot be read ({reason_of(error)})"
             ) from error
 
+    def entries(self) -> list[str]:
+        """Names of what lies in the folder of the log. Raises `SourceUnreadable`."""
+        with opening(self._path):
+            found = self._system.get_file_info(fs.FileSelector(f"{self._root}/_delta_log"))
+        return [info.base_name for info in found]
+
     def missing(self, names: Sequence[str]) -> str | None:
         """The first of these files of the table that is not there any more."""
         # a file of another table, as a shallow clone has them, has a URI of its own

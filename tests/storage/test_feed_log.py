@@ -134,6 +134,45 @@ def test_missing_version_of_the_log_is_told(tmp_path: Path) -> None:
         Feed(path).after(first.number, first.identity)
 
 
+@pytest.mark.parametrize("checkpoint", [2, 3], ids=["told by a checkpoint", "told by none"])
+def test_range_whose_first_state_the_log_no_longer_tells_is_refused(tmp_path: Path, checkpoint: int) -> None:
+    """Its commits may all be there: Delta removes those before it, and keeps a checkpoint that comes later."""
+    path = create(tmp_path / "t")
+    first = Feed(path).whole()
+    for number in (3, 4, 5):
+        write_deltalake(path, rows((number, "c")), mode="append")
+        if number - 2 == checkpoint:
+            DeltaTable(path).create_checkpoint()
+    for number in (0, 1):
+        (tmp_path / "t" / "_delta_log" / f"{number:020d}.json").unlink()
+
+    if checkpoint == 2:
+        assert [version.number for version in Feed(path).after(1, first.identity)] == [2, 3]
+        return
+    message = (
+        r"the state of version 2 \(a checkpoint, the commits after it\) is gone; versions up to 1 were read"
+    )
+    with pytest.raises(SourceTrimmed, match=message):
+        Feed(path).after(1, first.identity)
+    with pytest.raises(SourceTrimmed, match=message):
+        Feed(path).check_range(1, 3, first.identity)
+
+
+def test_version_with_other_columns_needs_the_state_before_it(tmp_path: Path) -> None:
+    """What it took is read from there, by the columns that it had."""
+    path = create(tmp_path / "t")
+    first = Feed(path).whole()
+    other = pa.table({"id": ["1"]})
+    write_deltalake(path, rows((3, "c")), mode="append")
+    write_deltalake(path, other, mode="overwrite", schema_mode="overwrite")
+    DeltaTable(path).create_checkpoint()
+    assert [version.number for version in Feed(path).after(1, first.identity)] == [2]
+    (tmp_path / "t" / "_delta_log" / f"{0:020d}.json").unlink()
+
+    with pytest.raises(SourceTrimmed, match=r"the state of version 1 .* is gone; versions up to 1 were read"):
+        Feed(path).after(1, first.identity)
+
+
 @pytest.mark.bad_input(37)
 @pytest.mark.parametrize("feed_file", [True, False], ids=["file of the feed", "data file"])
 def test_vacuumed_file_is_told(tmp_path: Path, *, feed_file: bool) -> None:
