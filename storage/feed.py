@@ -4,6 +4,7 @@ Some commits have the feed written beside their data; of the others Delta derive
 There an update is a delete and an insert of one key in one version. So what went of a key in a version, be it a delete
 or the earlier half of an update, is a delete only if nothing of that key came in the same version: else it is what was
 replaced, and no record. An update that changes the key is a delete of the old one and an upsert of the new one.
+In a stream, where each record is an event, a row that comes in the version in which it went is none: nothing happened.
 
 A position has no date, the version (20 digits, as Delta's log names it) in place of a file, and as line the number of
 the record among those of its key in that version: one, unless the table has several rows with the key. In streams and
@@ -36,7 +37,7 @@ from transforms.parsing_flat import parse_rows
 from transforms.schemas import CONTEXT, POSITION, POSITION_TYPE, named
 from transforms.specs import TableSpec
 
-_OP, _VERSION, _LINE = "_lj_feed_op", "_lj_feed_version", "_lj_feed_line"
+_OP, _VERSION, _LINE, _SURPLUS = "_lj_feed_op", "_lj_feed_version", "_lj_feed_line", "_lj_feed_surplus"
 _OPS = {"insert": "c", "update_postimage": "u", "update_preimage": "d", "delete": "d"}
 _DIGITS = 20
 _NUMBERS, _TIMES = (NumericType,), (DateType, TimestampType, TimestampNTZType)
@@ -49,16 +50,24 @@ def parse_feed(
 
     Where columns change within a range there is a frame for either side. Raises `SourceError` for what is gone.
     """
-    return [_records(rows, table, options) for part in ranges for rows in _parts(spark, part)]
+    return [_records(rows, table, options) for part in ranges for rows in _parts(spark, table, part)]
 
 
-def _parts(spark: SparkSession, part: FileRange) -> Iterator[DataFrame]:
-    """The rows of a range with what each does and the version that did it, by the columns they have."""
+def _parts(spark: SparkSession, table: TableSpec, part: FileRange) -> Iterator[DataFrame]:
+    """The declared columns of a range, as far as it has them, with what each row does and the version that did it."""
     if part.from_line == NOTHING:
-        yield _doing("c", _state(spark, part.path, part.to_line), part.to_line)
+        yield _declared(_doing("c", _state(spark, part.path, part.to_line), part.to_line), table)
         return
     for span in spans(part.path, part.from_line, part.to_line):
-        yield _written_anew(spark, part.path, span.through) if span.anew else _changes(spark, part.path, span)
+        read = _written_anew if span.anew else _changes
+        rows = _declared(read(spark, part.path, span), table)
+        yield _without_returned(rows) if table.append_only and span.replaces else rows
+
+
+def _declared(rows: DataFrame, table: TableSpec) -> DataFrame:
+    # a joined table has internal columns of its own, of which none may meet ours
+    names = [name for name in rows.columns if name in table.columns.names]
+    return rows.select(*map(named, names), _OP, _VERSION)
 
 
 def _changes(spark: SparkSession, path: str, span: Span) -> DataFrame:
@@ -71,8 +80,9 @@ def _changes(spark: SparkSession, path: str, span: Span) -> DataFrame:
     )
 
 
-def _written_anew(spark: SparkSession, path: str, version: int) -> DataFrame:
+def _written_anew(spark: SparkSession, path: str, span: Span) -> DataFrame:
     """All rows before a version as what went, all rows of it as what came; the former get the types of the latter."""
+    version = span.through
     came, went = _state(spark, path, version), _state(spark, path, version - 1)
     types = {field.name.lower(): field.dataType for field in came.schema}
     cast = [_as(field, types.get(field.name.lower(), field.dataType)) for field in went.schema]
@@ -83,11 +93,10 @@ def _written_anew(spark: SparkSession, path: str, version: int) -> DataFrame:
 def _as(field: StructField, wanted: DataType) -> Column:
     """A column by another type, null where there is nothing of it; what is gone is only asked for its key."""
     found, value = field.dataType, named(field.name)
-    if found == wanted:
+    if found.simpleString() == wanted.simpleString():
         return value
-    return (value.try_cast(wanted) if _is_castable(found, wanted) else F.lit(None).cast(wanted)).alias(
-        field.name
-    )
+    cast = value.try_cast(wanted) if _is_castable(found, wanted) else F.lit(None).cast(wanted)
+    return cast.alias(field.name)
 
 
 def _is_castable(*pair: DataType) -> bool:
@@ -105,9 +114,7 @@ def _doing(op: str, rows: DataFrame, version: int) -> DataFrame:
 
 
 def _records(rows: DataFrame, table: TableSpec, options: ParseOptions) -> DataFrame:
-    types = {field.name: field.dataType for field in rows.schema if field.name in table.columns.names}
-    # a joined table has internal columns of its own, of which none may meet ours
-    rows = rows.select(*[named(name) for name in types], _OP, _VERSION)
+    types = {field.name: field.dataType for field in rows.schema if field.name not in (_OP, _VERSION)}
     key = [named(name) for name in table.key if name in types]
     of_key = Window.partitionBy(_VERSION, *key)
     content = [_orderable(named(name), dtype) for name, dtype in types.items()]
@@ -120,6 +127,17 @@ def _records(rows: DataFrame, table: TableSpec, options: ParseOptions) -> DataFr
     raw = F.to_json(row, {"ignoreNullFields": "false"})
     columns = {name: (named(name), dtype) for name, dtype in types.items()}
     return parse_rows(placed, table, options, columns, raw, op=F.col(_OP))
+
+
+def _without_returned(rows: DataFrame) -> DataFrame:
+    """Leave out rows that came as they went in the same version, each as often as it did both."""
+    row = [named(name) for name in rows.columns if name != _OP]
+    is_delete = F.col(_OP) == "d"
+    surplus, op = F.sum(F.when(is_delete, -1).otherwise(1)), F.max(F.when(~is_delete, F.col(_OP)))
+    left = rows.groupBy(*row).agg(surplus.alias(_SURPLUS), op.alias(_OP)).where(F.col(_SURPLUS) != 0)
+    does = F.when(F.col(_SURPLUS) < 0, F.lit("d")).otherwise(F.col(_OP))
+    copies = F.array_repeat(does, F.abs(_SURPLUS).cast("int"))
+    return left.select(*row, F.explode(copies).alias(_OP))
 
 
 def _without_replaced(rows: DataFrame, of_key: WindowSpec) -> DataFrame:

@@ -27,6 +27,8 @@ class TableSpec:
     """How far back the history of a versioned table goes; then the first field of `sequence` is `TIME`."""
     max_future: timedelta | None = None
     """How far ahead a record's time may be; None where time moves nothing."""
+    append_only: bool = False
+    """Whether each record is an event of its own, as in a stream, and not a state of its key."""
 
     @property
     def as_read(self) -> "TableSpec":

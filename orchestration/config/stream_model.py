@@ -34,6 +34,7 @@ class Stream(Input):
             sequence=self.declared_sequence,
             event_time=self.event_time,
             max_future=self.max_future,
+            append_only=True,
         )
 
 

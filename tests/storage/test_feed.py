@@ -222,3 +222,63 @@ def test_versions_are_read_by_their_own_columns_when_newer_ones_have_others(
     assert [(op, number) for _, op, number, *_ in records(spark, path, 1, 2)] == [
         ("upsert", 1), ("delete", 2), ("upsert", 4),
     ]  # fmt: skip
+
+
+STREAM = replace(TABLE, append_only=True)
+WAYS = ["INSERT OVERWRITE", "with another type", "MERGE"]
+
+
+def write_again(spark: SparkSession, path: str, way: str) -> None:
+    """Rows 1, 2, 3 and 3 go; 1, 1, 2, 3 and a new 4 come. A third column differs each time."""
+    new = [(1, "Rome"), (1, "Rome"), (2, None), (3, "Bonn"), (4, None)]
+    schema = "id bigint, city string, tags map<string,string>, batch int"
+    rows = spark.createDataFrame([(*row, {"b": "2", "a": None}, 2) for row in new], schema)
+    if way == "with another type":
+        rows = rows.withColumn("id", F.col("id").cast("string"))
+    rows.createOrReplaceTempView("new_rows")
+    if way == "MERGE":
+        spark.sql(
+            f"MERGE INTO delta.`{path}` t USING new_rows ON false WHEN NOT MATCHED THEN INSERT * "
+            "WHEN NOT MATCHED BY SOURCE THEN DELETE"
+        )
+    else:
+        rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_row_that_comes_as_it_went_is_no_event_of_a_stream(
+    spark: SparkSession, tmp_path: Path, way: str
+) -> None:
+    """Each as often as it did both, nulls and maps compared as values; a table gets every row that came."""
+    path = str(tmp_path / "t")
+    old = [(1, "Rome"), (2, None), (3, "Bonn"), (3, "Bonn")]
+    schema = "id bigint, city string, tags map<string,string>, batch int"
+    rows = spark.createDataFrame([(*row, {"a": None, "b": "2"}, 1) for row in old], schema)
+    rows.write.format("delta").options(**ON).save(path)
+    write_again(spark, path, way)
+    part = FileRange(path, FEED, None, 0, 1, 0)
+
+    events, records = (
+        sorted(
+            (row[OP], row["id"], row["city"])
+            for row in read_records(spark, spec, ParseOptions("delta"), [part]).collect()
+        )
+        for spec in (STREAM, TABLE)
+    )
+
+    assert events == [("delete", 3, None), ("upsert", 1, "Rome"), ("upsert", 4, None)]
+    assert [number for op, number, _ in records] == [1, 1, 2, 3, 4]
+    assert {op for op, *_ in records} == {"upsert"}
+
+
+def test_row_that_went_in_an_earlier_version_is_an_event_again(spark: SparkSession, tmp_path: Path) -> None:
+    """Only within a version is it the same row."""
+    path = tmp_path / "t"
+    append(path, (1, "Rome"))
+    DeltaTable(str(path)).delete("id = 1")
+    append(path, (1, "Rome"))
+    part = FileRange(str(path), FEED, None, 0, 2, 0)
+
+    found = read_records(spark, STREAM, ParseOptions("delta"), [part]).orderBy(POSITION).collect()
+
+    assert [(row[OP], row["id"]) for row in found] == [("delete", 1), ("upsert", 1)]
