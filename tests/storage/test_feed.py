@@ -13,8 +13,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, MapType, StringType, StructField, StructType, TimestampType
 
-from storage.feed_log import FEED, NOTHING
+from storage.feed_log import FEED, NOTHING, Feed
 from storage.line_numbers import FileRange
+from storage.source_errors import SourceTrimmed
 from storage.sources import read_records
 from transforms.parsing import ParseOptions
 from transforms.schemas import CONTEXT, DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON, SEQUENCE
@@ -101,6 +102,12 @@ def test_update_by_deletion_vector_is_one_record(spark: SparkSession, tmp_path: 
 
     assert not (tmp_path / "t" / "_change_data").exists()
     assert records(spark, tmp_path / "t", 0, 1) == [(1, "upsert", 1, "Lyon", 1), (1, "delete", 3, None, 1)]
+    identity = str(DeltaTable(path).metadata().id)
+    assert len(Feed(path).after(0, identity)) == 1
+    (vector,) = (tmp_path / "t").rglob("deletion_vector_*.bin")
+    vector.unlink()
+    with pytest.raises(SourceTrimmed, match=f"{vector.name}, which version 1 needs, is gone"):
+        Feed(path).after(0, identity)
 
 
 def replace_as_we_do(spark: SparkSession, path: str, schema: str) -> None:
@@ -112,6 +119,20 @@ def replace_as_we_do(spark: SparkSession, path: str, schema: str) -> None:
     keys = spark.createDataFrame([(1,), (3,)], "id bigint")
     transaction = Transaction("test", 1, {})
     replace(new, keys, keys.schema, path, transaction, small=True, ready=lambda: Settled(1, {}))
+
+
+def test_range_behind_a_checkpoint_is_read_without_older_commits(spark: SparkSession, tmp_path: Path) -> None:
+    """What the log must have for a range is what Delta asks for, and no more."""
+    path = tmp_path / "t"
+    for number in range(4):
+        append(path, (number, "Rome"))
+        if number == 2:
+            DeltaTable(str(path)).create_checkpoint()
+    for number in (0, 1):
+        (path / "_delta_log" / f"{number:020d}.json").unlink()
+
+    assert len(Feed(str(path)).after(1, str(DeltaTable(str(path)).metadata().id))) == 2
+    assert [number for _, _, number, *_ in records(spark, path, 1, 3)] == [2, 3]
 
 
 def test_rows_with_the_same_key_have_a_fixed_order(spark: SparkSession, tmp_path: Path) -> None:
