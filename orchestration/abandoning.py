@@ -16,6 +16,7 @@ from orchestration.rebuilding import joins_to_rebuild, tables_of_join
 from orchestration.recovery import check_progress, giving_up, snapshots_of, stages_done
 from orchestration.run import run_batches
 from orchestration.shapes import check_shapes
+from orchestration.spark_failures import explained
 from orchestration.stream_join_batch import STREAM_JOIN_COUNTS
 from storage.commits import remove_batch
 from storage.damage import set_aside
@@ -35,7 +36,7 @@ def abandon(
     under way.
     """
     lake = Lake(pipeline.lake)
-    with writing(lake):
+    with writing(lake), explained(pipeline, "repair"):
         settle_logs(pipeline, lake)
         journal = Journal(lake)
         plan = journal.unfinished

@@ -13,6 +13,7 @@ from orchestration.check_frames import Scope, join_asset, table_asset
 from orchestration.config import Pipeline
 from orchestration.cut import published_cut
 from orchestration.shapes import check_shapes
+from orchestration.spark_failures import explained
 from orchestration.time_frames import time_assets
 from storage.journal import Journal
 from storage.lake import Lake
@@ -54,7 +55,8 @@ def check_lake(
 
     `batches`: look at the rows that so many last batches touched, None for all rows. `names`: tables and
     joins to look at, by default every one. `run`: how Data Docs call this check. Raises `WrongUsage` where no
-    batch is finished, `ConfigurationChanged` where the lake was built with another configuration.
+    batch is finished, `ConfigurationChanged` where the lake was built with another configuration, `LakeInconsistent`
+    where a file of it is gone or damaged.
     """
     lake = Lake(pipeline.lake)
     journal = Journal(lake)
@@ -63,17 +65,22 @@ def check_lake(
     finished = len(journal.published)
     since = None if batches is None else max(finished - batches, 0)
     scope = Scope(state, since, _touched(journal, since or 0))
-    assets = [asset for asset in _assets(pipeline, scope, journal) if names is None or asset.name in names]
     docs = DataDocs(docs_folder(lake))
+    with explained(pipeline, "a check"):
+        every = _assets(pipeline, scope, journal)
+        results = _validated([asset for asset in every if names is None or asset.name in names], docs, run)
+    not_begun = [name for name in pipeline.joins if name not in journal.kept]
+    return Checked(results, docs, since, finished, not_begun)
+
+
+def _validated(assets: Sequence[Asset], docs: DataDocs, run: str) -> Mapping[str, list[RuleResult]]:
     frames = [frame.persist() for asset in assets for frame in asset.frames.values()]
     try:
         # Each rule reads its frames anew; what is kept is read from the lake once.
-        results = validate_assets(assets, docs=docs, run=run)
+        return validate_assets(assets, docs=docs, run=run)
     finally:
         for frame in frames:
             frame.unpersist()
-    not_begun = [name for name in pipeline.joins if name not in journal.kept]
-    return Checked(results, docs, since, finished, not_begun)
 
 
 def docs_folder(lake: Lake) -> Path:

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from urllib.parse import unquote
 
 from orchestration.config import Pipeline
-from storage.errors import LakeInconsistent, LakejoinError
-from storage.remedies import remedy
+from storage.errors import LakejoinError
+from storage.remedies import file_lost
 from storage.source_errors import SourceBroken
 
 _UNREADABLE = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "DELTA_FILE_NOT_FOUND")
@@ -14,23 +14,28 @@ _UNREADABLE = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "DELTA_FILE_NOT_FOUND")
 _FILE = re.compile(r"(?:file:/*(?=/)|(?=[a-z0-9]+://))(\S+?\.parquet)")
 
 
-def lost_file(pipeline: Pipeline, messages: Iterable[str]) -> LakejoinError | None:
-    """Return the error for a file that is gone or damaged, if the messages of Spark's causes speak of one."""
+def lost_file(pipeline: Pipeline, messages: Iterable[str], *, planned: bool) -> LakejoinError | None:
+    """Return the error for a file that is gone or damaged, if the messages of Spark's causes speak of one.
+
+    `planned`: whether a batch that is planned needs it.
+    """
     for message in messages:
         if any(f"[{name}" in message for name in _UNREADABLE) and (found := _FILE.search(message)):
-            return _error(pipeline, unquote(found[1]), message)
+            return _error(pipeline, unquote(found[1]), message, planned=planned)
     return None
 
 
-def _error(pipeline: Pipeline, file: str, message: str) -> LakejoinError:
+def _error(pipeline: Pipeline, file: str, message: str, *, planned: bool) -> LakejoinError:
     table, _, name = file.rpartition("/")
-    if not table.startswith(f"{pipeline.lake.rstrip('/')}/"):
+    if table.startswith(f"{pipeline.lake.rstrip('/')}/"):
+        return file_lost(table, name)
+    if planned:
         return SourceBroken(
             f"{file}: cannot be read ({message}). Where it was whole when the batch was planned, put back what it had, "
             "then run again. Where it came so, write it anew, and give the batch up: "
             f"`lakejoin repair {pipeline.path} --replan`."
         )
-    return LakeInconsistent(
-        f"{table}: {name} is gone or damaged, which the table's log names; expected the file as it was written. A "
-        f"vacuum with another retention, a broken disk or somebody's hand removed it. {remedy(table)}"
+    return SourceBroken(
+        f"{file}: cannot be read ({message}). Nothing of it is planned yet: put back what it had, write it anew, or "
+        "take it away, then run again."
     )

@@ -78,7 +78,7 @@ def _do(
         if not found or not (found[0].finding.due or everything):
             return None
         before = _extent(lake, step)
-        with explained(pipeline, None):
+        with explained(pipeline, "maintenance"):
             upkeep.do(found[0], session)
         return Done(found[0], before, _extent(lake, step))
 

@@ -19,6 +19,7 @@ from orchestration.pending import Group
 from orchestration.rebuilding import rebuild_command
 from orchestration.recovery import check_progress
 from orchestration.shapes import changed_shapes, check_shapes
+from orchestration.spark_failures import explained
 from storage.errors import ConfigurationChanged
 from storage.joined import joined_schema
 from storage.journal import Journal
@@ -71,7 +72,7 @@ def migrate(
     change, `WrongUsage` while a batch is under way.
     """
     lake = Lake(pipeline.lake)
-    with writing(lake):
+    with writing(lake), explained(pipeline, "migration"):
         journal = Journal(lake)
         grown = _grown(pipeline, journal)
         check_shapes(pipeline, journal, migrated={f"{kind}/{name}/columns" for kind, name in grown})

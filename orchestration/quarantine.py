@@ -17,6 +17,7 @@ from orchestration.open_records import open_records
 from orchestration.pending import Group, check_same, list_files
 from orchestration.recovery import check_progress
 from orchestration.shapes import check_shapes
+from orchestration.spark_failures import explained
 from storage.journal import Journal
 from storage.lake import Lake
 from storage.lock import writing
@@ -56,7 +57,7 @@ def retry(
     `SourceError` for a file that is no longer what it was.
     """
     lake = Lake(pipeline.lake)
-    with writing(lake):
+    with writing(lake), explained(pipeline, "reading the quarantine"):
         journal = Journal(lake)
         check_shapes(pipeline, journal)
         check_progress(pipeline, lake, journal)

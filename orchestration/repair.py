@@ -23,6 +23,7 @@ from orchestration.rebuilding import joins_to_rebuild, tables_of_join
 from orchestration.recovery import check_progress, snapshots_of, wrong_stages
 from orchestration.shapes import check_shapes
 from orchestration.spark_checks import check_expressions
+from orchestration.spark_failures import explained
 from storage.damage import damages, set_aside
 from storage.journal import Journal
 from storage.lake import Lake, is_base, rows_of, versions_of
@@ -96,7 +97,7 @@ def repair(
             raise unknown("table or join", name, known)
     rebuilt = joins_to_rebuild(pipeline, [name for name in names if name not in tables])
     lake = Lake(pipeline.lake)
-    with writing(lake):
+    with writing(lake), explained(pipeline, "repair"):
         journal = Journal(lake)
         check_shapes(pipeline, journal, rebuilt)
         bases = [base for name in tables for base in (rows_of(name), versions_of(name))]

@@ -57,7 +57,7 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
     """
     lake, rebuilt = Lake(pipeline.lake), joins_to_rebuild(pipeline, rebuild)
     asked = _Asked(dates, batch_by, batch_rows, settle, flush, rebuilt, replace)
-    with writing(lake):
+    with writing(lake), explained(pipeline, "planning a batch"):
         settle_logs(pipeline, lake)
         journal = Journal(lake)
         check_shapes(pipeline, journal, rebuilt)
@@ -66,7 +66,7 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
         for done, plan in enumerate(_plans(pipeline, spark, lake, journal, asked), start=1):
             yield run_batch(pipeline, spark, lake, journal, plan, accept=accept, progress=progress)
             if pipeline.maintenance.when == "after_batch":
-                with explained(pipeline, None):
+                with explained(pipeline, "maintenance"):
                     finished = finished_state(pipeline, lake, journal, datetime.now(UTC))
                     tidy_up(pipeline, spark, lake, journal, finished)
             if done == batches:

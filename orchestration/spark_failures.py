@@ -1,4 +1,4 @@
-"""What failed in Spark while a batch ran, for those who can do something about it: data, files, disk, memory.
+"""What failed in Spark while a command worked, for those who can do something about it: data, files, disk, memory.
 
 Only what is known by its cause is explained; anything else may be a mistake of ours and keeps its traceback.
 """
@@ -37,13 +37,20 @@ _MESSAGE = 500
 """Characters of a cause that are repeated."""
 
 
-class BatchFailed(LakejoinError):
-    """A batch could not be worked off for a reason outside Lakejoin; it is planned, and the next run finishes it."""
+class WorkFailed(LakejoinError):
+    """Spark could not do what was asked for, for a reason outside Lakejoin."""
+
+
+class BatchFailed(WorkFailed):
+    """A batch could not be worked off for such a reason; it is planned, and the next run finishes it."""
 
 
 @contextmanager
-def explained(pipeline: Pipeline, plan: Plan | None) -> Iterator[None]:
-    """Turn Spark's known errors about a batch, or about maintenance, into `BatchFailed` and `LakeInconsistent`."""
+def explained(pipeline: Pipeline, work: Plan | str) -> Iterator[None]:
+    """Turn Spark's known errors into `WorkFailed`, `LakeInconsistent` and `SourceBroken`.
+
+    `work`: the batch that is worked off, or in a word what else is done to the lake, such as `maintenance`.
+    """
     quiet_query_context()
     try:
         yield
@@ -51,23 +58,26 @@ def explained(pipeline: Pipeline, plan: Plan | None) -> Iterator[None]:
         # a JVM that is killed closes its connections before its process is gone
         lost = isinstance(error, Py4JNetworkError | ConnectionError)
         if has_ended(_ENDING if lost else 0):
-            raise _failed(pipeline, plan, _ENDED) from error
+            raise _failed(pipeline, work, _ENDED) from error
         if not isinstance(error, Py4JJavaError | PySparkException):
             raise
         causes = _causes(error)
-        if gone := lost_file(pipeline, [reason_of(str(cause.getMessage())) for cause in causes]):
+        planned = isinstance(work, Plan)
+        messages = [reason_of(str(cause.getMessage())) for cause in causes]
+        if gone := lost_file(pipeline, messages, planned=planned):
             raise gone from error
-        reason = _expression(pipeline, causes) or _environment(causes)
+        # beside a batch an expression may be one that somebody typed, who is told elsewhere
+        reason = (_expression(pipeline, causes) if planned else None) or _environment(causes)
         if reason is None:
             raise
-        raise _failed(pipeline, plan, reason) from error
+        raise _failed(pipeline, work, reason) from error
 
 
-def _failed(pipeline: Pipeline, plan: Plan | None, reason: str) -> BatchFailed:
-    if plan is None:
-        return BatchFailed(f"maintenance of {pipeline.lake} failed: {reason}, then run it again.")
+def _failed(pipeline: Pipeline, work: Plan | str, reason: str) -> WorkFailed:
+    if isinstance(work, str):
+        return WorkFailed(f"{work} of {pipeline.lake} failed: {reason}, then run it again.")
     return BatchFailed(
-        f"batch {plan.batch} of {pipeline.lake} failed: {reason}, then run again: it begins with this batch."
+        f"batch {work.batch} of {pipeline.lake} failed: {reason}, then run again: it begins with this batch."
     )
 
 

@@ -4,8 +4,10 @@ Tables of state are only ever appended to or written anew, so their files hold e
 each costs a batch 100 to 250 ms of planning; their files by name cost a tenth, and those of folded batches nothing.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,10 +15,11 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from storage.file_systems import spark_path
+from storage.file_systems import is_local, spark_path
 from storage.frames import empty
 from storage.lake import reading_table
 from storage.opened import opened
+from storage.remedies import file_lost
 from storage.table_files import CUT_OFF
 from transforms.event_time import moved_back
 from transforms.schemas import BATCH, TIME, named
@@ -32,7 +35,11 @@ with which a table's files still hold exactly its rows: Spark reads a file's nar
 
 @dataclass(frozen=True)
 class _File:
+    name: str
+    """Its path below the table."""
     path: str
+    """The same as Spark takes it."""
+    size: int
     first: int | None
     """Least batch number in it; None where Delta was told to keep no statistics."""
     last: int | None
@@ -76,6 +83,7 @@ def read_table(
     wanted = [file for file in files if file.may_hold(after, later)]
     if not wanted:
         return empty(spark, schema)
+    _check_sizes(path, wanted)
     rows = spark.read.schema(schema).parquet(*[file.path for file in wanted])
     # a filter is code of its own for each batch, which the JVM would compile again and again: mostly none is needed
     mixed = any(file.first is None or file.first <= after for file in wanted)
@@ -83,17 +91,40 @@ def read_table(
 
 
 def data_paths(path: str, version: int) -> list[str]:
-    """Return the files of a table at a version as Spark takes them, also those that have deletion vectors."""
-    return [file.path for file in _files(path, opened(path, version))]
+    """Return the files of a table at a version as Spark takes them, also those that have deletion vectors.
+
+    Raises `LakeInconsistent`.
+    """
+    files = _files(path, opened(path, version))
+    _check_sizes(path, files)
+    return [file.path for file in files]
+
+
+def _check_sizes(path: str, files: Iterable[_File]) -> None:
+    """Refuse a file that is gone or cut: of one without bytes Spark reads no rows, and says nothing.
+
+    Not in an object store, which has objects whole or not at all; there each look would be a request.
+    """
+    if not is_local(path):
+        return
+    for file in files:
+        try:
+            size = (Path(path) / file.name).stat().st_size
+        except FileNotFoundError as error:
+            raise file_lost(path, file.name, "it is not there") from error
+        if size != file.size:
+            raise file_lost(path, file.name, f"{size:,} bytes, expected {file.size:,}")
 
 
 def _files(path: str, table: DeltaTable) -> list[_File]:
     actions: Any = pa.table(table.get_add_actions(flatten=True))
+    names, sizes = actions["path"].to_pylist(), actions["size_bytes"].to_pylist()
     # the URIs of delta-rs are encoded, and those of object stores have another scheme than Spark's
-    paths = [spark_path(f"{path.rstrip('/')}/{name}") for name in actions["path"].to_pylist()]
+    paths = [spark_path(f"{path.rstrip('/')}/{name}") for name in names]
     least, greatest, newest, nulls, rows = (
         actions[name].to_pylist() if name in actions.column_names else [None] * len(paths)
         for name in (f"min.{BATCH}", f"max.{BATCH}", f"max.{TIME}", f"null_count.{TIME}", "num_records")
     )
     timeless = [none is not None and none == count for none, count in zip(nulls, rows, strict=True)]
-    return [_File(*file) for file in zip(paths, least, greatest, newest, timeless, strict=True)]
+    columns = (names, paths, sizes, least, greatest, newest, timeless)
+    return [_File(*file) for file in zip(*columns, strict=True)]

@@ -20,7 +20,7 @@ from storage.errors import LakeInconsistent, LakeUnusable
 from storage.log_damage import is_empty
 from storage.opened import opened
 from storage.reasons import reason_of
-from storage.remedies import remedy
+from storage.remedies import file_lost, remedy
 
 PLAN = "_plan"
 PUBLISHED = "_published"
@@ -84,20 +84,33 @@ def is_base(table: str) -> bool:
     return table.rpartition("/")[2] in {"rows", "versions", "subscription_store"}
 
 
+_TORN = ("deserialize", "Requested range was invalid")
+"""What Arrow and delta-rs say of a file whose bytes are not what they should be: as of one that cannot be read."""
+
+
 @contextmanager
-def reading_table(path: str) -> Iterator[None]:
-    """Turn what the system, Arrow or delta-rs say about a table into `LakeUnusable` and `LakeInconsistent`."""
+def reading_table(path: str, file: str = "") -> Iterator[None]:
+    """Turn what the system, Arrow or delta-rs say about a table into `LakeUnusable` and `LakeInconsistent`.
+
+    `file`: the data file of it that is read.
+    """
     try:
         yield
-    except (DeltaError, ArrowException, FileNotFoundError) as error:
+    except (DeltaError, ArrowException, OSError) as error:
+        if isinstance(error, OSError) and not _is_damage(error):
+            raise LakeUnusable(
+                f"{path}: cannot be read ({reason_of(error)}); the user that runs Lakejoin needs the right to "
+                "read it"
+            ) from error
+        if file:
+            raise file_lost(path, file, reason_of(error)) from error
         raise LakeInconsistent(
             f"{path}: is damaged, or a part of it is gone ({reason_of(error)}). {remedy(path)}"
         ) from error
-    except OSError as error:
-        raise LakeUnusable(
-            f"{path}: cannot be read ({reason_of(error)}); the user that runs Lakejoin needs the right to "
-            "read it"
-        ) from error
+
+
+def _is_damage(error: OSError) -> bool:
+    return isinstance(error, FileNotFoundError) or any(sign in str(error) for sign in _TORN)
 
 
 def _is_directory(path: Path) -> bool:

@@ -35,11 +35,14 @@ def listed(
     """
     from orchestration.formats import texts
     from orchestration.quarantine import in_quarantine, known
+    from orchestration.spark_failures import explained
 
     pipeline = options.load_pipeline(config)
     chosen = known(pipeline, names or ())
-    rows = in_quarantine(pipeline, options.open_session(pipeline), chosen)
-    found = [list(row) for row in texts(rows.limit(limit + 1), ()).toLocalIterator()]
+    spark = options.open_session(pipeline)
+    with explained(pipeline, "reading the quarantine"):
+        rows = in_quarantine(pipeline, spark, chosen)
+        found = [list(row) for row in texts(rows.limit(limit + 1), ()).toLocalIterator()]
     if not found:
         say("Nothing is in quarantine.")
         return

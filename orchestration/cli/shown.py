@@ -13,6 +13,7 @@ from orchestration.formats import Format, lines, texts
 from orchestration.ranges import Range
 from orchestration.shapes import check_shape
 from orchestration.show import find_view
+from orchestration.spark_failures import explained
 from orchestration.store_view import open_view
 from orchestration.stores import stored_tables
 from orchestration.time_views import as_of_view
@@ -20,6 +21,9 @@ from orchestration.view import View
 from storage.journal import Journal
 from storage.lake import Lake
 from storage.state import State
+
+_WORK = "reading a table"
+"""What messages call it."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ class Shown(Protocol):
 class _Frame:
     """Rows that Spark sorts."""
 
+    pipeline: Pipeline
     view: View
     internal: bool
 
@@ -72,13 +77,15 @@ class _Frame:
         return self.view.shown(internal=self.internal).columns
 
     def texts(self, limit: int | None) -> Iterator[Sequence[str | None]]:
-        rows = self.view.shown(internal=self.internal)
-        found = texts(rows if limit is None else rows.limit(limit), self.view.structs)
-        return (tuple(row) for row in found.toLocalIterator())
+        with explained(self.pipeline, _WORK):
+            rows = self.view.shown(internal=self.internal)
+            found = texts(rows if limit is None else rows.limit(limit), self.view.structs)
+            yield from map(tuple, found.toLocalIterator())
 
     def lines(self, form: Format, limit: int | None) -> Iterator[str]:
-        rows = self.view.shown(internal=self.internal)
-        return lines(rows if limit is None else rows.limit(limit), form, self.view.structs)
+        with explained(self.pipeline, _WORK):
+            rows = self.view.shown(internal=self.internal)
+            yield from lines(rows if limit is None else rows.limit(limit), form, self.view.structs)
 
 
 def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
@@ -106,7 +113,9 @@ def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
             other = "--as-of" if asked.where is None else "--where"
             raise WrongUsage(f"{given}: cannot be given with {other}; say it in a condition, --where")
         raise WrongUsage(f"{given}: {asked.table} is a log, not kept by key; use --where")
-    rows = opened(State(options.open_session(pipeline), lake, cut))
-    rows = rows if asked.where is None else rows.where(asked.where)
-    rows = rows if asked.range.key is None else rows.of_key(asked.range.key)
-    return _Frame(rows, asked.internal)
+    spark = options.open_session(pipeline)
+    with explained(pipeline, _WORK):
+        rows = opened(State(spark, lake, cut))
+        rows = rows if asked.where is None else rows.where(asked.where)
+        rows = rows if asked.range.key is None else rows.of_key(asked.range.key)
+    return _Frame(pipeline, rows, asked.internal)

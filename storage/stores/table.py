@@ -97,7 +97,7 @@ class TableFiles:
     @contextmanager
     def reading(self, name: str) -> Iterator[pq.ParquetFile]:
         """Open a file, or take it as it was opened last."""
-        with reading_table(self.path):
+        with reading_table(self.path, name):
             missed = self._open.cache_info().misses
             file = self._open(name)
             if self._open.cache_info().misses > missed:

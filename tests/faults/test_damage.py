@@ -1,5 +1,6 @@
 """Commits and data files that a power loss, a disk or a vacuum took: found before anything is built on them."""
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -7,10 +8,13 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 from faults.crashing import Crash, commits
 from faults.lakes import BASES, LOGS, cut, forget_logs, last_commit, refused
 from faults.shop import Content, content, copy_of, run
+from orchestration.cli import app
+from orchestration.cli.failures import FAILED
 from orchestration.config import Pipeline
 from storage.errors import LakeInconsistent
 from storage.journal import Journal
@@ -123,8 +127,13 @@ def truncated(file: Path) -> None:
     cut(file, file.stat().st_size // 2)
 
 
+def emptied(file: Path) -> None:
+    """Leave the name of a file."""
+    cut(file, 0)
+
+
 @pytest.mark.failure(17)
-@pytest.mark.parametrize("harm", [gone, truncated])
+@pytest.mark.parametrize("harm", [gone, truncated, emptied])
 @pytest.mark.parametrize("table", ["joins/inner/joined", "tables/orders/rows", "tables/orders/changes"])
 def test_data_file_that_is_lost_stops_the_batch(
     harm: Callable[[Path], None], table: str, folded: Pipeline, tmp_path: Path, spark: SparkSession
@@ -133,13 +142,55 @@ def test_data_file_that_is_lost_stops_the_batch(
     pipeline = copy_of(folded, tmp_path / "market")
     if table.endswith("/changes"):  # behind its base
         shutil.rmtree(Path(pipeline.lake) / "tables/orders/rows")
-    for name in DeltaTable(f"{pipeline.lake}/{table}").file_uris():
-        harm(Path(name.removeprefix("file://")))
+    harm_files(f"{pipeline.lake}/{table}", harm)
 
     message = refused(pipeline, spark, table)
 
     assert ".parquet is gone or damaged" in message
     assert len(Journal(Lake(pipeline.lake)).published) == 2
+
+
+def harm_files(table: str, harm: Callable[[Path], None]) -> None:
+    """Do something to every data file of a table."""
+    for name in DeltaTable(table).file_uris():
+        harm(Path(name.removeprefix("file://")))
+
+
+@pytest.mark.failure(17)
+@pytest.mark.parametrize("harm", [gone, truncated, emptied])
+@pytest.mark.parametrize(
+    ("table", "command"),
+    [
+        ("joins/inner/joined", "show CONFIG inner --where true"),
+        ("joins/inner/joined", "show CONFIG inner --limit 3"),
+        ("joins/inner/joined", "show CONFIG inner --format csv"),
+        ("tables/orders/changes", "show CONFIG orders.changes --format jsonl"),
+        ("joins/inner/joined", "check CONFIG --full"),
+        ("joins/left/response_log", "check CONFIG --full"),
+        ("quarantine", "quarantine list CONFIG"),
+        ("quarantine", "quarantine retry CONFIG"),
+        ("tables/orders/changes", "repair CONFIG orders"),
+    ],
+)
+def test_data_file_that_is_lost_is_told_by_each_command(
+    table: str,
+    command: str,
+    harm: Callable[[Path], None],
+    folded: Pipeline,
+    tmp_path: Path,
+    spark: SparkSession,
+) -> None:
+    """No traceback and no fewer rows, but table, file and the way on."""
+    pipeline = copy_of(folded, tmp_path / "market")
+    harm_files(f"{pipeline.lake}/{table}", harm)
+    forget_logs(spark)
+
+    done = CliRunner().invoke(app, command.replace("CONFIG", str(pipeline.path)).split())
+
+    assert done.exit_code == FAILED, done.output
+    assert re.search(rf"{pipeline.lake}/{table}: \S+\.parquet is gone or damaged", done.stderr), done.output
+    way = "from a copy" if table == "quarantine" or table.endswith("changes") else "`lakejoin repair FILE "
+    assert way in done.stderr
 
 
 @pytest.mark.failure(17)

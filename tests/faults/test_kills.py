@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from faults.processes import commits_of, finish, lakejoin, started
 from faults.shop import Content, content, copy_of, run
 from orchestration.config import Pipeline
-from orchestration.spark_failures import BatchFailed
+from orchestration.spark_failures import WorkFailed
 from storage.errors import LakeUnusable
 from storage.journal import Journal
 from storage.lake import PUBLISHED, Lake
@@ -122,7 +122,7 @@ def test_batch_that_finds_the_disk_full_is_finished_when_there_is_room(
             filler.write_bytes(bytes(max(0, free - room * 1024)))
             try:
                 run(pipeline, spark)
-            except (BatchFailed, LakeUnusable) as error:
+            except (WorkFailed, LakeUnusable) as error:
                 said.append(str(error))
             filler.unlink()
             run(pipeline, spark)

@@ -13,9 +13,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from orchestration.abandoning import abandon
-from orchestration.config import load, load_text
+from orchestration.config import Pipeline, load, load_text
 from orchestration.run import run_batches
 from orchestration.spark_failures import BatchFailed, explained
+from storage.journal import Journal
+from storage.lake import Lake
 from storage.plan import Plan
 from storage.source_errors import SourceBroken
 
@@ -81,17 +83,7 @@ def test_source_with_a_damaged_page_is_told_and_can_be_written_anew(
     compression: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     """Its footer is whole, so it is planned; then the batch stops, without a row of it."""
-    (tmp_path / "shop.yaml").write_text(
-        "name: shop\nlake: ./lake\ntables:\n  orders:\n    source: {format: parquet, path: orders.parquet}\n"
-        "    columns: {id: bigint, note: string}\n    key: [id]\n"
-    )
-    pipeline, file = load(tmp_path / "shop.yaml"), tmp_path / "orders.parquet"
-    rows = pa.table({"op": ["c"] * 2000, "id": range(2000), "note": [f"{n * n}" for n in range(2000)]})
-    pq.write_table(rows, file, compression=compression, use_dictionary=False, data_page_version="2.0")
-    content = bytearray(file.read_bytes())
-    page = pq.read_metadata(file).row_group(0).column(2).data_page_offset
-    content[page + 4 : page + 60] = b"\xff" * 56
-    file.write_bytes(content)
+    pipeline, file, rows = with_damaged_page(tmp_path, compression)
 
     with pytest.raises(
         SourceBroken, match=rf"{file}: cannot be read .*`lakejoin repair {pipeline.path} --replan`"
@@ -99,6 +91,37 @@ def test_source_with_a_damaged_page_is_told_and_can_be_written_anew(
         list(run_batches(pipeline, spark))
     pq.write_table(rows, file)
     list(abandon(pipeline, lambda: spark))
+
+    assert [batch.tables["orders"]["applied"] for batch in run_batches(pipeline, spark)] == [2000]
+
+
+def with_damaged_page(folder: Path, compression: str, *settings: str) -> tuple[Pipeline, Path, pa.Table]:
+    """A pipeline with other settings of its table, its source with a whole footer, and what it should hold."""
+    (folder / "shop.yaml").write_text(
+        "name: shop\nlake: ./lake\ntables:\n  orders:\n    source: {format: parquet, path: orders.parquet}\n"
+        "    columns: {id: bigint, note: string}\n    key: [id]\n" + "".join(f"    {s}\n" for s in settings)
+    )
+    file = folder / "orders.parquet"
+    rows = pa.table({"op": ["c"] * 2000, "id": range(2000), "note": [f"{n * n}" for n in range(2000)]})
+    pq.write_table(rows, file, compression=compression, use_dictionary=False, data_page_version="2.0")
+    content = bytearray(file.read_bytes())
+    page = pq.read_metadata(file).row_group(0).column(2).data_page_offset
+    content[page + 4 : page + 60] = b"\xff" * 56
+    file.write_bytes(content)
+    return load(folder / "shop.yaml"), file, rows
+
+
+@pytest.mark.bad_input(41)
+def test_source_with_a_damaged_page_is_told_while_a_batch_is_planned(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Where planning reads it whole; there is no batch to give up."""
+    pipeline, file, rows = with_damaged_page(tmp_path, "snappy", "max_bad_ratio: 0.5")
+
+    with pytest.raises(SourceBroken, match=rf"{file}: cannot be read .*Nothing of it is planned yet"):
+        list(run_batches(pipeline, spark))
+    assert not Journal(Lake(pipeline.lake)).plans
+    pq.write_table(rows, file)
 
     assert [batch.tables["orders"]["applied"] for batch in run_batches(pipeline, spark)] == [2000]
 
