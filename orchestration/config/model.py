@@ -121,7 +121,7 @@ class Table(Input):
     """How long a deleted key is remembered, in event time where declared, else by the clock of the
     batches."""
     on_truncate: Literal["stop", "delete"] = "stop"
-    """What Debezium's truncate event does: stop the batch, or delete every row."""
+    """What Debezium's truncate event does: stop the batch, or delete every row. Only with format `debezium`."""
 
     @property
     def spec(self) -> TableSpec:

@@ -28,7 +28,7 @@ class Limits(Frozen):
     """How large the files of a source and their records may be."""
 
     file: Size = Field(default=TERABYTE, json_schema_extra={"default": LIMITS["file"]})
-    """A file with more bytes, unpacked, stops the batch before it is planned."""
+    """A file with more bytes, unpacked, stops the batch before it is planned. Not with `delta`."""
     line: Annotated[Size, Field(le=UNREADABLE_LINE)] = Field(
         default=100 * MEGABYTE, json_schema_extra={"default": LIMITS["line"]}
     )
@@ -39,7 +39,7 @@ class Limits(Frozen):
     reads."""
     ratio: Annotated[int, Field(ge=1)] = 1000
     """A gzip or Parquet file of which a byte stands for more than so many stops the batch. Files of up to 100 MB,
-    unpacked, may be packed as they like."""
+    unpacked, may be packed as they like. Not with `delta`."""
 
 
 class Source(Frozen):

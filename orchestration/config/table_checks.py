@@ -33,6 +33,7 @@ def check_tables(reading: Reading) -> None:
             _check_feed(reading, where)
     for name in reading.names("tables"):
         _check_versioned(reading, name)
+        _check_truncate(reading, name)
 
 
 def columns_of(reading: Reading, name: str, kind: str = "tables") -> Columns | None:
@@ -147,6 +148,16 @@ def _check_versioned(reading: Reading, table: str) -> None:
             reading.refuse((*where, "columns", name), message, at_key=True)
 
 
+def _check_truncate(reading: Reading, table: str) -> None:
+    """Only Debezium tells that a table was emptied."""
+    found = reading.value("tables", table, "source", "format")
+    if found not in (None, "debezium") and "on_truncate" in reading.names("tables", table):
+        message = (
+            f"only records of format debezium tell of truncation, found format {found!r}; remove on_truncate"
+        )
+        reading.refuse(("tables", table, "on_truncate"), message, at_key=True)
+
+
 def _columns(reading: Reading, where: Where) -> Columns | None:
     return columns_of(reading, where[1], where[0])
 
@@ -175,6 +186,10 @@ def _check_feed(reading: Reading, where: Where) -> None:
             reading.refuse(
                 (*source, name), "is for files; the log of a Delta table says what is new. Remove it"
             )
+    for name in ("file", "ratio"):
+        if name in reading.names(*source, "limits"):
+            message = "limits files that are read whole, and found format 'delta', whose rows Spark reads. Remove it"
+            reading.refuse((*source, "limits", name), message, at_key=True)
     path = reading.value(*source, "path")
     if path is not None and re.search(r"[*?\[\]{]", path):
         message = "{date} and wildcards stand for files; write the directory of one Delta table"

@@ -152,7 +152,6 @@ def test_changelog_is_not_switched_while_a_batch_is_under_way(tmp_path: Path) ->
         ("orders/{date}.jsonl", "moved/{date}.jsonl"),
         ("id: bigint", "id: long"),
         ("    event_time: at\n", "    event_time: at\n    tombstone_retention: 90 days\n"),
-        ("    event_time: at\n", "    event_time: at\n    on_truncate: delete\n"),
         ("    event_time: at\n", "    event_time: at\n    max_bad_ratio: 0.1\n"),
         ("how: left", "how: left, changelog: true"),
         (
