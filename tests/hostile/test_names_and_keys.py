@@ -11,6 +11,8 @@ import yaml
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from faults.processes import lakejoin
+from faults.shop import make_shop
 from orchestration.checks import check_lake
 from orchestration.config import Pipeline, load
 from orchestration.run import run_batches
@@ -229,3 +231,18 @@ def test_rules_over_hostile_names_hold(hostile: Hostile, spark: SparkSession) ->
 
     assert [result for results in checked.results.values() for result in results if not result.success] == []
     assert set(checked.results) == {"orders", "texts", "bytes", "by_text", "by_bytes"}
+
+
+def test_lake_in_a_folder_with_other_letters_is_worked_off_in_the_locale_of_c(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container or a timer that sets none, where Java would take names of files for ASCII."""
+    monkeypatch.setenv("LC_ALL", "C")
+    pipeline = make_shop(tmp_path / "Überflug 東京", ["2024-01-01"])
+
+    code, said = lakejoin(pipeline.path.parent, "run").end()
+
+    assert code == 0, said
+    last = Journal(Lake(pipeline.lake)).last
+    assert last is not None
+    assert (last.tables["orders"]["applied"], last.joins["left"]["emissions"]) == (5, 5)

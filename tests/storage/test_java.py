@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from storage.java import JavaNotFound, find_java, java_version, wrap_java
+from storage.java import JavaNotFound, find_java, java_version, locale_variables, wrap_java
 
 BANNER = 'openjdk version "{version}" 2025-04-15'
 
@@ -128,3 +128,23 @@ def test_wrappers_of_two_javas_stand_side_by_side(tmp_path: Path) -> None:
     homes = [wrap_java(make_java(tmp_path / name, name), tmp_path / "cache") for name in ("17", "21")]
 
     assert [java_version(home / "bin" / "java") for home in homes] == [17, 21]
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"LC_ALL": "C"}, {"LC_ALL": "C.UTF-8"}),
+        ({"LC_ALL": "POSIX", "LC_CTYPE": "de_DE.UTF-8"}, {"LC_ALL": "C.UTF-8"}),
+        ({"LC_ALL": "", "LC_CTYPE": "C", "LANG": "de_DE.UTF-8"}, {"LC_CTYPE": "C.UTF-8"}),
+        ({"LANG": "en_US.US-ASCII"}, {"LC_CTYPE": "C.UTF-8"}),
+        ({}, {"LC_CTYPE": "C.UTF-8"}),
+        ({"LC_ALL": "C.UTF-8"}, {}),
+        ({"LC_CTYPE": "C", "LC_ALL": "de_DE.utf8"}, {}),
+        ({"LANG": "de_DE.ISO-8859-1"}, {}),
+    ],
+)
+def test_jvm_reads_file_names_as_utf_8_where_the_locale_says_ascii(
+    environment: dict[str, str], expected: dict[str, str]
+) -> None:
+    """The variable that decides is set, and no other; a character set that somebody chose stays."""
+    assert locale_variables(environment) == expected
