@@ -2,8 +2,8 @@ r"""Rows as text, formatted by Spark: csv after RFC 4180 and JSON lines, streame
 
 csv: null is `\N`, an empty string `""`, lines end in CR LF. jsonl: null is null. In both, decimals keep their
 declared scale (in jsonl they are text, for a JSON number loses it), timestamps read
-`2013-01-01T10:15:00.000000Z`, a key of one column stands bare and a composite one as a JSON array, a hash is
-32 hexadecimal digits, a position `file:line`.
+`2013-01-01T10:15:00.000000Z`, a key of one column stands bare and a composite one as a JSON array, a hash of ours is
+32 hexadecimal digits, a position of ours `file:line`.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -24,7 +24,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from transforms.schemas import HASH_TYPE, POSITION_TYPE, named
+from transforms.schemas import HASH_TYPE, POSITION_TYPE, is_internal, named
 
 Format = Literal["csv", "jsonl"]
 
@@ -71,13 +71,13 @@ def _quoted(name: str) -> str:
 def _field_text(field: StructField, keys: Collection[str]) -> Column:
     if _is_composite(field, keys):
         return _composite(field)
-    return _text(*_unpacked(field, keys))
+    return _text(*_unpacked(field, keys), own=is_own(field.name, keys))
 
 
 def _field_json(field: StructField, keys: Collection[str]) -> Column:
     if _is_composite(field, keys):
         return F.coalesce(_composite(field), F.lit("null"))
-    return _json(*_unpacked(field, keys))
+    return _json(*_unpacked(field, keys), own=is_own(field.name, keys))
 
 
 def _is_composite(field: StructField, keys: Collection[str]) -> bool:
@@ -100,22 +100,30 @@ def _unpacked(field: StructField, keys: Collection[str]) -> tuple[Column, DataTy
     return value, dtype
 
 
-def _text(value: Column, dtype: DataType) -> Column:
+def _text(value: Column, dtype: DataType, *, own: bool = False) -> Column:
     match dtype:
         case TimestampType() | TimestampNTZType():
             zone = "'Z'" if isinstance(dtype, TimestampType) else ""
             text = F.date_format(value, _MICROS + zone)
         case BinaryType():
             text = F.base64(value)
-        case StructType() if is_hash(dtype):
+        case StructType() if own and is_hash(dtype):
             text = F.lower(F.concat(*[F.lpad(F.hex(value[half]), 16, "0") for half in ("high", "low")]))
-        case StructType() if is_position(dtype):
+        case StructType() if own and is_position(dtype):
             text = F.concat(value["file"], F.lit(":"), value["line"].cast("string"))
         case ArrayType() | MapType() | StructType():
-            text = F.when(value.isNotNull(), _json(value, dtype))
+            text = F.when(value.isNotNull(), _json(value, dtype, own=own))
         case _:
             text = value.cast("string")
     return text
+
+
+def is_own(name: str, keys: Collection[str]) -> bool:
+    """Whether a column is of ours: a declared one may be a struct like a hash or a position, and is shown whole.
+
+    `keys`: columns that hold a key as a struct; only logs and stores have them, none of whose columns is declared.
+    """
+    return is_internal(name) or bool(keys)
 
 
 def is_hash(dtype: DataType) -> bool:
@@ -133,7 +141,7 @@ def _is(dtype: DataType, known: StructType) -> bool:
     return dtype.simpleString() == known.simpleString()
 
 
-def _json(value: Column, dtype: DataType) -> Column:
+def _json(value: Column, dtype: DataType, *, own: bool = False) -> Column:
     """The value as JSON text, `null` for null."""
     match dtype:
         case ArrayType(elementType=element):
@@ -141,11 +149,11 @@ def _json(value: Column, dtype: DataType) -> Column:
         case MapType():
             entries = F.transform(F.map_entries(value), _member(dtype))
             json = F.concat(F.lit("{"), F.array_join(entries, ","), F.lit("}"))
-        case StructType() if not (is_hash(dtype) or is_position(dtype)):
-            members = [(field.name, _json(value[field.name], field.dataType)) for field in dtype]
+        case StructType() if not (own and (is_hash(dtype) or is_position(dtype))):
+            members = [(field.name, _json(value[field.name], field.dataType, own=own)) for field in dtype]
             json = F.when(value.isNotNull(), _object(members))
         case _ if isinstance(dtype, (*_AS_TEXT, StructType)):
-            json = _scalar(_text(value, dtype))
+            json = _scalar(_text(value, dtype, own=own))
         case _:
             json = _scalar(value)
     return F.coalesce(json, F.lit("null"))

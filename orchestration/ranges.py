@@ -120,7 +120,7 @@ class Ordered:
         if not 0 < len(values) <= len(self.key):
             names = ", ".join(self.key.names)
             raise WrongUsage(f"{option} {text!r}: the key of {self.name} is a JSON array of {names}")
-        return [value if isinstance(value, str) else json.dumps(value) for value in values]
+        return [part_text(option, text, value) for value in values]
 
     def _typed(self, option: str, text: str, values: Sequence[str]) -> tuple[Any, ...]:
         found = []
@@ -143,6 +143,15 @@ class Ordered:
                 raise WrongUsage(f"{option} {text!r}: expected a time such as 2013-01-01T10:15:00Z")
             found.append(time)
         return found[0], found[1]
+
+
+def part_text(option: str, text: str, value: Any) -> str:
+    """Return an element of the JSON array that an option has, as one would type it alone. Raises `WrongUsage`."""
+    if value is None:
+        raise WrongUsage(
+            f'{option} {text!r}: found null, which no column of a key is; expected values, such as [1, "a"]'
+        )
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def parsed(text: str, kind: DataType) -> Any:

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from orchestration.formats import NEEDS_QUOTES, NULL, is_hash, is_position
+from orchestration.formats import NEEDS_QUOTES, NULL, is_hash, is_own, is_position
 from storage.stores.reader import Row
 
 _QUOTED_IN_JSON = (DecimalType, DateType, TimestampType, TimestampNTZType, BinaryType, StringType)
@@ -66,14 +66,14 @@ def _doubled(text: str) -> str:
 def _field_text(row: Row, field: StructField, keys: Collection[str]) -> str | None:
     parts = _key_parts(row, field, keys)
     if parts is None:
-        return _text(row[field.name], field.dataType)
+        return _text(row[field.name], field.dataType, own=is_own(field.name, keys))
     return _text(*parts[0]) if len(parts) == 1 else _array(parts) if parts else None
 
 
 def _field_json(row: Row, field: StructField, keys: Collection[str]) -> str:
     parts = _key_parts(row, field, keys)
     if parts is None:
-        return _json(row[field.name], field.dataType)
+        return _json(row[field.name], field.dataType, own=is_own(field.name, keys))
     return _json(*parts[0]) if len(parts) == 1 else _array(parts) if parts else "null"
 
 
@@ -89,16 +89,16 @@ def _array(parts: Sequence[tuple[Any, DataType]]) -> str:
     return "[" + ",".join(_json(value, kind) for value, kind in parts) + "]"
 
 
-def _text(value: Any, kind: DataType) -> str | None:
+def _text(value: Any, kind: DataType, *, own: bool = False) -> str | None:
     if value is None:
         return None
-    if is_hash(kind):
+    if own and is_hash(kind):
         halves = [value["high"], value["low"]]
         return None if None in halves else "".join(f"{half & _UNSIGNED:016x}" for half in halves)
-    if is_position(kind):
+    if own and is_position(kind):
         return None if value["file"] is None or value["line"] is None else f"{value['file']}:{value['line']}"
     if isinstance(kind, (ArrayType, MapType, StructType)):
-        return _json(value, kind)
+        return _json(value, kind, own=own)
     return _scalar_text(value, kind)
 
 
@@ -138,7 +138,7 @@ def _number(value: float | np.float32) -> str:
     return f"{minus}{figures[0]}.{figures[1:] or '0'}E{power}"
 
 
-def _json(value: Any, kind: DataType) -> str:
+def _json(value: Any, kind: DataType, *, own: bool = False) -> str:
     if value is None:
         return "null"
     match kind:
@@ -146,9 +146,11 @@ def _json(value: Any, kind: DataType) -> str:
             return "[" + ",".join(_json(item, element) for item in value) + "]"
         case MapType():
             return _object([(_text(k, kind.keyType) or "", _json(v, kind.valueType)) for k, v in value])
-        case StructType() if not (is_hash(kind) or is_position(kind)):
-            return _object([(field.name, _json(value[field.name], field.dataType)) for field in kind])
-    text = _text(value, kind)
+        case StructType() if not (own and (is_hash(kind) or is_position(kind))):
+            return _object(
+                [(field.name, _json(value[field.name], field.dataType, own=own)) for field in kind]
+            )
+    text = _text(value, kind, own=own)
     if text is None:
         return "null"
     quoted = isinstance(kind, (*_QUOTED_IN_JSON, StructType)) or text in _WORDS.values()

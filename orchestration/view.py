@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from orchestration.errors import WrongUsage
+from orchestration.ranges import part_text
 from orchestration.spark_checks import reason_of
 from transforms.schemas import is_internal, named
 
@@ -66,7 +67,7 @@ def _key_values(view: View, text: str) -> list[str]:
     if not isinstance(values, list) or len(values) != len(view.key):
         names = ", ".join(view.key)
         raise WrongUsage(f"--key {text!r}: the key of {view.name} is a JSON array of {names}")
-    return [value if isinstance(value, str) else json.dumps(value) for value in values]
+    return [part_text("--key", text, value) for value in values]
 
 
 def order_of(names: tuple[str, ...]) -> tuple[Column, ...]:

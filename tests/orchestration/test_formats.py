@@ -156,10 +156,22 @@ def test_key_of_one_column_is_bare_and_a_composite_one_an_array(
 def test_hashes_and_positions_are_short(spark: SparkSession) -> None:
     """A hash is 32 hexadecimal digits, a position file and line."""
     rows = spark.range(1).selectExpr(
-        "struct(1S AS spec, 255L AS high, -1L AS low) AS hash",
-        "struct(DATE'2013-01-01' AS date, 'f.jsonl' AS file, 12L AS line) AS position",
+        "struct(1S AS spec, 255L AS high, -1L AS low) AS _lj_hash",
+        "struct(DATE'2013-01-01' AS date, 'f.jsonl' AS file, 12L AS line) AS _lj_position",
     )
 
     expected = ("00000000000000ff" + "f" * 16, "f.jsonl:12")
     assert tuple(texts(rows).first() or ()) == expected
+    assert tuple(json.loads(text(rows, "jsonl")).values()) == expected
+
+
+def test_declared_structs_like_hashes_and_positions_are_whole(spark: SparkSession) -> None:
+    """What their users put in them is not left out, whatever the fields are called."""
+    rows = spark.range(1).selectExpr(
+        "struct(1S AS spec, 255L AS high, -1L AS low) AS hash",
+        "struct(DATE'2013-01-01' AS date, 'f.jsonl' AS file, CAST(NULL AS BIGINT) AS line) AS position",
+    )
+
+    expected = ({"spec": 1, "high": 255, "low": -1}, {"date": "2013-01-01", "file": "f.jsonl", "line": None})
+    assert tuple(map(json.loads, texts(rows).first() or ())) == expected
     assert tuple(json.loads(text(rows, "jsonl")).values()) == expected

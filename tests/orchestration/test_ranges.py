@@ -67,6 +67,8 @@ def test_times_of_versions_are_no_part_of_the_order() -> None:
 @pytest.mark.parametrize(
     ("ordered", "asked", "message"),
     [
+        (PAIR, Range(key='["a", null]'), "found null, which no column of a key is; expected values"),
+        (PAIR, Range(prefix="[null]"), "--prefix '[null]': found null"),
         (NUMBER, Range(key="many"), "--key 'many': id is bigint, found 'many'"),
         (NUMBER, Range(key_to="x"), "--key-to 'x': id is bigint"),
         (NUMBER, Range(prefix="1"), "only text and keys of several columns have prefixes"),

@@ -45,17 +45,19 @@ ROWS: list[tuple[Any, ...]] = [
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("keys", [KEYS, ()], ids=["log", "declared"])
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
-def test_rows_read_like_those_of_spark(spark: SparkSession, form: Format) -> None:
-    """Character by character: special characters, nulls on each level, keys as structs."""
+def test_rows_read_like_those_of_spark(spark: SparkSession, form: Format, keys: tuple[str, ...]) -> None:
+    """Character by character: special characters, nulls on each level, keys as structs, structs like positions."""
     rows = spark.createDataFrame(ROWS, SCHEMA).coalesce(1)
     found = rows.toArrow().to_pylist()
     if form == "csv":
-        texts = [row_texts.csv_line(row_texts.texts(row, rows.schema, KEYS)) for row in found]
+        texts = [row_texts.csv_line(row_texts.texts(row, rows.schema, keys)) for row in found]
         ours = [row_texts.header(rows.columns), *texts]
     else:
-        ours = [row_texts.json_line(row, rows.schema, KEYS) for row in found]
-    assert ours == list(lines(rows, form, KEYS))
+        ours = [row_texts.json_line(row, rows.schema, keys) for row in found]
+    assert ours == list(lines(rows, form, keys))
+    assert any("f.jsonl:12" in line for line in ours) == bool(keys)
 
 
 @pytest.mark.spark

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 
 import pytest
+from pyspark.sql import SparkSession
 
 from orchestration.errors import WrongUsage
 from orchestration.example import Example
 from orchestration.show import View, views
+from orchestration.view import columns_of, order_of
 
 pytestmark = pytest.mark.spark
 
@@ -91,6 +93,16 @@ def test_key_of_a_log_is_the_primary_key(view: Open) -> None:
         ("N1AAA", "DELETE_KEY_NO_PROPAGATE"),
         ("N2BBB", "PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE"),
     ]
+
+
+def test_key_with_a_null_is_refused(spark: SparkSession) -> None:
+    """It is not taken for the text `null`, which a row may have."""
+    rows = spark.sql("SELECT 1 AS line, 'null' AS part")
+    opened = View("lines", rows, columns_of(("line", "part")), order_of(("line", "part")))
+
+    assert opened.of_key('[1, "null"]').rows.count() == 1
+    with pytest.raises(WrongUsage, match=r"--key '\[1, null\]': found null, which no column of a key is"):
+        opened.of_key("[1, null]")
 
 
 def test_table_without_a_key_takes_none(view: Open) -> None:
