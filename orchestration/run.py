@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
+from orchestration.accepted_rules import check_accepted
 from orchestration.bad_records import check_bad_ratio
 from orchestration.batch import run_batch
 from orchestration.batch_context import Progress
@@ -55,6 +56,7 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
     `replace`: a `{date}`, or the name of a file: what was exported again is taken in the place of what it was.
     Raises `LakejoinError`s; whatever was yielded before stays published.
     """
+    check_accepted(pipeline, accept)
     lake, rebuilt = Lake(pipeline.lake), joins_to_rebuild(pipeline, rebuild)
     asked = _Asked(dates, batch_by, batch_rows, settle, flush, rebuilt, replace)
     with writing(lake), explained(pipeline, "planning a batch"):

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Collection, Iterator
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -78,11 +78,12 @@ def run(  # noqa: PLR0913 - one parameter for each option
     tables without {date} are read whole in the first batch. What was read once is not read again, so a run can be
     repeated without effect.
     """
+    from orchestration.accepted_rules import check_accepted
     from orchestration.rebuilding import joins_to_rebuild
 
     pipeline = options.load_pipeline(config)
     dates = _range(start, end)
-    _check_rules(accept or [])
+    check_accepted(pipeline, accept or ())
     rebuilt = joins_to_rebuild(pipeline, rebuild or ())
     waiting = _waiting(pipeline, dates, rebuilt)
     flush = flush and any(join.grace is not None for join in pipeline.stream_joins.values())
@@ -132,18 +133,6 @@ def _range(start: datetime | None, end: datetime | None) -> "Dates | None":
     if first > last:
         raise WrongUsage(f"--from {first} is after --to {last}; expected a range in the order of time")
     return first, last
-
-
-def _check_rules(accept: list[str]) -> None:
-    """Refuse a mistyped rule now, and not after the batch that it should have let pass."""
-    from expectations.rules import rules_for
-    from orchestration.errors import unknown
-    from transforms.specs import How
-
-    known = sorted({rule.name for kind in get_args(How) for rule in rules_for(kind)})
-    for name in accept:
-        if name not in known:
-            raise unknown("rule", name, known)
 
 
 def _waiting(pipeline: "Pipeline", dates: "Dates | None", rebuilt: Collection[str]) -> "Backlog":

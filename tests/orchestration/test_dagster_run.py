@@ -254,6 +254,19 @@ def test_run_rebuilds_a_join_and_takes_a_day_anew_before_what_is_new(tmp_path: P
 
 
 @pytest.mark.usefixtures("spark")
+def test_rule_to_accept_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    """Before anything is planned: the batch that it should let pass would be refused in the end."""
+    with DagsterInstance.ephemeral() as instance:
+        project = Project(write_pipeline(tmp_path), instance)
+        result = project.run(DAYS[0], DAYS[0], accept=["left_row_curent"])
+    assert not result.success
+    assert failure(result).startswith(
+        "WrongUsage: no rule 'left_row_curent'; did you mean 'left_row_current'"
+    )
+    assert not Journal(project.lake).plans
+
+
+@pytest.mark.usefixtures("spark")
 @pytest.mark.failure(12)
 def test_run_beside_another_writer_fails_with_a_clear_word(tmp_path: Path) -> None:
     """While somebody else writes the lake, a run says so and leaves everything as it was."""
