@@ -1,14 +1,15 @@
 """Files that were exported again: found, and measured as new ones."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date, datetime, timedelta
 
-from orchestration.config import Pipeline
+from orchestration.config import Input, Pipeline
 from orchestration.errors import WrongUsage
-from orchestration.pending import blamed, list_files, planned
-from storage.files import FileCounter, measure_file
+from orchestration.pending import blamed, list_files, measured_before, planned
+from storage.files import FileCounter, FoundFile, measure_file
 from storage.journal import Journal
 from storage.plan import Plan, PlannedFile
+from storage.source_errors import SourceChanged, SourceNotFound
 
 
 def day_or_name(text: str | None) -> date | str | None:
@@ -25,8 +26,9 @@ def exported_again(
 ) -> list[PlannedFile]:  # fmt: skip
     """Return the files of a `{date}`, or of a name, whose content is no longer what was read, whole.
 
-    `finished`: the plan that this run found under way. Where that was what is asked for, none need be left. Raises
-    `WrongUsage` where none of them changed, or where a table or stream does not allow it.
+    A file that merely grew is left out: its new lines are ordinary input. `finished`: the plan that this run found
+    under way. Where that was what is asked for, none need be left. Raises `SourceNotFound` where one of them is gone,
+    and `WrongUsage` where none of them changed, or where a table or stream does not allow it.
     """
     found = list(_changed(pipeline, journal, what, now, counter))
     just_replaced = finished.files if finished is not None and finished.kind == "replace" else ()
@@ -53,14 +55,63 @@ def exported_again(
 def _changed(
     pipeline: Pipeline, journal: Journal, what: date | str, now: datetime, counter: FileCounter | None
 ) -> Iterator[PlannedFile]:
-    for name, table in pipeline.inputs.items():
-        if table.source.format == "delta":
-            continue
-        known = journal.known_files(name)
-        for file in list_files(table, settle=timedelta(0), now=now):
-            if what not in (file.date, file.name) or file.name not in known:
+    """The files that have other content; that one of any table is gone is told before any is read."""
+    asked = [
+        (table, _listed(table, what, now), _known(journal, name, what))
+        for name, table in pipeline.inputs.items()
+        if table.source.format != "delta"
+    ]
+    for table, found, known in asked:
+        _check_none_gone(pipeline, table, {file.name for file in found}, known)
+    for table, found, known in asked:
+        for file in found:
+            before = known.get(file.name)
+            if before is None or _has_grown(table, file, before):
                 continue
             with blamed(table):
                 measured = measure_file(file, table.source.format, None, counter, table.source.file_limits)
-            if measured.fingerprint != known[file.name].fingerprint:
-                yield planned(name, measured, from_line=0)
+            if measured.fingerprint != before.fingerprint:
+                yield planned(table.name, measured, from_line=0)
+
+
+def _listed(table: Input, what: date | str, now: datetime) -> list[FoundFile]:
+    found = list_files(table, settle=timedelta(0), now=now)
+    return [file for file in found if what in (file.date, file.name)]
+
+
+def _known(journal: Journal, table: str, what: date | str) -> dict[str, PlannedFile]:
+    known = journal.known_files(table)
+    return {name: file for name, file in known.items() if what in (file.date, name)}
+
+
+def _check_none_gone(
+    pipeline: Pipeline, table: Input, there: Collection[str], known: Mapping[str, PlannedFile]
+) -> None:
+    """Refuse to keep, unasked, the records of a file that is not there any more."""
+    gone = [file.path for name, file in known.items() if file.lines and name not in there]
+    if not gone:
+        return
+    more = f" (and {len(gone) - 1} more of this table's)" if gone[1:] else ""
+    remedy = "Put back what was there"
+    if table.name in pipeline.tables and not pipeline.tables[table.name].versioned:
+        remedy += (
+            "; or, for its records to go as well, put a file without records in its place (empty; of CSV and Parquet "
+            "with the header only)"
+        )
+    with blamed(table):
+        raise SourceNotFound(
+            f"{gone[0]}{more}: was read and is gone, and nothing says what shall become of its records; nothing was "
+            f"changed. {remedy}, then run again."
+        )
+
+
+def _has_grown(table: Input, file: FoundFile, before: PlannedFile) -> bool:
+    """Whether all bytes that were read are still there, and whole lines behind them."""
+    if file.size <= before.size:  # as large, it may have other content, whatever its time
+        return False
+    try:
+        with blamed(table):  # without a counter only the bytes are looked at
+            measure_file(file, table.source.format, measured_before(before), None, table.source.file_limits)
+    except SourceChanged:
+        return False
+    return True

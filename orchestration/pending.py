@@ -82,7 +82,7 @@ def _unread(
             continue
         before = known.get(file.name)
         with blamed(table):
-            part = _measured(before) if before else None
+            part = measured_before(before) if before else None
             measured = measure_file(file, table.source.format, part, counter, table.source.file_limits)
         start = before.to_line if before else 0
         # A file without new records goes with a batch of others: so it is known next time, and need not wait.
@@ -127,7 +127,8 @@ def is_wanted(file: FoundFile, table: Input, dates: Dates | None) -> bool:
     return (start is None or start <= file.date) and (dates is None or dates[0] <= file.date <= dates[1])
 
 
-def _measured(file: PlannedFile) -> MeasuredFile:
+def measured_before(file: PlannedFile) -> MeasuredFile:
+    """What a plan says of the whole file that a part is of, to hold the file against."""
     return MeasuredFile(
         path=file.path, name=file.name, date=file.date, size=file.size, modified=file.modified,
         fingerprint=file.fingerprint, lines=file.lines, complete=file.complete, stray_quotes=file.stray_quotes,
@@ -174,7 +175,7 @@ def _check_same(table: Input, files: Iterable[PlannedFile], *, thoroughly: bool)
                 check_feed(file, thoroughly=thoroughly)
                 continue
             found = stat_file(file.path, file.name, file.date)
-            measure_file(found, table.source.format, _measured(file), None, table.source.file_limits)
+            measure_file(found, table.source.format, measured_before(file), None, table.source.file_limits)
 
 
 def _files(files: Sequence[PlannedFile]) -> str:

@@ -1,5 +1,6 @@
 """A file that was exported again: afterwards the lake is as if it had only ever seen the new file."""
 
+import os
 import random
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -16,7 +17,7 @@ from orchestration.errors import WrongUsage
 from orchestration.maintenance import maintain
 from storage.journal import Journal
 from storage.lake import Lake
-from storage.source_errors import SourceChanged
+from storage.source_errors import SourceChanged, SourceNotFound
 from storage.state import State
 from transforms.schemas import DELETED, named
 
@@ -37,6 +38,16 @@ tables:
 joins:
   inner: {{left: orders, right: customers, foreign_key: [customer], how: inner, changelog: true}}
   left: {{left: orders, right: customers, foreign_key: [customer], how: left}}
+"""
+STREAM = """\
+streams:
+  clicks:
+    source: {format: jsonl, path: "clicks/{date}.jsonl"}
+    columns: {id: bigint, customer: string, at: timestamp}
+    key: [id]
+    event_time: at
+joins:
+  seen: {stream: clicks, table: customers, foreign_key: [customer], how: left}
 """
 Records = Mapping[str, Sequence[dict[str, object]]]
 """Records by table."""
@@ -285,3 +296,74 @@ def test_second_delivery_that_gives_a_key_its_state_reaches_the_joins(
     new = {"orders": [order("u", 1, "ada", 10, rev=5), order("c", 2, "bob", 20, rev=5)]}
     replaced, expected = both(tmp_path, {"2024-01-01": first, str(DAY): new}, old, spark, sequence=True)
     assert results(replaced, spark) == results(expected, spark)
+
+
+def test_file_that_is_gone_is_refused_and_an_empty_one_takes_its_records_away(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """Its rows do not stay unasked; the error names it, and what is in its place then is all that counts."""
+    pipeline = declare(tmp_path / "shop", {"2024-01-01": FIRST, str(DAY): OLD})
+    run(pipeline, spark)
+    declare(tmp_path / "shop", {str(DAY): {"orders": NEW["orders"]}})
+    gone = tmp_path / "shop" / "customers" / f"{DAY}.jsonl"
+    gone.unlink()
+
+    for what in (DAY, gone.name):
+        with pytest.raises(
+            SourceNotFound, match=rf"table customers: {gone}: .*is gone.*file without records"
+        ):
+            run(pipeline, spark, replace=what)
+    assert len(Journal(Lake(pipeline.lake)).plans) == 2
+    gone.touch()
+    assert run(pipeline, spark, replace=DAY) == 1
+
+    empty = {"orders": NEW["orders"], "customers": []}
+    expected = declare(tmp_path / "expected", {"2024-01-01": FIRST, str(DAY): empty})
+    run(expected, spark)
+    assert results(pipeline, spark) == results(expected, spark)
+    gone.unlink()  # it has no records that could stay
+    with pytest.raises(WrongUsage, match="no file of that day"):
+        run(pipeline, spark, replace=DAY)
+
+
+def test_file_that_merely_grew_is_left_to_the_ordinary_batch(tmp_path: Path, spark: SparkSession) -> None:
+    """A stream takes what is behind its records as new ones; the other files of the day are replaced."""
+    folder = tmp_path / "shop"
+    first, second, other = (
+        {"op": "c", "id": i, "customer": "ada", "at": f"{DAY}T00:00:00Z"} for i in (1, 2, 3)
+    )
+    pipeline = declare(folder, {str(DAY): {**FIRST, "clicks": [first]}})
+    path, clicks = pipeline.path, folder / "clicks" / f"{DAY}.jsonl"
+    path.write_text(path.read_text().replace("joins:\n", STREAM))
+    run(load(path), spark)
+    write_lines(clicks, [first, second])
+    with pytest.raises(WrongUsage, match=r"no file of that day .* new lines need no --replace"):
+        run(load(path), spark, replace=DAY)
+    write_lines(folder / "orders" / f"{DAY}.jsonl", NEW["orders"])
+
+    assert run(load(path), spark, replace=DAY) == 2
+
+    replaced, ordinary = Journal(Lake(pipeline.lake)).published[1:]
+    assert (replaced.kind, ordinary.kind) == ("replace", "batch")
+    assert not replaced.tables["clicks"].get("records")
+    assert ordinary.tables["clicks"]["records"] == 1
+    write_lines(clicks, [other])
+    with pytest.raises(WrongUsage, match="clicks is a stream"):
+        run(load(path), spark, replace=DAY)
+
+
+def test_file_of_the_same_size_and_time_is_replaced_for_its_content(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """As a copy that keeps times may be; what it had is not taken for what it has."""
+    pipeline = declare(tmp_path / "shop", {str(DAY): FIRST})
+    run(pipeline, spark)
+    file = tmp_path / "shop" / "customers" / f"{DAY}.jsonl"
+    before = file.stat()
+    file.write_text(file.read_text().replace("Paris", "Lyons"))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (file.stat().st_size, file.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+
+    assert run(pipeline, spark, replace=DAY) == 1
+
+    assert any("Lyons" in row for row in results(pipeline, spark)["inner"])
