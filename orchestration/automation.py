@@ -25,7 +25,7 @@ from dagster import (
 )
 
 from orchestration.assets import BatchOptions, op_name
-from orchestration.backlog import WaitingFile, backlog, settle_of
+from orchestration.backlog import Backlog, WaitingFile, backlog, unasked_settle
 from orchestration.config import Pipeline
 from orchestration.partitions import within_reach
 
@@ -49,7 +49,7 @@ def hourly_schedule(
         description="Works off what is pending, if anything is.",
     )
     def hourly() -> RunRequest | SkipReason:
-        waiting = backlog(pipeline, datetime.now(UTC))
+        waiting = _waiting(pipeline)
         if waiting.is_empty:
             return SkipReason("Nothing waits: every file was read, and every batch is finished.")
         return _request(pipeline, partitions, waiting.dates)
@@ -73,7 +73,7 @@ def new_files_sensor(
         description="Starts a run when a source has files that no batch has read.",
     )
     def new_files(context: SensorEvaluationContext) -> SensorResult:
-        waiting = {_digest(file.identity): file for file in backlog(pipeline, datetime.now(UTC)).files}
+        waiting = {_digest(file.identity): file for file in _waiting(pipeline).files}
         seen = set(json.loads(context.cursor or "[]"))
         new = {key: file for key, file in waiting.items() if key not in seen}
         cursor = json.dumps(sorted(waiting))
@@ -90,6 +90,10 @@ def new_files_sensor(
     return new_files
 
 
+def _waiting(pipeline: Pipeline) -> Backlog:
+    return backlog(pipeline, datetime.now(UTC), settle=unasked_settle(pipeline))
+
+
 def _request(
     pipeline: Pipeline,
     partitions: DailyPartitionsDefinition | None,
@@ -103,7 +107,7 @@ def _request(
         days = [day.isoformat() for day in within_reach(dates, datetime.now(UTC))]
         days = days or [partitions.get_last_partition_key() or ""]
         tags = {RANGE_START: min(days), RANGE_END: max(days)}
-    options = BatchOptions(settle_seconds=settle_of(pipeline).total_seconds())
+    options = BatchOptions(settle_seconds=unasked_settle(pipeline).total_seconds())
     return RunRequest(run_key=run_key, tags=tags, run_config=RunConfig(ops={op_name(pipeline): options}))
 
 

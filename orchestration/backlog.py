@@ -7,9 +7,9 @@ from datetime import date, datetime, timedelta
 from orchestration.config import Pipeline
 from orchestration.feeds import waiting_versions
 from orchestration.kept_joins import kept_joins
-from orchestration.pending import Dates, blamed, is_known, is_wanted, list_files
+from orchestration.pending import Dates, blamed, is_known, is_wanted, list_files, settle_of
 from storage.feed_log import FEED
-from storage.files import FoundFile
+from storage.files import FoundFile, has_settled
 from storage.journal import Journal
 from storage.lake import Lake
 from storage.plan import Plan, PlannedFile
@@ -40,6 +40,8 @@ class Backlog:
     new_joins: tuple[str, ...]
     found: Mapping[str, int] = field(default_factory=dict)
     """How many files each table's source has, read or not; a Delta table has one."""
+    young: int = 0
+    """How many more files wait, but changed too short a time ago to be read."""
 
     @property
     def is_empty(self) -> bool:
@@ -60,7 +62,7 @@ class Backlog:
         return of_files + (self.unfinished is not None) + bool(self.new_joins)
 
 
-def settle_of(pipeline: Pipeline) -> timedelta:
+def unasked_settle(pipeline: Pipeline) -> timedelta:
     """How long files rest before a run that nobody asked for reads them: as the slowest table wants."""
     declared = [table.source.settle for table in pipeline.inputs.values()]
     return max(SETTLE if settle is None else settle for settle in declared)
@@ -71,12 +73,12 @@ def backlog(
 ) -> Backlog:
     """List the sources and hold them against the plan; no file is opened.
 
-    `settle`: leave out files that changed less than this ago, by default `settle_of`. `dates` (inclusive):
-    leave out dated files beyond them; files from before a source's `start` never wait. A file that was only
-    touched, or a new one without records, does: reading it will tell. Raises `SourceError` for a source that cannot
-    be listed.
+    `settle`: only count files that changed less than this ago, by default as a run does that is told nothing.
+    `dates` (inclusive): leave out dated files beyond them; files from before a source's `start` never wait. A file that
+    was only touched, or a new one without records, does: reading it will tell. Raises `SourceError` for a source that
+    cannot be listed.
     """
-    journal, files, found = Journal(Lake(pipeline.lake)), [], {}
+    journal, files, found, young = Journal(Lake(pipeline.lake)), list[WaitingFile](), dict[str, int](), 0
     for name, table in pipeline.inputs.items():
         if table.source.format == "delta":
             with blamed(table):
@@ -84,13 +86,15 @@ def backlog(
             files += [WaitingFile(name, version) for version in versions]
             found[name] = 1
             continue
-        wait = settle_of(pipeline) if settle is None else settle
-        listed = list_files(table, settle=wait, now=now, since=table.source.start)
+        listed = list_files(table, settle=timedelta(0), now=now, since=table.source.start)
         known, found[name] = journal.known_files(name), len(listed)
         wanted = [file for file in listed if is_wanted(file, table, dates)]
-        files += [WaitingFile(name, file) for file in wanted if not _is_read(file, known.get(file.name))]
+        unread = [file for file in wanted if not _is_read(file, known.get(file.name))]
+        settled = [file for file in unread if has_settled(file.modified, settle_of(table, settle), now)]
+        files += [WaitingFile(name, file) for file in settled]
+        young += len(unread) - len(settled)
     new_joins = tuple(name for name in pipeline.joins if name not in kept_joins(pipeline, journal))
-    return Backlog(tuple(files), journal.unfinished, new_joins, found)
+    return Backlog(tuple(files), journal.unfinished, new_joins, found, young)
 
 
 def _is_read(file: FoundFile, planned: PlannedFile | None) -> bool:

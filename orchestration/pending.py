@@ -76,8 +76,7 @@ def _unread(
         with blamed(table):
             yield from unread_versions(table, known.get(FEED))
         return
-    wait = settle if settle is not None else table.source.settle or timedelta(0)
-    for file in list_files(table, settle=wait, now=now, since=table.source.start):
+    for file in list_files(table, settle=settle_of(table, settle), now=now, since=table.source.start):
         if not is_wanted(file, table, dates):
             continue
         before = known.get(file.name)
@@ -88,6 +87,11 @@ def _unread(
         # A file without new records goes with a batch of others: so it is known next time, and need not wait.
         if measured.lines > start or not is_known(file, before):
             yield planned(table.name, measured, from_line=start)
+
+
+def settle_of(table: Input, settle: timedelta | None) -> timedelta:
+    """How long a run leaves a source's files alone: as it was told to, or else as the source declares."""
+    return settle if settle is not None else table.source.settle or timedelta(0)
 
 
 def planned(table: str, measured: MeasuredFile, *, from_line: int) -> PlannedFile:

@@ -73,16 +73,19 @@ def find_files(path: str, *, settle: timedelta, now: datetime, since: date | Non
     """
     pattern = _pattern(path)
     system, root = open_file_system(pattern.directory)
-    youngest = now - settle if settle else None
     found = []
     for info in {info.path: info for info in _walk(system, root, pattern.parts, since)}.values():
         name = info.path[len(root.rstrip("/")) + 1 :]
         match = pattern.match(name)
-        settled = youngest is None or datetime.fromtimestamp(info.mtime_ns / 1e9, UTC) <= youngest
-        if match is not None and settled:
+        if match is not None and has_settled(info.mtime_ns, settle, now):
             full = f"{pattern.directory.rstrip('/')}/{name}"
             found.append(_found(full, name, _date(match.groupdict().get("date"), full), info))
     return sorted(found, key=lambda file: (file.date or date.min, file.name))
+
+
+def has_settled(modified: int, settle: timedelta, now: datetime) -> bool:
+    """Whether a file that last changed then, in nanoseconds since 1970, was left alone for so long."""
+    return not settle or datetime.fromtimestamp(modified / 1e9, UTC) <= now - settle
 
 
 def stat_file(path: str, name: str, day: date | None) -> FoundFile:

@@ -23,9 +23,16 @@ def print_work(pipeline: "Pipeline", waiting: "Backlog", replace: str | None, *,
         what = "versions" if pipeline.inputs[name].source.format == "delta" else "files"
         if files := [found.file for found in waiting.files if found.table == name]:
             say(f"would read {name}: {_told(files, what)}")
+    if waiting.young:
+        say(left_to_settle(waiting.young))
     if flush:
         say("would release what waits for its grace period")
     say("nothing was changed")
+
+
+def left_to_settle(young: int) -> str:
+    """Say how many files a run leaves for later."""
+    return f"{young:,} file{'s' * (young != 1)} left to settle, changed less than `settle` ago"
 
 
 def _told(files: "Sequence[FoundFile]", what: str) -> str:

@@ -2,13 +2,13 @@
 
 import dataclasses
 from collections.abc import Collection, Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from orchestration.cli import options
-from orchestration.cli.dry_run import print_work
+from orchestration.cli.dry_run import left_to_settle, print_work
 from orchestration.cli.following import follow
 from orchestration.cli.options import Config
 from orchestration.cli.terminal import say
@@ -85,7 +85,8 @@ def run(  # noqa: PLR0913 - one parameter for each option
     dates = _range(start, end)
     check_accepted(pipeline, accept or ())
     rebuilt = joins_to_rebuild(pipeline, rebuild or ())
-    waiting = _waiting(pipeline, dates, rebuilt)
+    now = datetime.now(UTC)
+    waiting = _waiting(pipeline, dates, rebuilt, now)
     flush = flush and any(join.grace is not None for join in pipeline.stream_joins.values())
     if waiting.is_empty and replace is None and not (flush and _buffered(pipeline)):
         say(f"Nothing pending: {_files_read(pipeline, waiting, dates)}.")
@@ -109,8 +110,12 @@ def run(  # noqa: PLR0913 - one parameter for each option
         )  # fmt: skip
 
     done = follow(work, expected if batches is None else batches)
+    if waiting.young:
+        waiting = _as_left(pipeline, waiting, dates, now)
     if not done:
         say(f"Nothing pending: {_files_read(pipeline, waiting, dates)}.")
+    elif waiting.young:
+        say(left_to_settle(waiting.young))
     if bad := sum(counts.get("quarantined", 0) for batch in done for counts in batch.tables.values()):
         say(f"{bad:,} records could not be accepted: `lakejoin quarantine list {config}`")
 
@@ -135,7 +140,9 @@ def _range(start: datetime | None, end: datetime | None) -> "Dates | None":
     return first, last
 
 
-def _waiting(pipeline: "Pipeline", dates: "Dates | None", rebuilt: Collection[str]) -> "Backlog":
+def _waiting(
+    pipeline: "Pipeline", dates: "Dates | None", rebuilt: Collection[str], now: datetime
+) -> "Backlog":
     """List what is pending; warn about a source without any file: more often than not a mistyped path."""
     from orchestration.backlog import backlog
     from orchestration.shapes import check_shapes
@@ -143,10 +150,17 @@ def _waiting(pipeline: "Pipeline", dates: "Dates | None", rebuilt: Collection[st
     from storage.lake import Lake
 
     check_shapes(pipeline, Journal(Lake(pipeline.lake)), rebuilt)
-    waiting = backlog(pipeline, datetime.now(UTC), settle=timedelta(0), dates=dates)
+    waiting = backlog(pipeline, now, dates=dates)
     for name in (name for name, count in waiting.found.items() if count == 0):
         typer.echo(f"warning: {name}: no file matches {pipeline.inputs[name].source.place}", err=True)
     return dataclasses.replace(waiting, new_joins=waiting.new_joins + tuple(rebuilt))
+
+
+def _as_left(pipeline: "Pipeline", waiting: "Backlog", dates: "Dates | None", now: datetime) -> "Backlog":
+    """The backlog with those of its young files that the run left: meanwhile some were old enough for it."""
+    from orchestration.backlog import backlog
+
+    return dataclasses.replace(waiting, young=backlog(pipeline, now, dates=dates).young)
 
 
 def _files_read(pipeline: "Pipeline", waiting: "Backlog", dates: "Dates | None") -> str:
@@ -155,4 +169,8 @@ def _files_read(pipeline: "Pipeline", waiting: "Backlog", dates: "Dates | None")
         f"{name} is a Delta table" if name in feeds else f"{name} has {count} file{'s' * (count != 1)}"
         for name, count in waiting.found.items()
     ]
-    return ", ".join(found) + (", all read" if dates is None else "; other dates were not looked at")
+    if dates is not None:
+        found += [left_to_settle(waiting.young)] * bool(waiting.young)
+        return ", ".join(found) + "; other dates were not looked at"
+    left = f" but {left_to_settle(waiting.young)}" if waiting.young else ""
+    return ", ".join(found) + f", all read{left}"

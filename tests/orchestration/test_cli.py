@@ -254,6 +254,33 @@ def test_run_says_what_it_would_do(config: Path) -> None:
     assert not (config.parent / "lake").exists()
 
 
+@pytest.mark.usefixtures("no_session")
+@pytest.mark.parametrize(("young", "left"), [(1, "1 file left to settle"), (2, "2 files left to settle")])
+def test_run_promises_no_file_that_it_leaves_to_settle(config: Path, young: int, left: str) -> None:
+    """Such files are counted, and a run that finds nothing else does not say that all are read."""
+    declared = config.read_text().replace('"orders/{date}.jsonl"', '"orders/{date}.jsonl", settle: 1 hour')
+    config.write_text(declared)
+    for day in range(1, young + 1):
+        (config.parent / "orders" / f"2013-01-0{day}.jsonl").write_text('{"op": "c", "order_id": 1}\n')
+
+    for options_of_run in ([], ["--dry-run"]):
+        nothing = lakejoin("run", config, *options_of_run)
+        assert nothing.exit_code == 0
+        assert nothing.stdout == (
+            f"Nothing pending: orders has {young} file{'s' * (young - 1)}, customers has 0 files, all read but {left}, "
+            "changed less than `settle` ago.\n"
+        )
+    old = config.parent / "orders" / "2013-01-09.jsonl"
+    old.write_text('{"op": "c", "order_id": 9}\n')
+    os.utime(old, (0, 0))
+
+    assert lakejoin("run", config, "--dry-run").stdout.splitlines() == [
+        "would read orders: 1 files of 1 dates from 2013-01-09 to 2013-01-09, from 2013-01-09.jsonl on",
+        f"{left}, changed less than `settle` ago",
+        "nothing was changed",
+    ]
+
+
 @pytest.mark.bad_input(13)
 @pytest.mark.usefixtures("no_session")
 def test_status_lists_undeclared_columns_of_the_newest_file(config: Path) -> None:

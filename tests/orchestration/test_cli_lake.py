@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -125,6 +126,24 @@ def test_first_steps(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert checked.exit_code == 0, checked.output
     assert "Rules over the rows that batch 2 touched" in checked.stdout
     assert (shop.parent / "lake" / "_data_docs" / "index.html").exists()
+
+
+def test_run_tells_which_files_it_left_to_settle(shop: Path) -> None:
+    """As the dry run said before it; one that is old enough by then is read."""
+    shop.write_text(shop.read_text().replace('/{date}.jsonl"', '/{date}.jsonl", settle: 1 hour'))
+    for name in ("lines", "products"):
+        os.utime(shop.parent / name / "2024-01-01.jsonl", (0, 0))
+    (shop.parent / "products" / "2024-01-02.jsonl").write_text('{"op": "c", "sku": "B", "name": "Banana"}\n')
+    left = "1 file left to settle, changed less than `settle` ago\n"
+
+    dry = lakejoin("run", shop, "--dry-run").stdout
+    said = lakejoin("run", shop).stdout
+
+    assert left in dry
+    assert "2024-01-02" not in dry
+    assert said.startswith("batch 1 2024-01-01: 4 records")
+    assert left in said
+    assert "batch 2" not in said
 
 
 def test_composite_keys_are_json_arrays(ran: Path) -> None:
