@@ -1,11 +1,13 @@
 """Data Docs: the pages on which Great Expectations shows what was checked and what was found.
 
 Everything lives in one local folder: the pages, and below `store/` the results and suites they are made of,
-by which a later process links the older runs. Great Expectations removes the pages whose result is gone.
+by which a later process links the older runs. No check depends on it: what cannot be written is told.
 """
 
+import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -15,8 +17,12 @@ from expectations.index_page import Page, render_index
 from expectations.results import rule_results
 
 if TYPE_CHECKING:  # importing Great Expectations takes seconds
+    from great_expectations.core import ExpectationSuite, ExpectationSuiteValidationResult
     from great_expectations.data_context.data_context.abstract_data_context import AbstractDataContext
+    from great_expectations.data_context.types.base import DataContextConfig
     from great_expectations.data_context.types.resource_identifiers import ValidationResultIdentifier
+
+    Results = Mapping[ValidationResultIdentifier, ExpectationSuiteValidationResult]
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,8 @@ class DataDocs:
     """A local folder of its own, made where it does not exist."""
     keep: int = 30
     """How many runs of each asset stay; each is a page."""
+    assets: Collection[str] | None = None
+    """Those that the index links; None for every one that was ever checked."""
 
     @property
     def index(self) -> Path:
@@ -34,69 +42,107 @@ class DataDocs:
         return self.folder / "index.html"
 
 
-def open_context(docs: DataDocs | None) -> "AbstractDataContext":
-    """Return a Great Expectations context that keeps its results and suites with the site, or in memory.
+def open_context() -> "AbstractDataContext":
+    """Return a Great Expectations context that keeps everything in memory.
 
     Great Expectations knows one current context in a process; a later call replaces it.
     """
-    import great_expectations
+    return _context(_in_memory())
+
+
+def publish(docs: DataDocs, suites: Iterable["ExpectationSuite"], results: "Results") -> str | None:
+    """Write the pages of new results, forget the runs beyond `docs.keep`, link what remains in the index.
+
+    What was found is known already, and holds whatever becomes of the site. Returns None, or what could not be written
+    and what to do about it.
+    """
+    try:
+        _publish(docs, suites, results)
+    except Exception as error:  # noqa: BLE001 - what a torn file makes of Great Expectations' stores has no common class
+        return (
+            f"Data Docs at {docs.folder} were not written: {type(error).__name__}: {error}. The results stand without "
+            "them. Let the folder be writable, or delete it: the next check makes it anew."
+        )
+    return None
+
+
+def _publish(docs: DataDocs, suites: Iterable["ExpectationSuite"], results: "Results") -> None:
+    context = _site(docs)
+    for suite in suites:
+        with _naming(f"the suite {suite.name}"):
+            context.suites.add_or_update(suite)
+    for key, validated in results.items():
+        context.validation_results_store.set(key, validated)
+    kept = _prune(context, docs)
+    written: list[Any] = [page for key in results for page in (key, key.expectation_suite_identifier)]
+    # its index would be where ours is, and readers would see it for a moment
+    context.build_data_docs(resource_identifiers=written, build_index=False)
+    for key in results:
+        _page_file(docs, key).stat()  # Great Expectations only logs where it could not write it
+    linked = {name: keys for name, keys in kept.items() if docs.assets is None or name in docs.assets}
+    _write_whole(
+        docs.index, render_index({n: [_page(context, key) for key in keys] for n, keys in linked.items()})
+    )
+
+
+def _site(docs: DataDocs) -> "AbstractDataContext":
+    """A context that keeps its results and suites with the site."""
+    configuration, folder = _in_memory(), docs.folder.absolute()
+    results, suites = configuration.validation_results_store_name, configuration.expectations_store_name
+    configuration.stores[results]["store_backend"] = _files(folder / "store" / "results")
+    configuration.stores[suites]["store_backend"] = _files(folder / "store" / "suites")
+    configuration.data_docs_sites = {
+        "lakejoin": {
+            "class_name": "SiteBuilder",
+            "show_how_to_buttons": False,
+            "store_backend": _files(folder),
+        }
+    }
+    return _context(configuration)
+
+
+def _in_memory() -> "DataContextConfig":
     from great_expectations.data_context.types.base import (
         DataContextConfig,
         InMemoryStoreBackendDefaults,
         ProgressBarsConfig,
     )
 
-    configuration = DataContextConfig(
+    return DataContextConfig(
         store_backend_defaults=InMemoryStoreBackendDefaults(),
         analytics_enabled=False,
         progress_bars=ProgressBarsConfig(globally=False),
     )
-    if docs is not None:
-        folder = docs.folder.absolute()
-        results, suites = configuration.validation_results_store_name, configuration.expectations_store_name
-        configuration.stores[results]["store_backend"] = _files(folder / "store" / "results")
-        configuration.stores[suites]["store_backend"] = _files(folder / "store" / "suites")
-        configuration.data_docs_sites = {
-            "lakejoin": {
-                "class_name": "SiteBuilder",
-                "show_how_to_buttons": False,
-                "store_backend": _files(folder),
-            }
-        }
+
+
+def _context(configuration: "DataContextConfig") -> "AbstractDataContext":
+    import great_expectations
+
     return great_expectations.get_context(mode="ephemeral", project_config=configuration)
 
 
-def publish(
-    context: "AbstractDataContext", docs: DataDocs, results: Iterable["ValidationResultIdentifier"]
-) -> None:
-    """Write the pages of new results, forget the runs beyond `docs.keep`, link what remains in the index."""
-    written: list[Any] = [
-        page for result in results for page in (result, result.expectation_suite_identifier)
-    ]
-    kept = _prune(context, docs.keep)
-    context.build_data_docs(resource_identifiers=written)
-    index = render_index({name: [_page(context, key) for key in keys] for name, keys in kept.items()})
-    docs.index.write_text(index, encoding="utf-8")
-
-
-def _prune(context: "AbstractDataContext", keep: int) -> Mapping[str, Sequence["ValidationResultIdentifier"]]:
-    """Forget all but the newest results of each asset and return those, newest first."""
+def _prune(
+    context: "AbstractDataContext", docs: DataDocs
+) -> Mapping[str, Sequence["ValidationResultIdentifier"]]:
+    """Forget all but the newest results of each asset, with their pages, and return those, newest first."""
     store = context.validation_results_store
     runs: dict[str, list[ValidationResultIdentifier]] = defaultdict(list)
     keys = cast("list[ValidationResultIdentifier]", store.list_keys())
     for result in sorted(keys, key=lambda key: key.run_id.run_time, reverse=True):
         runs[result.expectation_suite_identifier.name].append(result)
     for results in runs.values():
-        for result in results[keep:]:
+        for result in results[docs.keep :]:
             store.remove_key(result)  # type: ignore[no-untyped-call]
-    return {name: results[:keep] for name, results in runs.items()}
+            _page_file(docs, result).unlink(missing_ok=True)
+    return {name: results[: docs.keep] for name, results in runs.items()}
 
 
 def _page(context: "AbstractDataContext", key: "ValidationResultIdentifier") -> Page:
     from great_expectations.core import ExpectationSuiteValidationResult
 
-    parts = key.to_tuple()  # type: ignore[no-untyped-call]
-    validated = context.validation_results_store.get(key)
+    parts = _parts(key)
+    with _naming(f"the result {'/'.join(parts)}"):
+        validated = context.validation_results_store.get(key)
     assert isinstance(validated, ExpectationSuiteValidationResult)
     return Page(
         run=key.run_id.run_name,
@@ -104,6 +150,34 @@ def _page(context: "AbstractDataContext", key: "ValidationResultIdentifier") -> 
         href="/".join(["validations", *map(quote, parts)]) + ".html",
         results=rule_results(validated),
     )
+
+
+def _page_file(docs: DataDocs, key: "ValidationResultIdentifier") -> Path:
+    *folders, name = _parts(key)
+    return docs.folder.joinpath("validations", *folders, f"{name}.html")
+
+
+def _parts(key: "ValidationResultIdentifier") -> tuple[str, ...]:
+    return cast("tuple[str, ...]", key.to_tuple())  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _naming(what: str) -> Iterator[None]:
+    """Say which file it is that holds no JSON."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{what} below store/ cannot be read: {error}") from error
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file beside and rename it, so that readers see the old one or the new one."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _files(folder: Path) -> dict[str, Any]:

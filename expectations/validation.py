@@ -41,28 +41,41 @@ class Asset:
     """The frames fit in one task: fewer Spark jobs."""
 
 
+@dataclass(frozen=True)
+class Validated:
+    """What became of a validation."""
+
+    results: Mapping[str, list[RuleResult]]
+    """Of each asset, in the order of its rules, which is not that of Great Expectations."""
+    unpublished: str | None = None
+    """Why Data Docs do not show them, and what to do; None where they do, or no site was given."""
+
+
 def validate_assets(
     assets: Sequence[Asset], *, docs: DataDocs | None = None, run: str = "check"
-) -> dict[str, list[RuleResult]]:
+) -> Validated:
     """Hold each asset's frames against its rules: one Spark query and one checkpoint for each asset.
 
-    `docs`: the site to write, none where not given. `run`: how the index calls this validation. Returns the
-    results of each asset in the order of its rules, which is not that of Great Expectations. Threads wait
+    `docs`: the site to write, none where not given. `run`: how the index calls this validation. Threads wait
     for one another. Raises what Spark raises where frames cannot be read.
     """
     from great_expectations.core import RunIdentifier
 
+    from expectations.suites import suite_for
+
     with _ONE_AT_A_TIME:
-        context = open_context(docs)
+        context = open_context()
         identifier = RunIdentifier(run_name=re.sub(r"[^\w .:+=-]", "_", run))  # it names a folder
         checked = {asset.name: _check(context, asset, identifier) for asset in assets}
-        if docs is not None:
-            publish(context, docs, [page for result in checked.values() for page in result.run_results])
-    return {
+        found = {key: result for of in checked.values() for key, result in of.run_results.items()}
+        suites = [suite_for(asset.name, asset.kind) for asset in assets]
+        unpublished = None if docs is None else publish(docs, suites, found)
+    results = {
         name: rule_results(validated)
         for name, result in checked.items()
         for validated in result.run_results.values()  # one: a checkpoint validates one asset
     }
+    return Validated(results, unpublished)
 
 
 def _check(context: "AbstractDataContext", asset: Asset, run: "RunIdentifier") -> "CheckpointResult":

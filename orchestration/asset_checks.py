@@ -68,9 +68,9 @@ def pipeline_checks(pipeline: Pipeline) -> AssetChecksDefinition:
             )
         except LakejoinError as error:
             raise Failure(f"{type(error).__name__}: {error}") from error
-        through = checked.through
-        if first is not None and checked.since is not None and checked.since >= first:
-            through = first - 1  # one was published meanwhile, and pushed the first one out of sight
+        if checked.unpublished is not None:
+            context.log.warning(checked.unpublished)
+        through = _seen_through(checked, first)
         for check in selected:
             name = subjects[check.asset_key][0]
             if name in checked.results:
@@ -99,6 +99,13 @@ def _subjects(pipeline: Pipeline) -> dict[AssetKey, tuple[str, Kind]]:
     }
 
 
+def _seen_through(checked: Checked, first: int | None) -> int:
+    """Up to which batch nothing is left to look at, where a check should have begun with `first`."""
+    if first is not None and checked.since is not None and checked.since >= first:
+        return first - 1  # one was published meanwhile, and pushed the first one out of sight
+    return checked.through
+
+
 def _rule_result(
     check: AssetCheckKey, name: str, checked: Checked, through: int, *, before: int | None
 ) -> AssetCheckResult:
@@ -110,8 +117,9 @@ def _rule_result(
     metadata: dict[str, MetadataValue] = {
         "offending_rows": MetadataValue.int(result.unexpected_count),
         "looked_at": MetadataValue.text(scope),
-        "data_docs": MetadataValue.path(str(checked.docs.index.absolute())),
     }
+    if checked.unpublished is None:
+        metadata["data_docs"] = MetadataValue.path(str(checked.docs.index.absolute()))
     seen = before if result.error else through
     if seen is not None:
         metadata[THROUGH] = MetadataValue.int(seen)

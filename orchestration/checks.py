@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from expectations.data_docs import DataDocs
 from expectations.results import RuleResult
-from expectations.validation import Asset, validate_assets
+from expectations.validation import Asset, Validated, validate_assets
 from orchestration.check_frames import Scope, join_asset, table_asset
 from orchestration.config import Pipeline
 from orchestration.cut import published_cut
@@ -36,6 +36,8 @@ class Checked:
     """The batch that left the state that was looked at."""
     not_begun: Sequence[str]
     """Joins that were declared since, which the next run begins with."""
+    unpublished: str | None = None
+    """Why Data Docs do not show these results, and what to do; None where they do."""
 
     @property
     def passed(self) -> bool:
@@ -51,7 +53,7 @@ def check_lake(
     names: Collection[str] | None = None,
     run: str = "check",
 ) -> Checked:
-    """Check a lake as its last finished batch left it, and write Data Docs.
+    """Check a lake as its last finished batch left it, and write Data Docs, without which the results stand as well.
 
     `batches`: look at the rows that so many last batches touched, None for all rows. `names`: tables and
     joins to look at, by default every one. `run`: how Data Docs call this check. Raises `WrongUsage` where no
@@ -65,15 +67,15 @@ def check_lake(
     finished = len(journal.published)
     since = None if batches is None else max(finished - batches, 0)
     scope = Scope(state, since, _touched(journal, since or 0))
-    docs = DataDocs(docs_folder(lake))
     with explained(pipeline, "a check"):
         every = _assets(pipeline, scope, journal)
-        results = _validated([asset for asset in every if names is None or asset.name in names], docs, run)
+        docs = DataDocs(docs_folder(lake), assets={asset.name for asset in every}.union(pipeline.joins))
+        found = _validated([asset for asset in every if names is None or asset.name in names], docs, run)
     not_begun = [name for name in pipeline.joins if name not in journal.kept]
-    return Checked(results, docs, since, finished, not_begun)
+    return Checked(found.results, docs, since, finished, not_begun, found.unpublished)
 
 
-def _validated(assets: Sequence[Asset], docs: DataDocs, run: str) -> Mapping[str, list[RuleResult]]:
+def _validated(assets: Sequence[Asset], docs: DataDocs, run: str) -> Validated:
     frames = [frame.persist() for asset in assets for frame in asset.frames.values()]
     try:
         # Each rule reads its frames anew; what is kept is read from the lake once.

@@ -59,7 +59,10 @@ def print_checked(checked: "Checked") -> None:
             _print_offending(name, result)
     for name in checked.not_begun:
         say(f"{name}: not checked; it was declared since, and `lakejoin run` begins with it")
-    say(f"Data Docs: {checked.docs.index}")
+    if checked.unpublished is None:
+        say(f"Data Docs: {checked.docs.index}")
+    else:
+        typer.echo(f"warning: {checked.unpublished}", err=True)
 
 
 def _scope(checked: "Checked") -> str:

@@ -1,7 +1,9 @@
 """Validation runs the rules through Great Expectations and writes Data Docs."""
 
 import json
+import os
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ Frames = dict[str, DataFrame]
 def validated(frames: Frames, **where: Any) -> list[RuleResult]:
     """The results of one inner join."""
     asset = Asset("flights_with_planes", "inner", frames)
-    return validate_assets([asset], **where)[asset.name]
+    return validate_assets([asset], **where).results[asset.name]
 
 
 @pytest.fixture
@@ -53,7 +55,7 @@ def test_sound_assets_succeed_in_one_go(sound: Any, frames: Callable[[Any], Fram
             Asset("flights_with_planes", "left", frames(sound("left")), small=True),
             Asset("planes", "table", frames(sound("table")), small=True),
         ]
-    )
+    ).results
     assert {name: [result.rule for result in results] for name, results in found.items()} == {
         "flights_with_planes": [rule.name for rule in rules_for("left")],
         "planes": [rule.name for rule in rules_for("table")],
@@ -108,6 +110,68 @@ def test_data_docs_keep_the_last_runs(stale: Frames, sound: Any, frames: Any, tm
     index = docs.index.read_text(encoding="utf-8")
     assert index.index("third") < index.index("second") < index.index('id="planes"')
     assert index.count("first</a>") == 1
+
+
+@pytest.mark.parametrize(
+    ("broken", "what"),
+    [
+        ("store/results/**/*.json", r"the result flights_with_planes/first/.* below store/ cannot be read"),
+        ("store/suites/*.json", "the suite flights_with_planes below store/ cannot be read"),
+        ("", "NotADirectoryError|FileExistsError"),
+    ],
+    ids=["torn result", "torn suite", "a file in the place of the folder"],
+)
+def test_verdicts_stand_where_data_docs_cannot_be_written(
+    broken: str, what: str, stale: Frames, tmp_path: Path
+) -> None:
+    """A warning says where and why; the site stays as it was, and is made anew once it was deleted."""
+    docs = DataDocs(tmp_path / "_data_docs")
+    asset = Asset("flights_with_planes", "inner", stale)
+    if broken:
+        validated(stale, docs=docs, run="first")
+        (torn,) = docs.folder.glob(broken)
+        torn.write_text(torn.read_text("utf-8")[:40], "utf-8")
+        before = docs.index.read_bytes()
+    else:
+        docs.folder.write_text("no folder")
+
+    found = validate_assets([asset], docs=docs, run="second")
+
+    assert [result.rule for result in found.results[asset.name] if not result.success] == ["left_row_current"]
+    assert found.unpublished is not None
+    assert re.search(
+        rf"{docs.folder} were not written: .*({what})(.|\n)* delete it: .* anew", found.unpublished
+    )
+    if broken:
+        assert docs.index.read_bytes() == before
+        shutil.rmtree(docs.folder)
+    else:
+        docs.folder.unlink()
+    assert validate_assets([asset], docs=docs, run="third").unpublished is None
+    assert "third" in docs.index.read_text("utf-8")
+
+
+def test_index_comes_whole_and_links_what_is_declared(
+    stale: Frames, sound: Any, frames: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is renamed in its place; a table that was removed stays below `store/`, and is back where it is declared."""
+    folder, planes = tmp_path / "_data_docs", Asset("planes", "table", frames(sound("table")))
+    validate_assets([planes], docs=DataDocs(folder), run="first")
+    beside: list[str] = []
+    rename = Path.replace
+    monkeypatch.setattr(
+        Path, "replace", lambda path, target: (beside.append(path.name), rename(path, target))[1]
+    )
+
+    def linked(*assets: str) -> list[str]:
+        docs = DataDocs(folder, assets=assets)
+        validated(stale, docs=docs)
+        return re.findall('<h2 id="([^"]+)"', docs.index.read_text("utf-8"))
+
+    assert linked("flights_with_planes") == ["flights_with_planes"]
+    assert linked("flights_with_planes", "planes") == ["flights_with_planes", "planes"]
+    assert beside == [f".index.html.{os.getpid()}"] * 2
+    assert sorted(path.name for path in folder.glob("*index*")) == ["index.html"]
 
 
 def test_rule_that_raises_is_a_failure(stale: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
