@@ -17,6 +17,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from storage.delta import has_committed
 from storage.errors import LakeBusy, LakejoinError, LakeUnusable
+from storage.file_systems import quoted_uri
 from storage.lake import reading_table
 from storage.log_damage import flush
 from storage.opened import opened
@@ -71,7 +72,7 @@ def record(path: str, row: Mapping[str, object], schema: pa.Schema, transaction:
     )
     try:
         # on the version that was looked at: of two runs that looked at the same, one fails
-        place = path if table is None else table
+        place = quoted_uri(path) if table is None else table
         # a lake made before a column was added gets it with its next row
         write_deltalake(place, rows, mode="append", schema_mode="merge", commit_properties=commit)
     except (DeltaError, OSError) as error:
@@ -85,7 +86,7 @@ def record(path: str, row: Mapping[str, object], schema: pa.Schema, transaction:
 def _open(path: str) -> DeltaTable | None:
     with reading_table(path):
         try:
-            return DeltaTable(path)
+            return DeltaTable(quoted_uri(path))
         except TableNotFoundError:
             return None
 
@@ -111,7 +112,7 @@ def condense(path: str, retention: timedelta) -> None:
     # without the comparison with Delta's default: the table has no other readers than those the retention is for
     hours, compare = ceil(retention / timedelta(hours=1)), False
     try:
-        table = DeltaTable(path)
+        table = DeltaTable(quoted_uri(path))
         vacuum = partial(table.vacuum, hours, dry_run=False, enforce_retention_duration=compare, full=True)
         flush(path)
         for step in (table.optimize.compact, vacuum, table.create_checkpoint):

@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType
 
 from storage.delta import DeltaTransaction, has_committed
 from storage.errors import LakeBusy
+from storage.file_systems import quoted_uri
 from storage.reasons import reason_of
 from storage.transaction import Settled, Transaction
 from transforms.schemas import BATCH
@@ -127,7 +128,7 @@ def _is_conflict(error: Exception) -> bool:
 
 def _is_made(path: str, transaction: Transaction) -> bool:
     try:
-        return has_committed(DeltaTable(path), transaction.app, transaction.batch)
+        return has_committed(DeltaTable(quoted_uri(path)), transaction.app, transaction.batch)
     except (DeltaError, OSError):
         return False  # what failed before is the error to report
 

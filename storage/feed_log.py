@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from storage.feed_columns import reads_state_before
+from storage.file_systems import quoted_uri
 from storage.log_actions import Action, LogActions, files_needed, of_kind, opening
 from storage.log_states import tells_state
 from storage.reasons import reason_of
@@ -51,7 +52,7 @@ class Feed:
         """Open the log. Raises `SourceNotFound` for no table, `SourceBroken`, `SourceUnreadable`."""
         self.path = path
         with opening(path):
-            self._table = DeltaTable(path)
+            self._table = DeltaTable(quoted_uri(path))
             self.version = self._table.version()
             metadata = self._table.metadata()
         self.identity = str(metadata.id)
@@ -129,7 +130,7 @@ class Feed:
         """See that the state of a version can be read."""
         try:
             with opening(self.path):
-                table = DeltaTable(self.path, version=number)
+                table = DeltaTable(quoted_uri(self.path), version=number)
                 files: Any = pa.table(table.get_add_actions(flatten=True))
         except SourceBroken as error:
             raise self._trimmed(f"version {number} of the log", NOTHING) from error

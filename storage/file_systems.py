@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 from pyarrow import fs
 
@@ -11,12 +12,24 @@ from storage.errors import without_credentials
 from storage.source_errors import SourceNotFound, SourceRefused, SourceUnreadable
 
 _URI = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_BUCKET = re.compile(r"[a-z][a-z0-9+.-]*://[^/]*", re.IGNORECASE)
+"""What stands before a URI's key; pyarrow's options of a bucket may be part of it."""
 _SPARK_SCHEMES = {"s3a": "s3", "s3n": "s3"}
 
 
 def is_local(path: str) -> bool:
     """Tell whether a path is on this machine and needs no URI."""
     return _URI.match(path) is None
+
+
+def quoted_uri(path: str) -> str:
+    """Return a URI as pyarrow and delta-rs take it, which unquote its key; Spark takes a key as it stands.
+
+    A path on this machine, and of a URI the bucket, are returned as they are. Whatever stands behind the bucket is key.
+    """
+    bucket = _BUCKET.match(path)
+    # by its @ a message knows a secret with a slash in it, which looks like a key
+    return path if bucket is None else bucket[0] + quote(path[bucket.end() :], safe="/@")
 
 
 def open_file_system(path: str) -> tuple[fs.FileSystem, str]:
@@ -26,7 +39,7 @@ def open_file_system(path: str) -> tuple[fs.FileSystem, str]:
         return fs.LocalFileSystem(), str(Path(path).absolute())
     name = scheme[1].lower()
     try:
-        uri = _SPARK_SCHEMES.get(name, name) + path[scheme.end(1) :]
+        uri = _SPARK_SCHEMES.get(name, name) + quoted_uri(path)[scheme.end(1) :]
         found: tuple[fs.FileSystem, str] = fs.FileSystem.from_uri(uri)
     except (ValueError, OSError) as error:
         place, reason = without_credentials(path), without_credentials(str(error))

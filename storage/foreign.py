@@ -10,6 +10,7 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
 from storage.errors import LakeInconsistent
+from storage.file_systems import quoted_uri
 from storage.lake import reading_table
 from storage.log_actions import Action, actions_of, of_kind
 from storage.remedies import remedy
@@ -48,7 +49,7 @@ def _taken_back(path: str, before: int, after: int) -> bool:
 def _commits(path: str, after: int, through: int) -> Sequence[tuple[int, list[Action]]]:
     """The actions of versions, as far as the log still has them: older ones are in a checkpoint and were looked at."""
     with reading_table(path):
-        system = fs.PyFileSystem(DeltaStorageHandler(path))
+        system = fs.PyFileSystem(DeltaStorageHandler(quoted_uri(path)))
         return [
             (version, actions)
             for version in range(after + 1, through + 1)

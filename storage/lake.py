@@ -17,6 +17,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow.lib import ArrowException
 
 from storage.errors import LakeInconsistent, LakeUnusable
+from storage.file_systems import quoted_uri
 from storage.log_damage import is_empty
 from storage.opened import opened
 from storage.reasons import reason_of
@@ -171,7 +172,7 @@ class Lake:
         with reading_table(self.path(table)):
             if self.local is not None:
                 return _is_directory(self.local / table / "_delta_log")
-            return DeltaTable.is_deltatable(self.path(table))
+            return DeltaTable.is_deltatable(quoted_uri(self.path(table)))
 
     def snapshot(self, table: str, version: int | None = None) -> Snapshot | None:
         """The table as it is now or was, or None where there is none. Raises `LakeUnusable`, `LakeInconsistent`."""

@@ -18,6 +18,7 @@ from deltalake import Transaction as AppTransaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from storage.errors import LakeBusy
+from storage.file_systems import quoted_uri
 from storage.lake import reading_table
 
 TERM = timedelta(minutes=5)
@@ -66,7 +67,7 @@ class _Lease:
             self._hold(table, after=max(until, returned))
         except (DeltaError, OSError) as error:
             with reading_table(self._path):
-                if self._is_held(DeltaTable(self._path)):
+                if self._is_held(DeltaTable(quoted_uri(self._path))):
                     return
                 if isinstance(error, OSError):
                     raise
@@ -76,7 +77,7 @@ class _Lease:
         """Renew the lease until the run has ended."""
         while not ended.wait(self._term.total_seconds() / _RENEWALS):
             try:
-                table = DeltaTable(self._path)
+                table = DeltaTable(quoted_uri(self._path))
                 if not self._is_held(table):
                     logger.error("%s: another run took the lease over; end one of the two", self._path)
                     return
@@ -87,7 +88,7 @@ class _Lease:
     def give_back(self) -> None:
         """Let others have the lease at once."""
         try:
-            table = DeltaTable(self._path)
+            table = DeltaTable(quoted_uri(self._path))
             if self._is_held(table):
                 self._commit(table, _RETURNED, self._until)
         except (DeltaError, OSError) as error:  # what the run did is done; the lease ends by itself
@@ -121,10 +122,10 @@ class _Lease:
 
 def _open(path: str) -> DeltaTable:
     try:
-        return DeltaTable(path)
+        return DeltaTable(quoted_uri(path))
     except TableNotFoundError:
-        DeltaTable.create(path, _SCHEMA, mode="ignore", configuration=_PROPERTIES)
-        return DeltaTable(path)
+        DeltaTable.create(quoted_uri(path), _SCHEMA, mode="ignore", configuration=_PROPERTIES)
+        return DeltaTable(quoted_uri(path))
 
 
 def _now() -> int:

@@ -11,6 +11,8 @@ from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
+from storage.file_systems import quoted_uri
+
 
 @dataclass(frozen=True)
 class _Commit:
@@ -41,8 +43,8 @@ def opened(path: str, version: int | None = None) -> DeltaTable:
         commit, following = _commits(last.store, known, known + 1)
         if commit == last.commit and (following is None if version is None else known == version):
             return last.table
-    table = DeltaTable(path, version=version)
-    store = fs.PyFileSystem(DeltaStorageHandler(path))
+    table = DeltaTable(quoted_uri(path), version=version)
+    store = fs.PyFileSystem(DeltaStorageHandler(quoted_uri(path)))
     (commit,) = _commits(store, table.version())
     if commit is not None:  # else a checkpoint has made it superfluous
         _LAST[path] = _Opened(table, commit, store)

@@ -7,6 +7,7 @@ from datetime import timedelta
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from storage.file_systems import quoted_uri
 from storage.lake import reading_table
 from storage.log_entries import LOG_RETENTION, NO_CLEANUP
 from transforms.schemas import quoted
@@ -44,7 +45,7 @@ def unstated(path: str, retention: timedelta) -> Unstated:
     Also that its log is shortened by maintenance only, which a table of an earlier version of Lakejoin does not say.
     """
     with reading_table(path):
-        found = DeltaTable(path).metadata().configuration
+        found = DeltaTable(quoted_uri(path)).metadata().configuration
     text = f"interval {round(retention.total_seconds())} seconds"
     # entries of a log are small: Delta may keep them longer than files
     wanted = [_FILES] if retention <= LOG_RETENTION else [_FILES, _LOG]

@@ -11,6 +11,7 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
 from storage.errors import LakeInconsistent
+from storage.file_systems import quoted_uri
 from storage.lake import reading_table
 from storage.opened import opened
 from transforms.schemas import BATCH
@@ -96,7 +97,7 @@ def kept_rows(table: DeltaTable) -> dict[str, pa.BooleanArray]:
 def stored_files(path: str) -> list[StoredFile]:
     """List every file below a table's path. Raises `LakeUnusable`."""
     with reading_table(path):
-        system = fs.PyFileSystem(DeltaStorageHandler(path))
+        system = fs.PyFileSystem(DeltaStorageHandler(quoted_uri(path)))
         found = system.get_file_info(fs.FileSelector("", recursive=True))
     return [StoredFile(file.path, file.size, file.mtime) for file in found if file.type == fs.FileType.File]
 

@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
+from storage.file_systems import quoted_uri
 from storage.retention import state_retention
 from storage.table_files import StoredFile, live_files, stored_files
 from transforms.schemas import quoted
@@ -109,7 +110,7 @@ def _is_current(path: str, pinned: Collection[int]) -> bool:
 
 def _version_at(path: str, time: datetime) -> int | None:
     """The version that was current at a time; None, the newest, for a table that is younger."""
-    table = DeltaTable(path)
+    table = DeltaTable(quoted_uri(path))
     try:
         table.load_as_version(time)
     except DeltaError:

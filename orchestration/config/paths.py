@@ -15,8 +15,11 @@ from storage.errors import has_credentials
 from storage.file_patterns import fixed
 
 SCHEMES = ("s3a", "abfss", "gs", "hdfs")
-_UNOPENED = re.compile(r"[\[\]^|\\]|%[0-9A-Fa-f]{2}")
+_ENCODED = "%[0-9A-Fa-f]{2}"
+_UNOPENED = re.compile(rf"[\[\]^|\\]|{_ENCODED}")
 """delta-rs makes a URL of a path, and of these signs something else or an error."""
+_UNREAD = re.compile(_ENCODED)
+"""The same of a URI's key, of which it writes the data files elsewhere than it looks for them."""
 _PLACEHOLDER = re.compile(r"\$?\{[^}]*\}?|\}")
 
 
@@ -32,6 +35,10 @@ def resolve_lake(value: str, info: ValidationInfo) -> str:
     if "://" not in resolved and (sign := _UNOPENED.search(resolved)):
         raise ValueError(
             f"its absolute path holds {sign[0]!r}, with which delta-rs opens no directory; put the lake elsewhere"
+        )
+    if "://" in resolved and (sign := _UNREAD.search(resolved)):
+        raise ValueError(
+            f"its URI holds {sign[0]!r}, with which delta-rs reads no table; put the lake elsewhere"
         )
     return resolved.rstrip("/") if "://" in resolved else resolved
 

@@ -15,7 +15,7 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 from pyspark.sql.types import StructType
 
-from storage.file_systems import is_local
+from storage.file_systems import is_local, quoted_uri
 from storage.lake import reading_table
 from storage.stores.data_files import DataFile, bounds_of, data_files, groups
 from storage.stores.errors import StoreUnreadable
@@ -32,7 +32,7 @@ class TableFiles:
         self.path, self._pinned = path.rstrip("/"), version
         with reading_table(path):
             try:
-                self._delta = DeltaTable(path, version=version)
+                self._delta = DeltaTable(quoted_uri(path), version=version)
             except TableNotFoundError as error:
                 raise StoreUnreadable(f"{path}: there is no Delta table") from error
         self._check()
@@ -123,5 +123,5 @@ def _open(path: str, name: str) -> pq.ParquetFile:
     # timestamps that older programs wrote as INT96 would be nanoseconds, which end in the year 2262
     if is_local(path):
         return pq.ParquetFile(Path(path) / name, memory_map=True, coerce_int96_timestamp_unit="us")
-    file = fs.PyFileSystem(DeltaStorageHandler(path)).open_input_file(name)
+    file = fs.PyFileSystem(DeltaStorageHandler(quoted_uri(path))).open_input_file(name)
     return pq.ParquetFile(file, coerce_int96_timestamp_unit="us")

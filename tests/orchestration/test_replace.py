@@ -298,6 +298,7 @@ def test_second_delivery_that_gives_a_key_its_state_reaches_the_joins(
     assert results(replaced, spark) == results(expected, spark)
 
 
+@pytest.mark.slow
 def test_file_that_is_gone_is_refused_and_an_empty_one_takes_its_records_away(
     tmp_path: Path, spark: SparkSession
 ) -> None:

@@ -6,6 +6,7 @@ from faults.shop import make_shop
 from orchestration.config import Pipeline, load
 from places.conftest import DAYS
 from places.s3_server import BUCKET, S3Server
+from storage.file_patterns import fixed
 
 
 def make_remote_shop(folder: Path, server: S3Server, settings: str) -> Path:
@@ -15,10 +16,10 @@ def make_remote_shop(folder: Path, server: S3Server, settings: str) -> Path:
     """
     path = make_shop(folder, DAYS).path
     place = f"s3a://{BUCKET}/{folder.name}"
-    text = path.read_text().replace("./lake", f"{place}/lake")
+    text = path.read_text().replace("./lake", f'"{place}/lake"')
     for source in ("orders", "customers"):
         server.upload(folder / source, f"{folder.name}/{source}")
-        text = text.replace(f'"{source}/', f'"{place}/{source}/')
+        text = text.replace(f'"{source}/', f'"{fixed(place)}/{source}/')
     path.write_text(text + settings)
     return path
 

@@ -1,5 +1,6 @@
 """The same pipeline with its lake, and its sources, on an S3 server."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +14,12 @@ from places.conftest import DAYS
 from places.processes import python, run_pipelines
 from places.remote_shop import downloaded, make_remote_shop
 from places.s3_server import BUCKET, SECRET, S3Server
+from storage.bookkeeping import record
+from storage.file_patterns import fixed
+from storage.files import find_files, measure_file
+from storage.lake import PLAN, Lake
+from storage.lock import writing
+from storage.transaction import Transaction
 
 SPARK = """\
 spark:
@@ -51,6 +58,61 @@ def test_lake_on_s3_has_the_tables_of_one_machine(
     assert not [name for name in left if not name.endswith("/")]
     written = [file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()]
     assert not [content for content in written if SECRET.encode() in content]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_lake_below_a_folder_of_any_name_has_the_tables_of_one_machine(
+    on_one_machine: Content, server: S3Server, tmp_path: Path, spark: SparkSession
+) -> None:
+    """Spark takes a key as it stands, other readers take it quoted: all find the same objects."""
+    path = make_remote_shop(tmp_path / "sure? 100% #1 é", server, SPARK)
+
+    said = run_pipelines((path, "straight"), environment=server.environment)
+
+    assert list(said.values()) == [WAYS["straight"]]
+    assert content(downloaded(path, server), spark) == on_one_machine
+
+
+@pytest.mark.parametrize(
+    "folder", ["a b", "100%", "a%20b", "what?", "x?region=here/y", "#1", "[a]{b}*", "é+&=@:"]
+)
+def test_source_on_s3_is_read_below_a_folder_of_any_name(
+    folder: str, server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key is taken as it stands: files are listed and read that have such signs in folder and name."""
+    for name, value in server.access.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / f"of {folder.translate(str.maketrans('', '', ':/'))}.jsonl").write_text("{}\n")
+    server.upload(tmp_path, f"source {folder}")
+
+    (found,) = find_files(
+        fixed(f"s3a://{BUCKET}/source {folder}") + "/*.jsonl", settle=timedelta(0), now=datetime.now(UTC)
+    )
+
+    assert measure_file(found, "jsonl").lines == 1
+
+
+@pytest.mark.parametrize("folder", ["a b", "100%", "what?", "x?region=here/y", "#1", "[a]{b}*", "é+&=@:"])
+def test_bookkeeping_on_s3_is_kept_below_a_folder_of_any_name(
+    folder: str, server: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease and the plan are there and nowhere else, and are found again."""
+    for name, value in server.access.items():
+        monkeypatch.setenv(name, value)
+    root, before = f"lake {folder}", set(server.names(""))
+    lake = Lake(f"s3a://{BUCKET}/{root}")
+    schema = pa.schema([("batch", pa.int64())])
+
+    with writing(lake):
+        made = [record(lake.path(PLAN), {"batch": 1}, schema, Transaction(PLAN, 1, {})) for _ in range(2)]
+
+    assert made == [True, False]
+    snapshot = lake.snapshot(PLAN)
+    assert snapshot is not None
+    assert snapshot.read() == [{"batch": 1}]
+    assert server.names(f"{root}/{PLAN}/_delta_log/")
+    assert [name for name in set(server.names("")) - before if not name.startswith(f"{root}/")] == []
 
 
 def test_bookkeeping_on_s3_keeps_the_rows_of_two_writers(

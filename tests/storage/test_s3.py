@@ -6,6 +6,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from storage.file_systems import quoted_uri
 from storage.jars import JarsNotFound
 from storage.s3 import COORDINATES, HADOOP, on_s3, provide_s3_jars, s3_settings
 
@@ -92,3 +93,19 @@ def test_endpoint_and_region_come_from_the_environment_and_keys_do_not() -> None
 def test_amazons_own_buckets_have_host_names() -> None:
     """Without an endpoint nothing is said of one."""
     assert not [name for name in s3_settings({}) if "endpoint" in name or "path.style" in name]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("s3a://bucket/a b/100%/?x#y", "s3a://bucket/a%20b/100%25/%3Fx%23y"),
+        ("s3a://bucket/a%20b", "s3a://bucket/a%2520b"),
+        ("s3a://bucket/a?region=b.jsonl", "s3a://bucket/a%3Fregion%3Db.jsonl"),
+        ("s3a://bucket?region=eu-central-1", "s3a://bucket?region=eu-central-1"),
+        ("hdfs://node:8020/a b", "hdfs://node:8020/a%20b"),
+        ("/a b/100%", "/a b/100%"),
+    ],
+)
+def test_only_the_key_of_a_uri_is_quoted(path: str, expected: str) -> None:
+    """The bucket and its options are no part of it, and a path on this machine has none."""
+    assert quoted_uri(path) == expected
