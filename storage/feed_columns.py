@@ -10,6 +10,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
+from storage.file_systems import quoted_uri
 from storage.log_actions import Action, LogActions, of_kind, opening, row_files
 from storage.source_errors import SourceTrimmed
 
@@ -73,6 +74,6 @@ def _is_anew(path: str, actions: Sequence[Action], number: int) -> bool:
     if not reads_state_before(actions):
         return False
     with opening(path):
-        live = len(DeltaTable(path, version=number - 1).file_uris())
+        live = len(DeltaTable(quoted_uri(path), version=number - 1).file_uris())
     _, removed = row_files(actions)
     return len(removed) == live
