@@ -33,7 +33,14 @@ class Drafts:
         together = tuple(name for name in self._pipeline.joins if name in wanted)
         own = {f"joins/{name}" for name in joins}
         clocks = {of: clock for of, clock in plan.clocks.items() if of not in own}
-        return replace(plan, kind=kind, joins=together, bootstrap=tuple(joins), clocks=clocks)
+        shapes = self._shapes(together)
+        return replace(plan, kind=kind, joins=together, bootstrap=tuple(joins), clocks=clocks, shapes=shapes)
+
+    def migrate(self, left_out: Collection[str]) -> Plan:
+        """A batch that says that the lake has the columns of today; some joins are not kept from here on."""
+        plan = self.batch(Group((), ()))
+        kept = tuple(name for name in plan.joins if name not in left_out)
+        return replace(plan, kind="migrate", joins=kept, shapes=self._shapes(kept))
 
     def replace(self, files: Sequence[PlannedFile]) -> Plan:
         """A batch that takes files in the place of what they were."""
@@ -49,7 +56,8 @@ class Drafts:
         now = datetime.now(UTC)
         bases, folded = pinned_bases(self._pipeline, self._lake, self._journal)
         logs = set(state_tables(self._pipeline)) - set(bases_of(self._pipeline))
-        kept = kept_joins(self._pipeline, self._journal)
+        joins = kept_joins(self._pipeline, self._journal)
+        kept = tuple(name for name in self._pipeline.joins if name in joins)
         return Plan(
             batch=len(self._journal.plans) + 1,
             kind="batch",
@@ -59,17 +67,23 @@ class Drafts:
             versions=self._lake.versions(sorted(logs)) | bases,
             folded=folded,
             floors=self._floors(folded),
-            joins=tuple(name for name in self._pipeline.joins if name in kept),
+            joins=kept,
             bootstrap=(),
             configuration=self._pipeline.fingerprint,
-            shapes=(dict(previous.shapes) if previous else {})
-            | shapes_of(self._pipeline)
-            | readings_of(self._pipeline),
+            shapes=self._shapes(kept),
             code=code_version(),
             clocks=self._journal.last.clocks if self._journal.last else {},
             flushed=self._journal.flushed,
             begun=self._journal.begun,
         )
+
+    def _shapes(self, joins: Collection[str]) -> dict[str, str]:
+        """What the tables and these joins are made with now; of everything else what was said before stands."""
+        built = {*self._pipeline.inputs, *joins}
+        former = self._journal.plans[-1].shapes if self._journal.plans else {}
+        now = shapes_of(self._pipeline) | readings_of(self._pipeline)
+        of_others = {place: shape for place, shape in former.items() if place.split("/")[1] not in built}
+        return of_others | {place: shape for place, shape in now.items() if place.split("/")[1] in built}
 
     def _floors(self, folded: Mapping[str, int]) -> dict[str, str]:
         """What folds have purged: see `Plan.floors`."""

@@ -69,6 +69,7 @@ def behind(pipeline: Pipeline, lake: Lake, journal: Journal, cut: Plan) -> list[
                 rows.get(pipeline.join_spec(name).left, 0),
             )
             for name in pipeline.foreign_key_joins
+            if name in journal.kept
         ],
     ]  # fmt: skip
 

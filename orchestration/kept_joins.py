@@ -24,18 +24,18 @@ def new_joins(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Collect
     """
     kept = set(kept_joins(pipeline, journal)) - set(rebuilt)
     new = [name for name in pipeline.joins if name not in kept]
-    for name in new:
-        if name not in rebuilt and join_remains(lake, name):
-            raise ConfigurationChanged(
-                str(pipeline.problem(("joins", name), _left_behind(pipeline, lake, name)))
-            )
+    left = [name for name in new if name not in rebuilt and join_remains(lake, name)]
+    if left:
+        anew = {*rebuilt, *left} & pipeline.foreign_key_joins.keys()
+        told = [pipeline.problem(("joins", name), _left_behind(pipeline, lake, name, anew)) for name in left]
+        raise ConfigurationChanged("\n".join(map(str, told)))
     return new
 
 
-def _left_behind(pipeline: Pipeline, lake: Lake, name: str) -> str:
+def _left_behind(pipeline: Pipeline, lake: Lake, name: str, anew: Collection[str]) -> str:
     folder = lake.path(f"joins/{name}")
     other = (
-        f"compute it anew: {rebuild_command(pipeline, name)}"
+        f"compute it anew: {rebuild_command(pipeline, anew)}"
         if name in pipeline.foreign_key_joins
         else "remove that directory"
     )

@@ -46,6 +46,8 @@ def join_remains(lake: Lake, name: str) -> bool:
     return bool(lake.versions(tables_of_join(name)))
 
 
-def rebuild_command(pipeline: Pipeline, name: str) -> str:
-    """The command that computes a join anew."""
-    return f"`lakejoin run {pipeline.path} --rebuild {name}`"
+def rebuild_command(pipeline: Pipeline, names: Collection[str]) -> str:
+    """The command that computes joins of tables anew; of a join and one over it, it names the first."""
+    anew = joins_to_rebuild(pipeline, names)
+    first = [name for name in anew if pipeline.foreign_key_joins[name].left not in anew]
+    return f"`lakejoin run {pipeline.path}{''.join(f' --rebuild {name}' for name in first)}`"

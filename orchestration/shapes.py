@@ -95,7 +95,7 @@ def check_shapes(
     """
     changed = [name for name in changed_shapes(pipeline, journal, rebuilt) if name not in migrated]
     if changed:
-        raise _refusal(pipeline, journal.plans[-1], changed)
+        raise _refusal(pipeline, journal.plans[-1], changed, rebuilt)
 
 
 def changed_shapes(pipeline: Pipeline, journal: Journal, rebuilt: Collection[str] = ()) -> list[str]:
@@ -139,13 +139,17 @@ def _names(kind: str, setting: str, shapes: Mapping[str, str]) -> list[str]:
     return [name for of, name, what in places if (of, what) == (kind, setting)]
 
 
-def _refusal(pipeline: Pipeline, plan: Plan, changed: Collection[str]) -> ConfigurationChanged:
-    return ConfigurationChanged("\n".join(str(_problem(pipeline, plan, name)) for name in changed))
+def _refusal(
+    pipeline: Pipeline, plan: Plan, changed: Collection[str], rebuilt: Collection[str] = ()
+) -> ConfigurationChanged:
+    """`rebuilt`: joins that begin anew beside; a command that names only others would be refused for these."""
+    anew = {*rebuilt, *(name.split("/")[1] for name in changed)} & pipeline.foreign_key_joins.keys()
+    return ConfigurationChanged("\n".join(str(_problem(pipeline, plan, name, anew)) for name in changed))
 
 
-def _problem(pipeline: Pipeline, plan: Plan, changed: str) -> Problem:
+def _problem(pipeline: Pipeline, plan: Plan, changed: str, anew: Collection[str]) -> Problem:
     kind, name, setting = changed.split("/")
-    ways = f"point `lake` at a new directory{_ways_for(pipeline, kind, name, setting)}"
+    ways = f"point `lake` at a new directory{_ways_for(pipeline, kind, name, setting, anew)}"
     what = "changed since" if setting else "was declared as something else until"
     return pipeline.problem(
         _path(changed),
@@ -159,14 +163,14 @@ def _path(setting: str) -> KeyPath:
     return (kind, name, *filter(None, rest.split(".")))
 
 
-def _ways_for(pipeline: Pipeline, kind: str, name: str, setting: str) -> str:
+def _ways_for(pipeline: Pipeline, kind: str, name: str, setting: str, anew: Collection[str]) -> str:
     if kind != "joins":
         migrated = f", or, where columns were added or widened: `lakejoin migrate {pipeline.path}`"
         dated = ", or take a path that has a `{date}` if the former one had it, and only then"
         return {"columns": migrated, "source.path": dated, "": ", or give it another name"}.get(setting, "")
     other = ", give the join another name"
     return (
-        f"{other}, or compute it anew: {rebuild_command(pipeline, name)}"
+        f"{other}, or compute it anew: {rebuild_command(pipeline, anew)}"
         if name in pipeline.foreign_key_joins
         else other
     )

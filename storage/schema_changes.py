@@ -1,7 +1,9 @@
 """Columns of tables that are there: which they have, more of them, and wider ones."""
 
+import json
 from collections.abc import Iterator
 
+from deltalake import DeltaTable
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.types import DataType, StructType
 
@@ -12,14 +14,14 @@ from transforms.schema_drift import widens
 from transforms.schemas import named, quoted
 
 
-def schema_of(spark: SparkSession, path: str) -> StructType:
+def schema_of(table: DeltaTable) -> StructType:
     """Return the columns of a table."""
-    return spark.read.format("delta").load(path).schema
+    return StructType.fromJson(json.loads(table.schema().to_json()))
 
 
 def add_columns(spark: SparkSession, path: str, columns: StructType) -> list[str]:
     """Give a table those of the columns that it does not have; return their names. Its rows have null there."""
-    known = schema_of(spark, path).names
+    known = spark.read.format("delta").load(path).columns
     new = StructType([field for field in columns if field.name not in known])
     if new.names:
         writer = empty(spark, new).write.format("delta").mode("append").option("mergeSchema", "true")
@@ -35,7 +37,7 @@ def widen_columns(
     No file is written again: the table gets Delta's feature for that (Delta protocol, "Type Widening"), which few other
     readers know. `anew`: write its rows again instead, in one commit. Returns what each was made, as `name type`.
     """
-    wider = dict(_wider(schema_of(spark, path), columns))
+    wider = dict(_wider(spark.read.format("delta").load(path).schema, columns))
     if wider and anew is not None:
         rows = spark.read.format("delta").load(path)
         cast = [wider.get(quoted(name)) for name in rows.columns]

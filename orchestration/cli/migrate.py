@@ -10,7 +10,8 @@ def migrate(config: Config) -> None:
     """Take in columns that are new in the configuration, and wider types.
 
     No row changes, and nothing is computed anew: rows have null in a new column until their next change. Columns that
-    are gone or have a type that is no wider one are refused.
+    are gone or have a type that is no wider one are refused. Joins that changed as well are left as they are, and the
+    command is named that computes them anew.
     """
     from orchestration.migrating import migrate as work
     from storage.plan import Published

@@ -9,14 +9,16 @@ from faults.crashing import Crash, commits
 from faults.shop import write_lines
 from orchestration.cli.shown import Asked, open_shown
 from orchestration.config import Pipeline, load
+from orchestration.config.column_types import parse_type
 from orchestration.cut import published_cut
 from orchestration.maintenance import maintain
-from orchestration.migrating import Migrated, migrate
+from orchestration.migrating import LeftOut, Migrated, migrate
 from orchestration.ranges import Range
 from orchestration.run import run_batches
+from orchestration.table_schemas import misfits
 from storage.errors import ConfigurationChanged
 from storage.journal import Journal
-from storage.lake import Lake, joined_of
+from storage.lake import Lake, changes_of, joined_of
 from storage.stores.lake_tables import joined_store
 
 pytestmark = pytest.mark.spark
@@ -209,6 +211,23 @@ def test_migration_that_was_cut_off_is_repeated(shop: Path, spark: SparkSession)
 
 
 @pytest.mark.parametrize(
+    ("stored", "declared", "found"),
+    [
+        ("a: int, b: float", "b: double, a: bigint, c: date", []),
+        ("a: bigint", "a: int", ["a is int, was bigint"]),
+        ("a: struct<b: int>", "a: struct<b: bigint>", ["a is struct<b:bigint>, was struct<b:int>"]),
+        ("a: struct<b: int>", "a: struct<b: int, c: int>", ["a is struct<b:int,c:int>, was struct<b:int>"]),
+        ("a: array<int>", "a: array<bigint>", ["a is array<bigint>, was array<int>"]),
+        ("a: int, _lj_batch: bigint", "b: int", ["a is no longer declared"]),
+    ],
+)
+def test_wider_types_are_those_of_whole_columns(stored: str, declared: str, found: list[str]) -> None:
+    """The hash of a nested value is that of its text, which a wider type may write otherwise."""
+    types = [parse_type(f"struct<{columns}>") for columns in (stored, declared)]
+    assert misfits(*types, within=False) == found
+
+
+@pytest.mark.parametrize(
     ("old", "new", "found"),
     [
         ("{id: bigint, customer", "{id: int, customer", "id is int, was bigint"),
@@ -226,19 +245,49 @@ def test_only_new_columns_are_taken(shop: Path, old: str, new: str, found: str, 
 def test_columns_of_a_table_without_a_record_are_those_of_its_joins(
     tmp_path: Path, spark: SparkSession
 ) -> None:
-    """No log knows that they were other ones; a join that was made anew takes them."""
+    """No log knows that they were other ones: the join is left as it is, and readable, until it is made anew."""
     old = TEXT.replace("city: string}", "city: string, rooms: int}")
     new = old.replace("rooms: int", "rooms: string")
     write(tmp_path, "orders", "2024-01-01", {"op": "c", "id": 1, "customer": "ada"})
     write(tmp_path, "customers", "2024-01-01", {"op": "c", "customer": "ada", "rooms": "2 rooms"})
     list(run_batches(declare(tmp_path, old), spark))
-    with pytest.raises(ConfigurationChanged, match=r"right_rooms is string, was int.*--rebuild left"):
-        list(migrate(declare(tmp_path, new), lambda: spark))
-
-    list(migrate(declare(tmp_path, new[: new.index("joins:")]), lambda: spark))
     rebuilt = declare(tmp_path, new)
+
+    *_, left = migrate(rebuilt, lambda: spark)
+
+    assert left == LeftOut(["left", "over"], f"`lakejoin run {rebuilt.path} --rebuild left`")
+    assert rows(rebuilt, "left", spark) == [(1, None, 1)]
+    with pytest.raises(ConfigurationChanged, match=r"not kept up to date since.*--rebuild left`"):
+        list(run_batches(rebuilt, spark))
     list(run_batches(rebuilt, spark, rebuild=("left",)))
     write(tmp_path, "customers", "2024-01-02", {"op": "c", "customer": "ada", "rooms": "2 rooms"})
     list(run_batches(rebuilt, spark))
     found = spark.read.format("delta").load(Lake(rebuilt.lake).path(joined_of("left")))
     assert [row["right_rooms"] for row in found.collect()] == ["2 rooms"]
+
+
+@pytest.mark.slow
+def test_table_without_a_record_gets_columns_by_its_joins_alone(tmp_path: Path, spark: SparkSession) -> None:
+    """New and wider ones, while there is nothing else to give them to; what is read afterwards has them."""
+    write(tmp_path, "orders", "2024-01-01", {"op": "c", "id": 1, "customer": 7, "n": 1})
+    write(tmp_path, "customers", "2024-01-01")
+    old = NARROW.replace("city: string}", "city: string, rooms: int}")
+    list(run_batches(declare(tmp_path, old), spark))
+    pipeline = declare(tmp_path, old.replace("rooms: int}", "rooms: bigint, country: string}"))
+
+    done = {one.table: one for one in migrate(pipeline, lambda: spark) if isinstance(one, Migrated)}
+
+    assert not Lake(pipeline.lake).has(changes_of("customers"))
+    left = done[joined_of("left")]
+    assert (left.added, left.widened) == (["right_country"], ["right_rooms bigint"])
+    path = Lake(pipeline.lake).path(joined_of("left"))
+    assert [row["right_rooms"] for row in spark.read.format("delta").load(path).collect()] == [None]
+    write(
+        tmp_path,
+        "customers",
+        "2024-01-02",
+        {"op": "c", "customer": 7, "rooms": 5_000_000_000, "country": "Italy"},
+    )
+    list(run_batches(pipeline, spark))
+    (row,) = spark.read.format("delta").load(path).collect()
+    assert (row["right_rooms"], row["right_country"]) == (5_000_000_000, "Italy")

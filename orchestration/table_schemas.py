@@ -1,0 +1,77 @@
+"""Which columns the tables of a lake should have, by the configuration, and what of those they have does not fit."""
+
+from collections.abc import Iterator
+
+from pyspark.sql.types import BooleanType, DataType, StructField, StructType
+
+from orchestration.config import Pipeline
+from storage.joined import joined_schema
+from storage.lake import (
+    changelog_of,
+    changes_of,
+    joined_of,
+    records_of,
+    response_log_of,
+    rows_of,
+    subscription_log_of,
+    subscription_store_of,
+    versions_of,
+)
+from transforms.resolution import REDUNDANT, TOMBSTONE
+from transforms.responses import response_schema
+from transforms.schema_drift import widens
+from transforms.schemas import changes_schema, is_internal, rows_schema
+from transforms.stream_table_join import stream_joined_schema
+from transforms.streams import stream_schema
+from transforms.subscriptions import subscription_schema
+from transforms.versions import versions_schema
+
+
+def tables_of_input(pipeline: Pipeline, name: str) -> Iterator[tuple[str, StructType]]:
+    """Yield every table that a table's or stream's source records are kept in, with its columns; the log first."""
+    spec = pipeline.inputs[name].spec
+    if name in pipeline.streams:
+        yield records_of(name), stream_schema(spec)
+        return
+    yield changes_of(name), changes_schema(spec.columns, spec.sequence)
+    yield rows_of(name), rows_schema(spec.columns, spec.sequence)
+    if spec.history_retention is not None:
+        yield versions_of(name), versions_schema(spec)
+
+
+def tables_of_join(pipeline: Pipeline, name: str) -> Iterator[tuple[str, StructType]]:
+    """Yield every table of a join with its columns; of its logs those that hold values of its sides."""
+    if name in pipeline.stream_joins:
+        yield joined_of(name), stream_joined_schema(pipeline.stream_join_spec(name))
+        return
+    join = pipeline.join_spec(name)
+    yield subscription_log_of(name), subscription_schema(join)
+    yield subscription_store_of(name), subscription_schema(join)
+    yield response_log_of(name), response_schema(join)
+    told = [StructField(column, BooleanType()) for column in (TOMBSTONE, REDUNDANT)]
+    yield changelog_of(name), StructType([*joined_schema(join), *told])
+    yield joined_of(name), joined_schema(join)
+
+
+def misfits(stored: StructType, declared: StructType, *, within: bool) -> list[str]:
+    """Say which columns of a table are gone, or have a type that is neither what it was nor a wider one.
+
+    `within`: whether a type may be a wider one for what is in it, as that of a key is. In a declared column it may not:
+    the hash of a value is made of its text, which another type writes otherwise.
+    """
+    gone = [name for name in stored.names if name not in declared.names and not is_internal(name)]
+    types = [(f.name, stored[f.name].dataType, f.dataType) for f in declared if f.name in stored.names]
+    return [
+        *[f"{name} is no longer declared" for name in gone],
+        *[
+            f"{name} is {wanted.simpleString()}, was {found.simpleString()}"
+            for name, found, wanted in types
+            if not _fits(found, wanted, within=within)
+        ],
+    ]
+
+
+def _fits(stored: DataType, declared: DataType, *, within: bool) -> bool:
+    if within and isinstance(stored, StructType) and isinstance(declared, StructType):
+        return stored.names == declared.names and not misfits(stored, declared, within=True)
+    return stored.simpleString() == declared.simpleString() or widens(stored, declared)
