@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from orchestration.batch import run_batch
 from orchestration.batch_context import Progress, log_of
 from orchestration.config import Pipeline
-from orchestration.drafts import Drafts
+from orchestration.drafts import Drafts, under_way
 from orchestration.errors import WrongUsage
 from orchestration.kept_joins import kept_joins
 from orchestration.rebuilding import joins_to_rebuild, rebuild_command
@@ -26,7 +26,7 @@ from storage.journal import Journal
 from storage.lake import Lake
 from storage.lock import writing
 from storage.plan import Published
-from storage.schema_changes import add_columns, schema_of, widen_columns
+from storage.schema_changes import schema_of, take_columns
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ def migrate(
     """Take in columns that are new or wider in the configuration; yields what each table got, then a batch.
 
     A join of tables that changed in another way, too, is left out, and told of at the end. Nothing where no table has
-    such columns. Can be cut off and repeated. Raises `ConfigurationChanged` for any other change, `WrongUsage` while a
-    batch is under way.
+    such columns, but for the batch of a migration that was cut off. Can be cut off and repeated. Raises
+    `ConfigurationChanged` for any other change, `WrongUsage` while a batch is under way.
     """
     lake = Lake(pipeline.lake)
     with writing(lake), explained(pipeline, "migration"):
@@ -78,6 +78,7 @@ def migrate(
         _check_inputs(pipeline, lake, grown)
         check_progress(pipeline, lake, journal, anew)
         if not grown:
+            yield from _ended(pipeline, session, lake, journal, progress)
             return
         if journal.unfinished is not None:
             raise WrongUsage(
@@ -99,13 +100,21 @@ def migrate(
             yield LeftOut(left, rebuild_command(pipeline, left))
 
 
+def _ended(
+    pipeline: Pipeline, session: Callable[[], SparkSession], lake: Lake, journal: Journal, progress: Progress
+) -> Iterator[Published]:
+    """The batch of a migration that was cut off when the tables had their columns."""
+    if journal.unfinished is not None and journal.unfinished.kind == "migrate":
+        for plan in under_way(pipeline, lake, journal):
+            yield run_batch(pipeline, session(), lake, journal, plan, progress=progress)
+
+
 def _migrated(
     spark: SparkSession, lake: Lake, journal: Journal, table: str, columns: StructType
 ) -> Iterator[Migrated]:
     # whatever reads a joined table shall read it afterwards, too
     anew = journal.transaction_apart("widen", table) if table.endswith("/joined") else None
-    added = add_columns(spark, lake.path(table), columns)
-    done = Migrated(table, added, widen_columns(spark, lake.path(table), columns, anew))
+    done = Migrated(table, *take_columns(spark, lake.path(table), columns, anew))
     if done.added or done.widened:
         yield done
 

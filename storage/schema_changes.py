@@ -11,7 +11,7 @@ from storage.commits import overwrite
 from storage.frames import empty
 from storage.transaction import Transaction
 from transforms.schema_drift import widens
-from transforms.schemas import named, quoted
+from transforms.schemas import absent, named, quoted
 
 
 def schema_of(table: DeltaTable) -> StructType:
@@ -19,48 +19,47 @@ def schema_of(table: DeltaTable) -> StructType:
     return StructType.fromJson(json.loads(table.schema().to_json()))
 
 
-def add_columns(spark: SparkSession, path: str, columns: StructType) -> list[str]:
-    """Give a table those of the columns that it does not have; return their names. Its rows have null there."""
-    known = spark.read.format("delta").load(path).columns
-    new = StructType([field for field in columns if field.name not in known])
-    if new.names:
-        writer = empty(spark, new).write.format("delta").mode("append").option("mergeSchema", "true")
-        writer.save(path)
-    return new.names
-
-
-def widen_columns(
+def take_columns(
     spark: SparkSession, path: str, columns: StructType, anew: Transaction | None = None
-) -> list[str]:
-    """Give columns of a table, those within structs too, the types they have here where these are wider.
+) -> tuple[list[str], list[str]]:
+    """Give a table those of the columns that it does not have, and wider types, those within structs too.
 
-    No file is written again: the table gets Delta's feature for that (Delta protocol, "Type Widening"), which few other
-    readers know. `anew`: write its rows again instead, in one commit. Returns what each was made, as `name type`.
+    All of it in one commit. Rows have null in new columns. No file is written again: for wider types the table gets
+    Delta's feature (Delta protocol, "Type Widening"), which few other readers know. `anew`: write its rows again
+    instead. Returns which columns are new, and what each wider one was made, as `name type`.
     """
-    wider = dict(_wider(spark.read.format("delta").load(path).schema, columns))
+    known = spark.read.format("delta").load(path).schema
+    new = [field for field in columns if field.name not in known.names]
+    grown = [f for f in columns if f in new or any(wider_columns(known, StructType([f])))]
+    wider = dict(wider_columns(known, columns))
     if wider and anew is not None:
         rows = spark.read.format("delta").load(path)
-        cast = [wider.get(quoted(name)) for name in rows.columns]
-        overwrite(rows.select(*map(_as, rows.columns, cast)), path, anew)
-    elif wider:
-        table = f"delta.{quoted(path)}"
-        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
-        for name, dtype in wider.items():
-            spark.sql(f"ALTER TABLE {table} ALTER COLUMN {name} TYPE {dtype.simpleString()}")
-    return [f"{name.replace('`', '')} {dtype.simpleString()}" for name, dtype in wider.items()]
+        kept = [_as(name, columns) for name in rows.columns]
+        overwrite(rows.select(*kept, *[absent(field.name, field.dataType) for field in new]), path, anew)
+    elif grown:
+        if wider:  # a commit of its own, which changes no column
+            feature = "SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
+            spark.sql(f"ALTER TABLE delta.{quoted(path)} {feature}")
+        writer = empty(spark, StructType(grown)).write.format("delta").mode("append")
+        writer.option("mergeSchema", "true").save(path)
+    told = [f"{name.replace('`', '')} {dtype.simpleString()}" for name, dtype in wider.items()]
+    return [field.name for field in new], told
 
 
-def _as(name: str, dtype: DataType | None) -> Column:
-    return named(name) if dtype is None else named(name).cast(dtype).alias(name)
+def _as(name: str, columns: StructType) -> Column:
+    return named(name).cast(columns[name].dataType).alias(name) if name in columns.names else named(name)
 
 
-def _wider(known: StructType, wanted: StructType, within: str = "") -> Iterator[tuple[str, DataType]]:
-    """Names, quoted and with those of the structs around them, and types."""
+def wider_columns(known: StructType, wanted: StructType, within: str = "") -> Iterator[tuple[str, DataType]]:
+    """Yield the columns that are wider than what is known of them: names, with those of structs around them, and types.
+
+    Each part of a name is quoted.
+    """
     for field in wanted:
         if field.name not in known.names:
             continue
         name, found = within + quoted(field.name), known[field.name].dataType
         if isinstance(found, StructType) and isinstance(field.dataType, StructType):
-            yield from _wider(found, field.dataType, f"{name}.")
+            yield from wider_columns(found, field.dataType, f"{name}.")
         elif widens(found, field.dataType):
             yield name, field.dataType

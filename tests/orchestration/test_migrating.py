@@ -1,5 +1,6 @@
 """Columns that are added to a table or widened reach the lake without changing a row of it."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -208,6 +209,56 @@ def test_migration_that_was_cut_off_is_repeated(shop: Path, spark: SparkSession)
     assert any(isinstance(one, Migrated) for one in list(migrate(pipeline, lambda: spark)))
     assert Journal(Lake(pipeline.lake)).last.kind == "migrate"
     assert list(run_batches(pipeline, spark)) == []
+
+
+def schemas(table: Path) -> list[str]:
+    """The columns that a table had, one after the other."""
+    commits = sorted((table / "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for commit in commits for line in commit.read_text().splitlines()]
+    found = [action["metaData"]["schemaString"] for action in actions if "metaData" in action]
+    return list(dict.fromkeys(found))
+
+
+@pytest.mark.slow
+def test_table_gets_all_its_columns_in_one_commit(tmp_path: Path, spark: SparkSession) -> None:
+    """New ones and wider types: wherever a migration is cut off, a table has all or none, and the next one goes on."""
+    write(tmp_path, "orders", "2024-01-01", {"op": "c", "id": 1, "customer": 7, "price": "1.50", "n": 1})
+    write(tmp_path, "customers", "2024-01-01", {"op": "c", "customer": 7, "city": "Rome"})
+    list(run_batches(declare(tmp_path, NARROW), spark))
+    text = WIDE.replace("n: bigint}", "n: bigint, note: string}").replace(
+        "city: string}", "city: string, country: string}"
+    )
+    pipeline = declare(tmp_path, text)
+
+    made: list[str] = []
+    for _ in range(20):
+        with commits(0) as counted:
+            try:
+                done = list(migrate(pipeline, lambda: spark))
+            except Crash:
+                made += counted.made
+            else:
+                break
+
+    assert done == []
+    tables = made[: made.index("_plan")]
+    assert {joined_of("left"), joined_of("over"), changes_of("orders"), changes_of("customers")} <= {*tables}
+    assert len(tables) == len({*tables})
+    assert {table: len(schemas(Path(pipeline.lake, table))) for table in tables} == dict.fromkeys(tables, 2)
+    assert Journal(Lake(pipeline.lake)).last.kind == "migrate"
+    write(
+        tmp_path,
+        "orders",
+        "2024-01-02",
+        {"op": "c", "id": 5_000_000_000, "customer": 7, "n": 2, "note": "big"},
+    )
+    write(tmp_path, "customers", "2024-01-02", {"op": "u", "customer": 7, "city": "Rome", "country": "Italy"})
+    list(run_batches(pipeline, spark))
+    found = spark.read.format("delta").load(Lake(pipeline.lake).path(joined_of("over")))
+    assert sorted((row["id"], row["note"], row["over_country"]) for row in found.collect()) == [
+        (1, None, "Italy"),
+        (5_000_000_000, "big", "Italy"),
+    ]
 
 
 @pytest.mark.parametrize(
