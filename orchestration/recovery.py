@@ -8,6 +8,7 @@ from orchestration.errors import WrongUsage
 from orchestration.finished import folded_ahead, folded_through
 from orchestration.kept_joins import kept_joins
 from orchestration.log_recovery import check_begun, check_own_commits
+from orchestration.table_schemas import check_types
 from storage.errors import LakeInconsistent
 from storage.journal import Journal
 from storage.lake import PLAN, Lake, Snapshot, rows_of
@@ -22,7 +23,8 @@ def check_progress(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Co
     A stage has committed the batch that the last publication says, or the one under way, by its transaction
     identifier; and whatever changed rows since then is a commit of this lake. Anything else means that the table was
     restored, lost or written by somebody else. What is no longer declared may be gone, and so may what a join left
-    behind before it began anew, or is about to: `rebuilt`. Raises `LakeInconsistent`.
+    behind before it began anew, or is about to: `rebuilt`. Raises `LakeInconsistent`, and `ConfigurationChanged` for
+    types that are wider than declared.
     """
     snapshots = snapshots_of(pipeline, lake, journal, rebuilt)
     if not journal.plans and snapshots:
@@ -50,6 +52,7 @@ def check_progress(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Co
     }
     check_own_commits(lake, journal, versions)
     _check_folds(pipeline, lake, journal, snapshots)
+    check_types(pipeline, snapshots)
 
 
 def snapshots_of(

@@ -1,12 +1,15 @@
 """Which columns the tables of a lake should have, by the configuration, and what of those they have does not fit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pyspark.sql.types import BooleanType, DataType, StructField, StructType
 
 from orchestration.config import Pipeline
+from orchestration.config.problems import KeyPath
+from storage.errors import ConfigurationChanged
 from storage.joined import joined_schema
 from storage.lake import (
+    Snapshot,
     changelog_of,
     changes_of,
     joined_of,
@@ -17,6 +20,7 @@ from storage.lake import (
     subscription_store_of,
     versions_of,
 )
+from storage.schema_changes import schema_of
 from transforms.resolution import REDUNDANT, TOMBSTONE
 from transforms.responses import response_schema
 from transforms.schema_drift import widens
@@ -75,3 +79,35 @@ def _fits(stored: DataType, declared: DataType, *, within: bool) -> bool:
     if within and isinstance(stored, StructType) and isinstance(declared, StructType):
         return stored.names == declared.names and not misfits(stored, declared, within=True)
     return stored.simpleString() == declared.simpleString() or widens(stored, declared)
+
+
+def check_types(pipeline: Pipeline, snapshots: Mapping[str, Snapshot]) -> None:
+    """Refuse declared types that are narrower than those of the tables, as a `migrate` that was cut off made them.
+
+    `snapshots`: tables of the lake. Raises `ConfigurationChanged` with every column.
+    """
+    declared: dict[str, tuple[KeyPath, StructType]] = {
+        joined_of(name): (("joins", name), pipeline.spec_of_join(name).columns) for name in pipeline.joins
+    }
+    for name, read in pipeline.inputs.items():
+        path = ("tables" if name in pipeline.tables else "streams", name, "columns")
+        declared |= {table: (path, read.spec.columns) for table, _ in tables_of_input(pipeline, name)}
+    found = {
+        f"{name} has type {stored.simpleString()} in {pipeline.lake}/{table}, and not {wanted.simpleString()}": path
+        for table, (path, columns) in declared.items()
+        if table in snapshots
+        for name, wanted, stored in _narrower(columns, schema_of(snapshots[table].delta))
+    }
+    if found:
+        way = (
+            "the lake was to get wider types, which was cut off, and they were undone since. Declare the wider ones, "
+            f"then end it: `lakejoin migrate {pipeline.path}`"
+        )
+        told = [str(pipeline.problem(path, f"{what}: {way}")) for what, path in found.items()]
+        raise ConfigurationChanged("\n".join(told))
+
+
+def _narrower(declared: StructType, stored: StructType) -> Iterator[tuple[str, DataType, DataType]]:
+    for field in declared:
+        if field.name in stored.names and widens(field.dataType, stored[field.name].dataType):
+            yield field.name, field.dataType, stored[field.name].dataType

@@ -261,6 +261,35 @@ def test_table_gets_all_its_columns_in_one_commit(tmp_path: Path, spark: SparkSe
     ]
 
 
+@pytest.mark.slow
+def test_types_that_were_undone_after_a_cut_are_refused_before_a_batch(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """The lake has the wider ones in part; what was only added may be undone."""
+    write(tmp_path, "orders", "2024-01-01", {"op": "c", "id": 1, "customer": 7, "n": 1})
+    write(tmp_path, "customers", "2024-01-01")
+    list(run_batches(declare(tmp_path, NARROW), spark))
+    wide = NARROW.replace("weight: float, n: int", "weight: double, n: int, note: string")
+    with commits(0), pytest.raises(Crash):
+        list(migrate(declare(tmp_path, wide), lambda: spark))
+    write(tmp_path, "orders", "2024-01-02", {"op": "c", "id": 2, "customer": 7, "n": 1, "note": "new"})
+    pipeline = declare(tmp_path, NARROW)
+
+    with pytest.raises(
+        ConfigurationChanged,
+        match=r"yaml:6: tables\.orders\.columns: weight has type double in .*/tables/orders/changes, and not float: "
+        r".* Declare the wider .* `lakejoin migrate ",
+    ):
+        list(run_batches(pipeline, spark))
+
+    assert len(Journal(Lake(pipeline.lake)).plans) == 1
+    pipeline = declare(tmp_path, wide)
+    list(migrate(pipeline, lambda: spark))
+    list(run_batches(pipeline, spark))
+    found = spark.read.format("delta").load(Lake(pipeline.lake).path(joined_of("left")))
+    assert sorted((row["id"], row["note"]) for row in found.collect()) == [(1, None), (2, "new")]
+
+
 @pytest.mark.parametrize(
     ("stored", "declared", "found"),
     [
