@@ -15,17 +15,19 @@ from storage.remedies import remedy
 logger = logging.getLogger(__name__)
 
 
-def settle_logs(pipeline: Pipeline, lake: Lake) -> None:
+def settle_logs(pipeline: Pipeline, lake: Lake, beside: Collection[str] = ()) -> None:
     """Set aside the commits that a power loss left empty or torn and that the batch under way makes again.
 
-    The caller holds the lake for writing. An object store has no such commits: it takes objects whole. Raises
+    `beside`: tables that are not looked at. The caller holds the lake for writing. An object store has no such commits:
+    it takes objects whole. Raises
     `LakeInconsistent` for one that was published, that a plan pins, or that others stand on.
     """
     if lake.local is None:
         return
     for damaged in damaged_commits(lake.local, (PUBLISHED, PLAN, MAINTENANCE)):
         _settle(lake, damaged, damaged.version if _is_finished(lake, damaged) else -1)
-    if not (found := damaged_commits(lake.local, state_tables(pipeline))):
+    tables = [table for table in state_tables(pipeline) if table not in beside]
+    if not (found := damaged_commits(lake.local, tables)):
         return  # without a look at the journal, which grows
     journal = Journal(lake)
     cuts = [cut.versions for cut in (journal.last, journal.unfinished) if cut is not None]

@@ -25,10 +25,12 @@ from orchestration.shapes import check_shapes
 from orchestration.spark_checks import check_expressions
 from orchestration.spark_failures import explained
 from storage.damage import damages, set_aside
+from storage.errors import LakeInconsistent
 from storage.journal import Journal
-from storage.lake import Lake, is_base, rows_of, versions_of
+from storage.lake import Lake, changes_of, is_base, rows_of, versions_of
 from storage.lock import writing
 from storage.plan import Plan, Published
+from storage.remedies import remedy
 
 
 @dataclass(frozen=True)
@@ -102,10 +104,11 @@ def repair(
         check_shapes(pipeline, journal, rebuilt)
         bases = [base for name in tables for base in (rows_of(name), versions_of(name))]
         going = [*filter(lake.has, bases), *_unusable(lake, journal, rebuilt)]
+        settle_logs(pipeline, lake, beside=going)
+        _check_changes(lake, tables)
         spark, now = session(), datetime.now(UTC)
         for table in going:
             yield Moved(table, set_aside(spark, lake, table, now))
-        settle_logs(pipeline, lake)
         check_progress(pipeline, lake, journal, rebuilt)
         check_expressions(pipeline, spark)
         for plan in _plans(pipeline, lake, journal, rebuilt):
@@ -114,6 +117,19 @@ def repair(
             progress(f"fold/{base}")
             state = finished_state(pipeline, lake, journal, now)
             fold(pipeline, spark, lake, journal, state, base)
+
+
+def _check_changes(lake: Lake, tables: Collection[str]) -> None:
+    """See that there is what bases are made anew from, before these, which may be sound, are moved."""
+    for name in tables:
+        log = changes_of(name)
+        based = any(map(lake.has, (rows_of(name), versions_of(name))))
+        wrong = next(damages(lake.path(log)), None) if lake.has(log) else "it is gone" if based else None
+        if wrong is not None:
+            raise LakeInconsistent(
+                f"{lake.path(log)}: {wrong}; expected it whole, for what {name} has is made anew from it. Nothing was "
+                f"moved. {remedy(log)}"
+            )
 
 
 def _unusable(lake: Lake, journal: Journal, joins: Collection[str]) -> Iterator[str]:

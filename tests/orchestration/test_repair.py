@@ -263,10 +263,15 @@ def test_batch_under_way_is_finished_without_the_damaged_join(
 def test_changes_cannot_be_computed_from_anything(
     whole: Pipeline, damage: Callable[[Path], None], tmp_path: Path, spark: SparkSession
 ) -> None:
-    """They are found damaged, and nobody claims to mend them."""
+    """They are found damaged, nobody claims to mend them, and what was folded from them stays where it is."""
     pipeline = copy_of(whole, tmp_path / "shop")
-    damage(Path(Lake(pipeline.lake).path(changes_of("orders"))))
+    lake = Lake(pipeline.lake)
+    damage(Path(lake.path(changes_of("orders"))))
     assert {(one.table, one.name) for one in examine(pipeline)} == {(changes_of("orders"), None)}
+    with pytest.raises(LakeInconsistent, match=r"tables/orders/changes.*Restore it from a copy"):
+        list(repair(pipeline, lambda: spark, ["orders"]))
+    assert lake.has(rows_of("orders"))
+    assert Journal(lake).unfinished is None
 
 
 def test_name_that_is_not_declared_is_refused(whole: Pipeline, spark: SparkSession) -> None:
