@@ -92,6 +92,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
         say(f"Nothing pending: {_files_read(pipeline, waiting, dates)}.")
         return
     if dry_run:
+        _check_new_joins(pipeline, rebuilt)
         print_work(pipeline, waiting, replace, flush=flush)
         return
     expected = (
@@ -118,6 +119,16 @@ def run(  # noqa: PLR0913 - one parameter for each option
         say(left_to_settle(waiting.young))
     if bad := sum(counts.get("quarantined", 0) for batch in done for counts in batch.tables.values()):
         say(f"{bad:,} records could not be accepted: `lakejoin quarantine list {config}`")
+
+
+def _check_new_joins(pipeline: "Pipeline", rebuilt: Collection[str]) -> None:
+    """Refuse to promise the beginning of a join that a run refuses, for its tables are there from an earlier time."""
+    from orchestration.kept_joins import new_joins
+    from storage.journal import Journal
+    from storage.lake import Lake
+
+    lake = Lake(pipeline.lake)
+    new_joins(pipeline, lake, Journal(lake), rebuilt)
 
 
 def _buffered(pipeline: "Pipeline") -> bool:

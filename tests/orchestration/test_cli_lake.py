@@ -37,6 +37,7 @@ tables:
 joins:
   lines_with_products: {left: lines, right: products, foreign_key: [sku], how: left, changelog: true}
 """
+ADDED = "  cheap: {left: lines, right: products, foreign_key: [sku], how: inner}\n"
 FIRST = """\
 {"op": "c", "order_id": 1, "line": 1, "sku": "A", "price": "9.50"}
 {"op": "c", "order_id": 1, "line": 2, "sku": "B", "price": "3.00"}
@@ -236,10 +237,22 @@ def test_changed_configuration_is_refused(ran: Path) -> None:
     assert lakejoin("run", ran, "--dry-run").exit_code == 2
 
 
+def test_dry_run_does_not_promise_what_a_run_refuses(ran: Path) -> None:
+    """A join whose tables are there from an earlier time must be computed anew."""
+    joins = ran.parent / "lake" / "joins"
+    shutil.copytree(joins / "lines_with_products", joins / "cheap")
+    ran.write_text(PIPELINE.rstrip("\n") + "\n" + ADDED)
+    for asked in (["--dry-run"], []):
+        refused = lakejoin("run", ran, *asked)
+        assert refused.exit_code == 2
+        assert "joins.cheap" in refused.stderr
+        assert "--rebuild cheap" in refused.stderr
+    assert "begin join cheap" in lakejoin("run", ran, "--rebuild", "cheap", "--dry-run").stdout
+
+
 def test_check_leaves_out_a_join_that_no_run_has_begun(ran: Path) -> None:
     """It breaks no rule, and is named."""
-    added = "  cheap: {left: lines, right: products, foreign_key: [sku], how: inner}\n"
-    ran.write_text(PIPELINE.rstrip("\n") + "\n" + added)
+    ran.write_text(PIPELINE.rstrip("\n") + "\n" + ADDED)
 
     result = lakejoin("check", ran, "--full")
 
