@@ -86,6 +86,7 @@ def test_another_retention_than_deltas_is_stated_in_the_table(spark: SparkSessio
         vacuum(spark, path, retention, set())
         assert DeltaTable(path).version() == version
     assert DeltaTable(path).metadata().configuration == {
+        "delta.enableExpiredLogCleanup": "false",
         "delta.deletedFileRetentionDuration": "interval 5184000 seconds",
         "delta.logRetentionDuration": "interval 5184000 seconds",
     }
