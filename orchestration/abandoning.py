@@ -45,6 +45,11 @@ def abandon(
                 f"{lake.root}: no batch is under way; a finished one is corrected by its records' later changes, or, "
                 "for a file that was exported again, by `lakejoin run FILE --replace`"
             )
+        if plan.kind == "migrate":
+            raise WrongUsage(
+                f"{lake.root}: batch {plan.batch}, which is under way, takes in columns and reads no input that could "
+                f"be gone: `lakejoin migrate {pipeline.path}` ends it"
+            )
         check_shapes(pipeline, journal)
         still_wanted(pipeline, plan)
         check_progress(pipeline, lake, journal)

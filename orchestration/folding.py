@@ -12,6 +12,7 @@ from storage.journal import Journal
 from storage.lake import BOOKKEEPING, Lake, joined_of, rows_of, subscription_store_of, versions_of
 from storage.maintenance import Folds, fold_rows, fold_subscriptions, fold_versions, is_due
 from storage.plan import Plan
+from storage.schema_changes import schema_of
 from transforms.schemas import BATCH, named
 
 
@@ -94,9 +95,13 @@ def put_together(
 ) -> None:
     """Write files of a table anew: of a joined table in the order of its key, of a log in that of its batches."""
     order: list[Column] = [named(BATCH)]
+    snapshot = lake.snapshot(table)
+    stored = schema_of(snapshot.delta).names if snapshot else []
     for name in pipeline.foreign_key_joins:
-        if table == joined_of(name):
-            order = [named(column) for column in pipeline.join_spec(name).joined_key]
+        key = pipeline.join_spec(name).joined_key
+        # a join that is to begin anew may have another key by now
+        if table == joined_of(name) and set(key) <= set(stored):
+            order = [named(column) for column in key]
     compact(spark, lake.path(table), found, order, journal.transaction_apart("compact", table))
 
 

@@ -4,10 +4,11 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from orchestration.config import Pipeline
+from orchestration.errors import WrongUsage
 from orchestration.rebuilding import join_remains, rebuild_command
 from storage.errors import ConfigurationChanged
 from storage.journal import Journal
-from storage.lake import Lake
+from storage.lake import Lake, joined_of
 from storage.plan import Plan
 
 
@@ -30,6 +31,26 @@ def new_joins(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Collect
         told = [pipeline.problem(("joins", name), _left_behind(pipeline, lake, name, anew)) for name in left]
         raise ConfigurationChanged("\n".join(map(str, told)))
     return new
+
+
+def check_up_to_date(pipeline: Pipeline, journal: Journal, cut: Plan, name: str) -> None:
+    """See that a join was kept as far as what is read: its rows are older otherwise. Raises `WrongUsage`.
+
+    A batch that was given up leaves joins to begin anew behind it, and readers those as they were.
+    """
+    done = journal.published[cut.batch - 2]
+    if name not in pipeline.joins or name in done.joins or done.kind == "abandoned":
+        return
+    if joined_of(name) in cut.versions:
+        other = (
+            f"it begins anew with {rebuild_command(pipeline, [name])}"
+            if name in pipeline.foreign_key_joins
+            else "give the join another name"
+        )
+        raise WrongUsage(
+            f"{name}: its tables are there from an earlier time, and were not kept up to date to batch {done.batch}; "
+            f"{other}"
+        )
 
 
 def _left_behind(pipeline: Pipeline, lake: Lake, name: str, anew: Collection[str]) -> str:

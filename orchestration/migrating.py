@@ -4,7 +4,7 @@ A value's hash leaves null columns out and is the same for every width of a type
 stale and nothing is computed anew. Rows have null in the new columns until their next change.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -15,6 +15,7 @@ from orchestration.batch_context import Progress, log_of
 from orchestration.config import Pipeline
 from orchestration.drafts import Drafts, under_way
 from orchestration.errors import WrongUsage
+from orchestration.finished import folded_through
 from orchestration.kept_joins import kept_joins
 from orchestration.rebuilding import joins_to_rebuild, rebuild_command
 from orchestration.recovery import check_progress
@@ -23,9 +24,9 @@ from orchestration.spark_failures import explained
 from orchestration.table_schemas import misfits, tables_of_input, tables_of_join
 from storage.errors import ConfigurationChanged
 from storage.journal import Journal
-from storage.lake import Lake
+from storage.lake import Lake, Snapshot, changelog_of, is_base
 from storage.lock import writing
-from storage.plan import Published
+from storage.plan import Plan, Published
 from storage.schema_changes import schema_of, take_columns
 
 
@@ -76,6 +77,10 @@ def migrate(
         anew = joins_to_rebuild(pipeline, others) if grown else ()
         check_shapes(pipeline, journal, anew, migrated=columns)
         _check_inputs(pipeline, lake, grown)
+        kept = [name for name in kept_joins(pipeline, journal) if name in pipeline.joins]
+        if grown:
+            found = _misfits(pipeline, lake, journal, set(kept) - set(anew))
+            anew = joins_to_rebuild(pipeline, others | found)
         check_progress(pipeline, lake, journal, anew)
         if not grown:
             yield from _ended(pipeline, session, lake, journal, progress)
@@ -85,8 +90,6 @@ def migrate(
                 f"batch {journal.unfinished.batch} is under way, with the columns as they were: undo the change, "
                 f"`lakejoin run {pipeline.path}`, then migrate"
             )
-        kept = [name for name in kept_joins(pipeline, journal) if name in pipeline.joins]
-        anew = joins_to_rebuild(pipeline, others | _misfits(pipeline, lake, set(kept) - set(anew)))
         spark = session()
         tables = [found for name in grown for found in tables_of_input(pipeline, name)]
         tables += [found for name in kept if name not in anew for found in tables_of_join(pipeline, name)]
@@ -96,17 +99,24 @@ def migrate(
         plan = Drafts(pipeline, lake, journal).migrate(anew)
         journal.write_plan(plan)
         yield run_batch(pipeline, spark, lake, journal, plan, progress=progress)
-        if left := [name for name in anew if name in kept]:
-            yield LeftOut(left, rebuild_command(pipeline, left))
+        yield from _left_out(pipeline, kept, plan)
 
 
 def _ended(
     pipeline: Pipeline, session: Callable[[], SparkSession], lake: Lake, journal: Journal, progress: Progress
-) -> Iterator[Published]:
+) -> Iterator[Published | LeftOut]:
     """The batch of a migration that was cut off when the tables had their columns."""
     if journal.unfinished is not None and journal.unfinished.kind == "migrate":
+        before = journal.kept
         for plan in under_way(pipeline, lake, journal):
             yield run_batch(pipeline, session(), lake, journal, plan, progress=progress)
+            yield from _left_out(pipeline, before, plan)
+
+
+def _left_out(pipeline: Pipeline, before: Collection[str], plan: Plan) -> Iterator[LeftOut]:
+    """Joins of tables that were kept before a plan, and are not from it on."""
+    if left := [name for name in pipeline.foreign_key_joins if name in before and name not in plan.joins]:
+        yield LeftOut(left, rebuild_command(pipeline, left))
 
 
 def _migrated(
@@ -133,7 +143,7 @@ def _check_inputs(pipeline: Pipeline, lake: Lake, names: list[str]) -> None:
             raise ConfigurationChanged(str(problem))
 
 
-def _misfits(pipeline: Pipeline, lake: Lake, joins: set[str]) -> set[str]:
+def _misfits(pipeline: Pipeline, lake: Lake, journal: Journal, joins: set[str]) -> set[str]:
     """The joins with columns of a table without any record, of which no log knows that they were other ones.
 
     Raises `ConfigurationChanged` for the join of a stream, which cannot be computed anew.
@@ -142,7 +152,9 @@ def _misfits(pipeline: Pipeline, lake: Lake, joins: set[str]) -> set[str]:
     for name in joins:
         for table, columns in tables_of_join(pipeline, name):
             snapshot = lake.snapshot(table)
-            if snapshot is not None and (wrong := misfits(schema_of(snapshot.delta), columns, within=True)):
+            if snapshot is None or _is_of_before(pipeline, journal, name, snapshot):
+                continue
+            if wrong := misfits(schema_of(snapshot.delta), columns, within=True):
                 found[name] = wrong
     for name in found.keys() & pipeline.stream_joins.keys():
         problem = pipeline.problem(
@@ -152,3 +164,11 @@ def _misfits(pipeline: Pipeline, lake: Lake, joins: set[str]) -> set[str]:
         )
         raise ConfigurationChanged(str(problem))
     return set(found)
+
+
+def _is_of_before(pipeline: Pipeline, journal: Journal, join: str, table: Snapshot) -> bool:
+    """Whether a table of a join is one that it does not use: a changelog it keeps no more, a store of what it was."""
+    if table.table == changelog_of(join):
+        return not pipeline.join_spec(join).changelog
+    through = folded_through(journal, table) if is_base(table.table) else None
+    return through is not None and through < journal.begun.get(join, 0)

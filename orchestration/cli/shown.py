@@ -10,6 +10,7 @@ from orchestration.config import Pipeline
 from orchestration.cut import check_kept, published_cut
 from orchestration.errors import WrongUsage
 from orchestration.formats import Format, lines, texts
+from orchestration.kept_joins import check_up_to_date
 from orchestration.ranges import Range
 from orchestration.shapes import check_shape
 from orchestration.show import find_view
@@ -99,6 +100,7 @@ def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
     journal, declared = Journal(lake), name.partition(".")[0]
     cut = published_cut(journal, asked.batch)
     check_shape(pipeline, cut, declared)
+    check_up_to_date(pipeline, journal, cut, declared)
     if asked.batch is not None:
         check_kept(lake, journal, cut, declared)
         if name == f"{declared}.buffer":  # which holds records of the stream

@@ -99,6 +99,16 @@ def _print_waiting(pipeline: "Pipeline", found: "Status") -> None:
         elif files:
             say(f"{kind} {name}: {len(files)} of {count} files wait, from {files[0]} on")
     for name in waiting.new_joins:
-        say(f"join {name} is new: the next run starts it from the rows there are")
+        _print_new(pipeline, name)
     if waiting.is_empty and found.batches:
         say("nothing is pending")
+
+
+def _print_new(pipeline: "Pipeline", join: str) -> None:
+    from orchestration.rebuilding import join_remains, rebuild_command
+    from storage.lake import Lake
+
+    if join in pipeline.foreign_key_joins and join_remains(Lake(pipeline.lake), join):
+        say(f"join {join} is not kept up to date: {rebuild_command(pipeline, [join])} begins it anew")
+    else:
+        say(f"join {join} is new: the next run starts it from the rows there are")

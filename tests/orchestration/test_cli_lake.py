@@ -248,6 +248,7 @@ def test_dry_run_does_not_promise_what_a_run_refuses(ran: Path) -> None:
         assert "joins.cheap" in refused.stderr
         assert "--rebuild cheap" in refused.stderr
     assert "begin join cheap" in lakejoin("run", ran, "--rebuild", "cheap", "--dry-run").stdout
+    assert "join cheap is not kept up to date: `lakejoin run " in lakejoin("status", ran).stdout
 
 
 def test_check_leaves_out_a_join_that_no_run_has_begun(ran: Path) -> None:
