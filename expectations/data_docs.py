@@ -61,7 +61,7 @@ def publish(docs: DataDocs, suites: Iterable["ExpectationSuite"], results: "Resu
     except Exception as error:  # noqa: BLE001 - what a torn file makes of Great Expectations' stores has no common class
         return (
             f"Data Docs at {docs.folder} were not written: {type(error).__name__}: {error}. The results stand without "
-            "them. Let the folder be writable, or delete it: the next check makes it anew."
+            "them. Check again. If it stays: let the folder be writable, or delete it; the next check makes it anew."
         )
     return None
 

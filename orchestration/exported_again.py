@@ -62,7 +62,8 @@ def _changed(
         if table.source.format != "delta"
     ]
     for table, found, known in asked:
-        _check_none_gone(pipeline, table, {file.name for file in found}, known)
+        if table.name in pipeline.tables and not pipeline.tables[table.name].versioned:
+            _check_none_gone(table, {file.name for file in found}, known)
     for table, found, known in asked:
         for file in found:
             before = known.get(file.name)
@@ -84,24 +85,20 @@ def _known(journal: Journal, table: str, what: date | str) -> dict[str, PlannedF
     return {name: file for name, file in known.items() if what in (file.date, name)}
 
 
-def _check_none_gone(
-    pipeline: Pipeline, table: Input, there: Collection[str], known: Mapping[str, PlannedFile]
-) -> None:
-    """Refuse to keep, unasked, the records of a file that is not there any more."""
+def _check_none_gone(table: Input, there: Collection[str], known: Mapping[str, PlannedFile]) -> None:
+    """Refuse to keep, unasked, the records of a file that is not there any more.
+
+    Those of streams and versioned tables stay in any case: there nothing is replaced.
+    """
     gone = [file.path for name, file in known.items() if file.lines and name not in there]
     if not gone:
         return
     more = f" (and {len(gone) - 1} more of this table's)" if gone[1:] else ""
-    remedy = "Put back what was there"
-    if table.name in pipeline.tables and not pipeline.tables[table.name].versioned:
-        remedy += (
-            "; or, for its records to go as well, put a file without records in its place (empty; of CSV and Parquet "
-            "with the header only)"
-        )
     with blamed(table):
         raise SourceNotFound(
             f"{gone[0]}{more}: was read and is gone, and nothing says what shall become of its records; nothing was "
-            f"changed. {remedy}, then run again."
+            "changed. Put back what was there; or, for its records to go as well, put a file without records in its "
+            "place (empty; of CSV and Parquet with the header only), then run again."
         )
 
 

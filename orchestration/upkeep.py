@@ -25,7 +25,7 @@ from storage.journal import Journal
 from storage.lake import BOOKKEEPING, SCRATCH, Lake, joined_of
 from storage.log_entries import checkpoint, entries
 from storage.plan import Plan
-from storage.retention import state_retention, unstated
+from storage.retention import log_retention, state_retention, unstated
 from storage.scratch import clear, leftovers
 from storage.table_files import stored_files
 from storage.vacuum import vacuum, waste
@@ -139,8 +139,9 @@ class Upkeep:
     def _checkpoints(self) -> Iterator[tuple[str, Finding]]:
         pinned = pinned_versions(self._journal)
         for table in self._tables():
-            stored = stored_files(self._lake.path(table))
-            yield table, entries(stored, self._now, pinned.get(table, frozenset()), self._retention)
+            path = self._lake.path(table)
+            remembered = log_retention(path, self._retention)
+            yield table, entries(stored_files(path), self._now, pinned.get(table, frozenset()), remembered)
 
     def _bookkeeping(self) -> Iterator[tuple[str, Finding]]:
         for table in filter(self._is_asked, self._lake.versions(BOOKKEEPING)):

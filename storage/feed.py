@@ -20,6 +20,8 @@ from pyspark.sql.types import (
     AtomicType,
     DataType,
     DateType,
+    DecimalType,
+    IntegralType,
     MapType,
     NumericType,
     StringType,
@@ -81,7 +83,7 @@ def _changes(spark: SparkSession, path: str, span: Span) -> DataFrame:
 
 
 def _written_anew(spark: SparkSession, path: str, span: Span) -> DataFrame:
-    """All rows before a version as what went, all rows of it as what came; the former get the types of the latter."""
+    """All rows before a version as what went, all rows of it as what came, by the types of the latter or wider ones."""
     version = span.through
     came, went = _state(spark, path, version), _state(spark, path, version - 1)
     types = {field.name.lower(): field.dataType for field in came.schema}
@@ -93,8 +95,9 @@ def _written_anew(spark: SparkSession, path: str, span: Span) -> DataFrame:
 def _as(field: StructField, wanted: DataType) -> Column:
     """A column by another type, null where there is nothing of it; what is gone is only asked for its key."""
     found, value = field.dataType, named(field.name)
-    if found.simpleString() == wanted.simpleString():
-        return value
+    exact = all(isinstance(dtype, (IntegralType, DecimalType)) for dtype in (found, wanted))
+    if exact or found.simpleString() == wanted.simpleString():
+        return value  # the union takes the wider of two
     cast = value.try_cast(wanted) if _is_castable(found, wanted) else F.lit(None).cast(wanted)
     return cast.alias(field.name)
 

@@ -57,11 +57,11 @@ def commits_among(stored: Iterable[StoredFile]) -> dict[int, StoredFile]:
 def entries(
     stored: Sequence[StoredFile], now: datetime, pinned: Collection[int], retention: timedelta = LOG_RETENTION
 ) -> Entries:
-    """Look at the log among a table's files. `retention`: how long it is to remember, if longer than by default."""
+    """Look at the log among a table's files. `retention`: how long it is to remember, as its properties say."""
     commits = commits_among(stored)
     checkpoints = [int(match[1]) for f in stored if (match := _CHECKPOINT.fullmatch(f.name))]
     newest, last = max(commits, default=0), max(checkpoints, default=-1)
-    horizon = now.astimezone(UTC) - max(LOG_RETENTION, retention)
+    horizon = now.astimezone(UTC) - retention
     # Delta removes entries by whole days
     day = horizon.replace(hour=0, minute=0, second=0, microsecond=0)
     old = {version for version, file in commits.items() if file.modified < horizon}

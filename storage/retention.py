@@ -1,5 +1,6 @@
 """How long a table remembers what was removed from it, stated in its own properties for every engine to respect."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,6 +16,9 @@ from transforms.schemas import quoted
 _FILES, _LOG = "delta.deletedFileRetentionDuration", "delta.logRetentionDuration"
 _DEFAULTS = {_FILES: timedelta(days=7), _LOG: LOG_RETENTION}
 """Delta's properties, and what it assumes: how long it remembers files that were removed, and entries of its log."""
+
+_PART = re.compile(r"(\d+) +(week|day|hour|minute|second|millisecond|microsecond)s?", re.IGNORECASE)
+"""A part of an interval as Delta's properties have them, which know neither months nor years."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,7 @@ def unstated(path: str, retention: timedelta) -> Unstated:
 
     Also that its log is shortened by maintenance only, which a table of an earlier version of Lakejoin does not say.
     """
-    with reading_table(path):
-        found = DeltaTable(quoted_uri(path)).metadata().configuration
+    found = _properties(path)
     text = f"interval {round(retention.total_seconds())} seconds"
     # entries of a log are small: Delta may keep them longer than files
     wanted = [_FILES] if retention <= LOG_RETENTION else [_FILES, _LOG]
@@ -58,9 +61,23 @@ def unstated(path: str, retention: timedelta) -> Unstated:
     return Unstated(lacking if found.get(name) == value else {**lacking, name: value})
 
 
+def log_retention(path: str, retention: timedelta) -> timedelta:
+    """How long a table's log remembers, once its properties state a retention: what else they say is respected."""
+    stated = _properties(path).get(_LOG)
+    if stated is None or retention > LOG_RETENTION:
+        return max(retention, LOG_RETENTION)
+    parts = {f"{unit.lower()}s": int(count) for count, unit in _PART.findall(stated)}
+    return timedelta(**parts)
+
+
 def state_retention(spark: SparkSession, path: str, retention: timedelta) -> None:
     """Put into a table's properties what they do not say yet."""
     missing = unstated(path, retention)
     if missing.any:
         stated = ", ".join(f"'{name}' = '{value}'" for name, value in missing.properties.items())
         spark.sql(f"ALTER TABLE delta.{quoted(path)} SET TBLPROPERTIES ({stated})")
+
+
+def _properties(path: str) -> Mapping[str, str]:
+    with reading_table(path):
+        return DeltaTable(quoted_uri(path)).metadata().configuration

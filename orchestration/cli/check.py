@@ -58,7 +58,9 @@ def print_checked(checked: "Checked") -> None:
         for result in results:
             _print_offending(name, result)
     for name in checked.not_begun:
-        say(f"{name}: not checked; it was declared since, and `lakejoin run` begins with it")
+        say(
+            f"{name}: not checked; it was declared since: `lakejoin run` begins with it, or says what it needs"
+        )
     if checked.unpublished is None:
         say(f"Data Docs: {checked.docs.index}")
     else:

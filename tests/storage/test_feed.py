@@ -230,6 +230,22 @@ def test_versions_on_both_sides_of_a_change_of_columns_are_read(
     assert sorted(read, key=str) == sorted([*before, *[(newest, *record) for record in expected]], key=str)
 
 
+def test_key_beyond_a_narrower_type_is_deleted_when_the_table_is_overwritten(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """What went keeps its number, whatever the type of what came."""
+    path = str(tmp_path / "t")
+    for dtype, ids in (("bigint", [1, 2**40]), ("int", [1]), ("decimal(20,0)", [2**50]), ("smallint", [])):
+        rows = spark.createDataFrame([(id_, "Rome") for id_ in ids], "id bigint, city string")
+        rows = rows.withColumn("id", F.col("id").cast(dtype))
+        writer = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+        writer.options(**ON).save(path)
+
+    assert [record[:3] for record in records(spark, Path(path), 0, 3)] == [
+        (1, "upsert", 1), (1, "delete", 2**40), (2, "delete", 1), (2, "upsert", 2**50), (3, "delete", 2**50),
+    ]  # fmt: skip
+
+
 def test_versions_are_read_by_their_own_columns_when_newer_ones_have_others(
     spark: SparkSession, tmp_path: Path
 ) -> None:

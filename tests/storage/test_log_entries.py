@@ -4,12 +4,13 @@ import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from storage.log_entries import checkpoint, commits_among, entries
-from storage.retention import state_retention, unstated
+from storage.retention import log_retention, state_retention, unstated
 from storage.table_files import StoredFile, stored_files
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
@@ -52,7 +53,7 @@ def test_checkpoint_is_due_after_many_commits_unless_a_pinned_version_needs_expi
 
 @pytest.mark.parametrize(
     ("age", "retention", "expired"),
-    [(32, 7, 60), (30, 7, 0), (29, 7, 0), (32, 40, 0), (42, 40, 60)],
+    [(32, 30, 60), (30, 30, 0), (29, 30, 0), (32, 40, 0), (42, 40, 60), (3, 2, 60)],
 )
 def test_checkpoint_is_due_for_what_expired_before_one_that_delta_made(
     age: int, retention: int, expired: int
@@ -100,6 +101,25 @@ def test_table_of_an_earlier_version_is_told_that_maintenance_shortens_its_log(
     assert unstated(path, timedelta(days=7)).due
     state_retention(spark, path, timedelta(days=7))
     assert not unstated(path, timedelta(days=7)).any
+
+
+@pytest.mark.parametrize(
+    ("stated", "days", "remembered"),
+    [
+        (None, 7, 30),
+        (None, 40, 40),  # maintenance states it before anything else
+        ("interval 90 days", 7, 90),
+        ("INTERVAL 1 week 2 days 12 hours", 7, 9.5),
+        ("interval 90 days", 40, 40),
+    ],
+)
+def test_what_a_table_says_of_its_log_is_what_expires(
+    lake: Path, stated: str | None, days: int, remembered: float
+) -> None:
+    """Its owner may have said so; Delta removes by it, and neither earlier nor later is an entry's end told."""
+    properties = {"delta.logRetentionDuration": stated} if stated else {}
+    write_deltalake(str(lake), pa.table({"id": [1]}), configuration=properties)
+    assert log_retention(str(lake), timedelta(days=days)) == timedelta(days=remembered)
 
 
 @pytest.mark.spark
