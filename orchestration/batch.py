@@ -109,6 +109,7 @@ def _publish(
         seconds=dict(batch.seconds),
         accepted=tuple(batch.accept),
         clocks=clocks,
+        files=batch.files.by_table,
     )
     batch.journal.write_published(published)
     return published

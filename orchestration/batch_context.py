@@ -30,6 +30,7 @@ from storage.lake import (
     versions_of,
 )
 from storage.plan import Plan
+from storage.pruning import FilesRead
 from storage.state import State
 from transforms.constants import by_reference
 from transforms.schemas import BATCH, TIME, named
@@ -54,6 +55,8 @@ class Batch:
     progress: Progress
     frames: Frames
     seconds: dict[str, float] = field(default_factory=dict)
+    files: FilesRead = field(default_factory=FilesRead)
+    """How many files of the tables the stages read, of how many."""
     committed: list[str] = field(default_factory=list)
     quarantine: Lock = field(default_factory=Lock)
     """For the one table that several stages write: where two make it at once, Delta lets one of them fail."""
@@ -61,7 +64,7 @@ class Batch:
     @property
     def state(self) -> State:
         """The tables as the plan pins them."""
-        return State(self.spark, self.lake, self.plan)
+        return State(self.spark, self.lake, self.plan, self.files)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

@@ -104,8 +104,7 @@ def _touched(pipeline: Pipeline, join: JoinSpec, scope: Scope) -> DataFrame:
 def _subscribers(right: TableSpec, join: JoinSpec, scope: Scope) -> DataFrame:
     """Live subscriptions of the right keys that changed: a row that was not answered is in no other log."""
     changed = _changed(right, scope).select(key_struct(right.key).alias("foreign_key")).distinct()
-    messages = restrict(scope.state.subscriptions(join), changed, ("foreign_key",), small=scope.small)
-    return live_subscriptions(messages)
+    return live_subscriptions(scope.state.subscriptions_to(join, changed, small=scope.small))
 
 
 def _changed(table: TableSpec, scope: Scope) -> DataFrame:

@@ -145,7 +145,7 @@ def _store(join: JoinSpec, log: DataFrame, right: Right, state: State, frames: F
     messages = log
     if right.changed and state.has_subscriptions(join.name):
         wanted = right.changes.select(F.col("primary_key").alias("foreign_key"))
-        found = restrict(state.subscriptions(join), wanted, ("foreign_key",), small=frames.small)
+        found = state.subscriptions_to(join, wanted, small=frames.small)
         messages = log.unionByName(found)
     return live_subscriptions(messages)
 

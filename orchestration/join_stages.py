@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -133,8 +134,9 @@ def commit_joined(
         if begun:
             small = batch.frames.small or verdict.result()["emissions"] <= SMALL
             apply_emissions(
-                emissions, path, join.spec, transaction, judged, small=small, begun=begun.result()
-            )
+                emissions, path, join.spec, transaction, judged,
+                small=small, begun=begun.result(), count=partial(batch.files.add, joined_of(name)),
+            )  # fmt: skip
         else:
             stated = transaction.stating({"counts": judged()})
             create_joined(emissions, path, join.spec, stated)

@@ -1,9 +1,9 @@
-"""What a batch means for each asset of its pipeline: counts, rows, Delta version and seconds as metadata.
+"""What a batch means for each asset of its pipeline: counts, rows, Delta version, files and seconds as metadata.
 
 Dagster plots numbers in metadata over the materialisations of an asset, so they carry the same names in each.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,15 @@ from orchestration.lake_assets import LakeAsset, Step
 from orchestration.time_assets import clock_metadata
 from storage.errors import LakejoinError
 from storage.figures import row_count
-from storage.lake import Lake
+from storage.lake import (
+    Lake,
+    changes_of,
+    joined_of,
+    rows_of,
+    subscription_log_of,
+    subscription_store_of,
+    versions_of,
+)
 from storage.plan import Published
 
 STANDING = "already applied"
@@ -34,6 +42,13 @@ _STAGES: dict[Step, tuple[str, ...]] = {
     "joined": ("join", "joined"),
     "changelog": ("changelog",),
 }
+_READ: dict[Step, tuple[Callable[[str], str], ...]] = {
+    "table": (changes_of, rows_of),
+    "versions": (versions_of,),
+    "subscription_log": (subscription_log_of, subscription_store_of),
+    "joined": (joined_of,),
+}
+"""Tables that a batch looks up what it meets in."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +94,7 @@ def batch_metadata(asset: LakeAsset, batch: Published, lake: Lake) -> dict[str, 
         **{name: counts[name] for name in names if name in counts},
         **clock_metadata(batch, asset.name, asset.step),
         "seconds": round(seconds, 3),
+        **_files(asset, batch),
         **_state(asset, batch, lake),
     }
 
@@ -91,6 +107,13 @@ def standing_metadata(
     if not covering:
         return {"status": "no input"}
     return {"status": STANDING, "batch": covering[-1].batch, **_state(asset, covering[-1], lake)}
+
+
+def _files(asset: LakeAsset, batch: Published) -> dict[str, int]:
+    """How many files of the asset's tables the batch read, of how many."""
+    tables = [table(asset.name) for table in _READ.get(asset.step, ())]
+    read = [batch.files[table] for table in tables if table in batch.files]
+    return {f"files_{name}": sum(counts[name] for counts in read) for name in ("read", "held") if read}
 
 
 def _state(asset: LakeAsset, batch: Published, lake: Lake) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 from storage.delta import DeltaTransaction, has_committed
 from storage.errors import LakeBusy
 from storage.file_systems import quoted_uri
+from storage.pruning import Count, ignored
 from storage.reasons import reason_of
 from storage.transaction import Settled, Transaction
 from transforms.schemas import BATCH
@@ -70,12 +71,14 @@ def append(
 def replace(  # noqa: PLR0913
     new: DataFrame, keys: DataFrame, key: StructType, path: str, transaction: Transaction,
     *, small: bool, ready: Callable[[], Settled | None], begun: DeltaTransaction | None = None,
+    count: Count = ignored,
 ) -> None:  # fmt: skip
     """Put new rows in the place of those that have these keys, once and in one commit.
 
     `keys`: columns of `key`; those of `new` and of rows that only end. `small`: they fit on every task. `ready`: asked
     once the rows that end are found and the new ones are in files; returns when the commits are made that this one
-    must not precede, and `None` where there is nothing to commit. `begun`: of `begin`, for the first attempt.
+    must not precede, and `None` where there is nothing to commit. `begun`: of `begin`, for the first attempt. `count`:
+    told how many of the table's files are looked through.
     """
     prepared = [begun] if begun else []
 
@@ -85,7 +88,7 @@ def replace(  # noqa: PLR0913
             return
         with ThreadPoolExecutor(1) as beside:
             writing = beside.submit(delta.write, new)
-            replaced = delta.replace(key, F.broadcast(keys) if small else keys)
+            replaced = delta.replace(key, keys, small=small, count=count)
             written = writing.result()
         settled = ready()
         if settled is None:

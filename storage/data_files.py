@@ -4,9 +4,10 @@ Tables of state are only ever appended to or written anew, so their files hold e
 each costs a batch 100 to 250 ms of planning; their files by name cost a tenth, and those of folded batches nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from storage.file_systems import is_local, spark_path
 from storage.frames import empty
 from storage.lake import reading_table
 from storage.opened import opened
+from storage.pruning import Count, Few, Range, holding, ignored, statistics_of
 from storage.remedies import file_lost
 from storage.table_files import CUT_OFF
 from transforms.event_time import moved_back
@@ -47,6 +49,8 @@ class _File:
     """Greatest time in it; None where it is not kept."""
     timeless: bool
     """Whether none of its rows has a time."""
+    keys: Range
+    """What it holds of the column that was asked for."""
 
     def may_hold(self, after: int, later: datetime | None) -> bool:
         """Whether it may have rows of batches after this one, with times later than this."""
@@ -56,7 +60,7 @@ class _File:
         return not self.timeless if self.newest is None else self.newest > bound
 
 
-def read_table(
+def read_table(  # noqa: PLR0913 - there are three ways to leave files out
     spark: SparkSession,
     path: str,
     version: int,
@@ -64,10 +68,13 @@ def read_table(
     *,
     after: int = 0,
     later: datetime | None = None,
+    few: Few | None = None,
+    count: Count = ignored,
 ) -> DataFrame:
     """Read the columns of `schema` of a table of state at a version, rows of batches after `after` only.
 
-    `later`: leave out files whose rows all have this time or an earlier one; a caller filters the rest.
+    `later`, `few`: leave out files whose rows all have this time or an earlier one, or none of the keys; a caller
+    filters the rest. `count`: told how many files are read of how many.
     """
     with reading_table(path):
         table = opened(path, version)
@@ -75,12 +82,13 @@ def read_table(
         plain = protocol.min_reader_version == _PLAIN or _FEATURES.issuperset(
             protocol.reader_features or ["?"]
         )
-        files = _files(path, table) if plain else []
+        files = _files(path, table, statistics_of(few.column, schema) if few else None) if plain else []
     columns = [named(name) for name in schema.names]
     if not plain:  # someone else changed its format: Delta knows how to read it
         reader = spark.read.format("delta").option("versionAsOf", version)
         return reader.load(path).where(named(BATCH) > after).select(*columns)
-    wanted = [file for file in files if file.may_hold(after, later)]
+    wanted = _holding(few, [file for file in files if file.may_hold(after, later)])
+    count(len(wanted), len(files))
     if not wanted:
         return empty(spark, schema)
     _check_sizes(path, wanted)
@@ -90,14 +98,22 @@ def read_table(
     return rows.where(named(BATCH) > after).select(*columns) if mixed and after else rows
 
 
-def data_paths(path: str, version: int) -> list[str]:
+def data_paths(path: str, version: int, key: StructType, few: Few | None, count: Count) -> list[str]:
     """Return the files of a table at a version as Spark takes them, also those that have deletion vectors.
 
-    Raises `LakeInconsistent`.
+    `key`: columns of the table; `few`, `count`: as for `read_table`. Raises `LakeInconsistent`.
     """
-    files = _files(path, opened(path, version))
-    _check_sizes(path, files)
-    return [file.path for file in files]
+    files = _files(path, opened(path, version), statistics_of(few.column, key) if few else None)
+    wanted = _holding(few, files)
+    count(len(wanted), len(files))
+    _check_sizes(path, wanted)
+    return [file.path for file in wanted]
+
+
+def _holding(few: Few | None, files: Sequence[_File]) -> list[_File]:
+    if few is None:
+        return list(files)
+    return list(compress(files, holding(few, [file.keys for file in files])))
 
 
 def _check_sizes(path: str, files: Iterable[_File]) -> None:
@@ -116,15 +132,19 @@ def _check_sizes(path: str, files: Iterable[_File]) -> None:
             raise file_lost(path, file.name, f"{size:,} bytes, expected {file.size:,}")
 
 
-def _files(path: str, table: DeltaTable) -> list[_File]:
+def _files(path: str, table: DeltaTable, column: str | None = None) -> list[_File]:
     actions: Any = pa.table(table.get_add_actions(flatten=True))
     names, sizes = actions["path"].to_pylist(), actions["size_bytes"].to_pylist()
     # the URIs of delta-rs are encoded, and those of object stores have another scheme than Spark's
     paths = [spark_path(f"{path.rstrip('/')}/{name}") for name in names]
-    least, greatest, newest, nulls, rows = (
+    least, greatest, newest, nulls, rows, *bounds = (
         actions[name].to_pylist() if name in actions.column_names else [None] * len(paths)
-        for name in (f"min.{BATCH}", f"max.{BATCH}", f"max.{TIME}", f"null_count.{TIME}", "num_records")
-    )
+        for name in (
+            f"min.{BATCH}", f"max.{BATCH}", f"max.{TIME}", f"null_count.{TIME}", "num_records",
+            column and f"min.{column}", column and f"max.{column}",
+        )
+    )  # fmt: skip
     timeless = [none is not None and none == count for none, count in zip(nulls, rows, strict=True)]
-    columns = (names, paths, sizes, least, greatest, newest, timeless)
+    keys = [Range(count or 0, *bound) for count, *bound in zip(rows, *bounds, strict=True)]
+    columns = (names, paths, sizes, least, greatest, newest, timeless, keys)
     return [_File(*file) for file in zip(*columns, strict=True)]

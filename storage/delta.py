@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 from storage.data_files import data_paths
 from storage.errors import LakeInconsistent
 from storage.opened import opened
+from storage.pruning import Count, Few, ignored
 from transforms.guards import stands
 
 FILE, ROW = "_lj_file", "_lj_row"
@@ -96,8 +97,10 @@ class DeltaTransaction:
         """Write rows as new files of the table; the actions are for the commit."""
         return self._transaction.writeFiles(rows._jdf)
 
-    def replace(self, key: StructType, keys: DataFrame) -> Replaced:
-        """Mark the rows of these keys as deleted. `keys`: columns of `key`.
+    def replace(
+        self, key: StructType, keys: DataFrame, *, small: bool = False, count: Count = ignored
+    ) -> Replaced:
+        """Mark the rows of these keys as deleted. `keys`: columns of `key`. `small`: they fit on every task.
 
         The scan reads the key columns of the table's files and not their deletion vectors: a row that was deleted
         before is deleted once more, which changes nothing.
@@ -106,8 +109,12 @@ class DeltaTransaction:
             return Replaced(self._nil, 0)
         version = int(self._transaction.snapshot().version())
         place = [F.col("_metadata.file_path").alias(FILE), F.col("_metadata.row_index").alias(ROW)]
-        stored = self._spark.read.schema(key).parquet(*data_paths(self.path, version)).select("*", *place)
-        return self._mark(stored.join(keys, key.names, "left_semi"))
+        few = Few(keys, key.names[0]) if small else None
+        paths = data_paths(self.path, version, key, few, count)
+        if not paths:
+            return Replaced(self._nil, 0)
+        stored = self._spark.read.schema(key).parquet(*paths).select("*", *place)
+        return self._mark(stored.join(F.broadcast(keys) if small else keys, key.names, "left_semi"))
 
     def _mark(self, matched: DataFrame) -> Replaced:
         commands, some = self._delta.commands, self._jvm.scala.Option.apply

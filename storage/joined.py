@@ -9,6 +9,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from storage.commits import merge, overwrite, replace
 from storage.data_files import TIMED_LOG_PROPERTIES
 from storage.delta import DeltaTransaction
+from storage.pruning import Count, ignored
 from storage.transaction import Settled, Transaction
 from transforms.resolution import LEFT_HASH, RIGHT_HASH, TOMBSTONE
 from transforms.schemas import BATCH, HASH, HASH_TYPE, named, quoted
@@ -39,13 +40,14 @@ def joined_schema(join: JoinSpec) -> StructType:
 
 def apply_emissions(  # noqa: PLR0913
     emissions: DataFrame, path: str, join: JoinSpec, transaction: Transaction, ready: Callable[[], Mapping[str, int]],
-    *, small: bool, begun: DeltaTransaction | None = None,
+    *, small: bool, begun: DeltaTransaction | None = None, count: Count = ignored,
 ) -> None:  # fmt: skip
     """Bring a batch's emissions into the joined table: at most one for each key, tombstones delete.
 
     `emissions`: columns of `joined_schema` and `TOMBSTONE`; none make no commit. `ready`: asked before the commit,
     returns when those are made that it must not precede, and says how many `emissions` there are, and `tombstones` of
-    them. `small`: they fit one task. `begun`: a commit to the table that has begun.
+    them. `small`: they fit one task. `begun`: a commit to the table that has begun. `count`: told how many files of the
+    table are looked through.
     """
 
     def settled() -> Settled | None:
@@ -59,7 +61,7 @@ def apply_emissions(  # noqa: PLR0913
         return
     keys = emissions.select(*[named(name) for name in join.joined_key])
     rows, key = _rows(emissions, join), join.joined_key_type
-    replace(rows, keys, key, path, transaction, small=small, ready=settled, begun=begun)
+    replace(rows, keys, key, path, transaction, small=small, ready=settled, begun=begun, count=count)
 
 
 def create_joined(emissions: DataFrame, path: str, join: JoinSpec, transaction: Transaction) -> None:

@@ -72,6 +72,7 @@ _PUBLISHED = pa.schema(
         ("seconds", pa.map_(pa.string(), pa.float64())),
         ("accepted", pa.list_(pa.string())),
         ("clocks", _CLOCKS),
+        ("files", pa.map_(pa.string(), _COUNTS)),
     ]
 )
 
@@ -214,12 +215,14 @@ class Published:
     accepted: tuple[str, ...] = field(default=())
     clocks: Mapping[str, datetime] = field(default_factory=dict)
     """As in `Plan`, after the batch."""
+    files: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """By table below the lake: how many files were `read`, by all looks at it, of how many that were `held`."""
 
     @classmethod
     def of_row(cls, row: dict[str, Any]) -> "Published":
         """The batch that a row of `_published` holds."""
         row["dates"], row["accepted"] = tuple(row["dates"]), tuple(row["accepted"])
-        return cls(**_as_made_before(row, clocks={}))
+        return cls(**_as_made_before(row, clocks={}, files={}))
 
     @property
     def waits(self) -> bool:

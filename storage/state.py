@@ -4,8 +4,9 @@ State tables are log-structured: a batch appends to the logs, and a fold brings 
 the rows of a table are its base and the changes behind it; a log and its store are the same thing seen twice.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -23,6 +24,7 @@ from storage.lake import (
     versions_of,
 )
 from storage.plan import Plan
+from storage.pruning import Few, FilesRead
 from transforms.guards import stands
 from transforms.rows import latest_rows, restrict, settled
 from transforms.schemas import BATCH, changes_schema, named, rows_schema
@@ -39,12 +41,15 @@ class State:
     spark: SparkSession
     lake: Lake
     plan: Plan
+    files: FilesRead = field(default_factory=FilesRead)
+    """How many files of the tables are read."""
 
     def rows(self, table: TableSpec, keys: DataFrame, *, small: bool, columns: list[str]) -> DataFrame:
         """Rows of these keys, tombstones included: the columns named, key and batch always among them."""
         schema = rows_schema(table.columns, table.sequence)
         wanted = [name for name in schema.names if name in {*table.key, *columns, BATCH}]
-        base = self._base(rows_of(table.name), schema).select(*[named(name) for name in wanted])
+        few = Few(keys, table.key[0]) if small else None
+        base = self._base(rows_of(table.name), schema, few).select(*[named(name) for name in wanted])
         behind = self._behind(
             changes_of(table.name), rows_of(table.name), changes_schema(table.columns, table.sequence)
         )
@@ -66,7 +71,8 @@ class State:
         Columns of `versions_schema`; only what the base holds knows when it ended, as far as the base knew.
         """
         schema, log = versions_schema(table), changes_schema(table.columns, table.sequence)
-        base = self._base(versions_of(table.name), schema)
+        few = Few(keys, table.key[0]) if small and keys is not None else None
+        base = self._base(versions_of(table.name), schema, few)
         behind = self._behind(changes_of(table.name), versions_of(table.name), log)
         parts = [base, as_versions(behind, schema.names)]
         if keys is not None:
@@ -81,9 +87,17 @@ class State:
 
     def subscriptions(self, join: JoinSpec) -> DataFrame:
         """Messages of the folded store and of the log behind it."""
+        return self._messages(join, None)
+
+    def subscriptions_to(self, join: JoinSpec, keys: DataFrame, *, small: bool) -> DataFrame:
+        """Those to some right keys. `keys`: the column `foreign_key`."""
+        found = self._messages(join, Few(keys, "foreign_key") if small else None)
+        return restrict(found, keys, ("foreign_key",), small=small)
+
+    def _messages(self, join: JoinSpec, few: Few | None) -> DataFrame:
         schema = subscription_schema(join)
         log, store = subscription_log_of(join.name), subscription_store_of(join.name)
-        return self._base(store, schema).unionByName(self._behind(log, store, schema))
+        return self._base(store, schema, few).unionByName(self._behind(log, store, schema))
 
     def joined(self, join: str, schema: StructType) -> DataFrame:
         """The joined table of a join."""
@@ -105,20 +119,24 @@ class State:
         """Whether a join's table was there before the batch."""
         return joined_of(join) in self.plan.versions
 
-    def _base(self, table: str, schema: StructType) -> DataFrame:
-        return self._read(table, schema, after=0)
+    def _base(self, table: str, schema: StructType, few: Few | None = None) -> DataFrame:
+        return self._read(table, schema, after=0, few=few)
 
     def _behind(self, log: str, base: str, schema: StructType) -> DataFrame:
         """The part of a log that its base does not hold yet."""
         return self._read(log, schema, after=self.plan.folded.get(base, 0))
 
     def _read(
-        self, table: str, schema: StructType, *, after: int, later: datetime | None = None
-    ) -> DataFrame:
+        self, table: str, schema: StructType, *, after: int,
+        later: datetime | None = None, few: Few | None = None,
+    ) -> DataFrame:  # fmt: skip
         version = self._version(table)
         if version is None:
             return empty(self.spark, schema)
-        return read_table(self.spark, self.lake.path(table), version, schema, after=after, later=later)
+        count = partial(self.files.add, table)
+        return read_table(
+            self.spark, self.lake.path(table), version, schema, after=after, later=later, few=few, count=count
+        )
 
     def _version(self, table: str) -> int | None:
         """The version of a table before the batch; None where there was none."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from hypothesis import settings
@@ -44,6 +45,13 @@ def spark() -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def prunes() -> Iterator[None]:
+    """Files are held against a batch's keys however few rows they have."""
+    with patch("storage.pruning.WORTH_ROWS", 1), patch("storage.pruning.LARGE_FILE", 1):
+        yield
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from faults.shop import CONFIGURATION, make_shop, run, texts
 from orchestration.config import Pipeline, load
 from orchestration.gate import GateFailed
 from orchestration.join_batch import emit_results
+from orchestration.maintenance import maintain
 from storage.frames import Frames
 from storage.journal import Journal
 from storage.lake import SCRATCH, Lake, changelog_of, joined_of, response_log_of, subscription_log_of
@@ -73,6 +74,25 @@ def test_joined_tables_do_not_depend_on_how_input_is_cut(
     assert way(pipeline, spark) == batches
     assert {name: joined(pipeline, spark, name) for name in day_by_day} == day_by_day
     assert run(pipeline, spark, dates=(FIRST, SECOND)) == 0  # days that are asked for again
+
+
+def test_files_that_cannot_hold_a_key_are_passed_over(
+    day_by_day: dict[str, Rows], tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch,
+    prunes: None,
+) -> None:  # fmt: skip
+    """Of the rows and the subscriptions, which have a file for every row here; the result is the same."""
+    monkeypatch.setattr("storage.maintenance.ROWS_PER_FILE", 1)
+    pipeline = make_shop(tmp_path, ["2024-01-01"])
+    assert run(pipeline, spark) == 1
+    list(maintain(pipeline, lambda: spark, everything=True))
+    make_shop(tmp_path)
+    assert run(pipeline, spark) == 2
+
+    assert {name: joined(pipeline, spark, name) for name in day_by_day} == day_by_day
+    files = Journal(Lake(pipeline.lake)).published[-1].files
+    for table in ("tables/orders/rows", "joins/left/subscription_store"):
+        assert 0 < files[table]["read"] < files[table]["held"], (table, files)
+    assert files["joins/left/joined"]["held"] > 0
 
 
 @pytest.mark.bad_input(23)

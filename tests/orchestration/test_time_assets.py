@@ -138,6 +138,10 @@ def test_batch_tells_clocks_and_what_waits(pipeline: Pipeline) -> None:
         tables={"prices": {"versions": 5, "history": 2, "expired": 1}, "clicks": {"records": 9, "late": 1}},
         joins={"priced": {"received": 9, "buffered": 8, "late": 1, "released": 6, "waiting": 4, "emissions": 6}},
         clocks={"tables/prices": CLOCK, "joins/priced": CLOCK},
+        files={
+            "tables/prices/rows": {"read": 2, "held": 8}, "tables/prices/changes": {"read": 1, "held": 3},
+            "tables/prices/versions": {"read": 4, "held": 4},
+        },
     )  # fmt: skip
     told = {
         "/".join(asset.key.path[1:]): batch_metadata(asset, published, Lake(pipeline.lake))
@@ -149,4 +153,7 @@ def test_batch_tells_clocks_and_what_waits(pipeline: Pipeline) -> None:
     assert (told["prices/versions"]["history"], told["prices/versions"]["expired"]) == (2, 1)
     assert told["prices/versions"]["watermark"] == CLOCK.isoformat()
     assert told["clicks"]["late"] == 1
+    assert (told["prices"]["files_read"], told["prices"]["files_held"]) == (3, 11)
+    assert told["prices/versions"]["files_read"] == 4
+    assert "files_read" not in told["clicks"]
     assert "watermark" not in told["labelled"]

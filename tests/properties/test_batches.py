@@ -16,7 +16,7 @@ from properties.trial import Trial
 _SIDE_BY_SIDE = 40
 """A batch costs the same for one sequence as for many."""
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("prunes")]
 
 
 @pytest.fixture

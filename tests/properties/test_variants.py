@@ -18,7 +18,7 @@ from properties.relations import VARIANTS
 from properties.scenarios import Scenario, scenarios
 from properties.trial import Trial
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("prunes")]
 
 _CASES = Path(__file__).parents[1] / "conformance" / "cases"
 _SIDE_BY_SIDE = 40

@@ -115,6 +115,9 @@ class SoakTrial:
         with (
             mock.patch("storage.maintenance.BATCHES_BEHIND", behind),
             mock.patch("storage.bookkeeping.MANY_FILES", 3),
+            mock.patch("storage.maintenance.ROWS_PER_FILE", 3),
+            mock.patch("storage.pruning.WORTH_ROWS", 1),
+            mock.patch("storage.pruning.LARGE_FILE", 1),
             disturbed(run.disturbance, partial(self._others, run)) as counted,
         ):
             try:

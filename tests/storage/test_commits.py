@@ -25,7 +25,7 @@ from transforms.resolution import TOMBSTONE
 from transforms.schemas import BATCH
 from transforms.specs import JoinSpec
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("prunes")]
 
 ROWS = StructType([StructField("id", LongType()), StructField(BATCH, LongType())])
 JOIN = JoinSpec(
