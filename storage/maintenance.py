@@ -206,7 +206,7 @@ def _begin(lake: Lake, journal: Journal, folds: Folds, fold: Fold) -> Fold:
 
 
 def _replace(rows: DataFrame, lake: Lake, journal: Journal, fold: Fold, order: list[Column]) -> None:
-    """Write a base anew, its files in the order of its key: lookups by key then skip most of them."""
+    """Write a base anew, each file a range of its key: lookups pass over those that hold none of theirs."""
     files = max(1, -(-rows.count() // ROWS_PER_FILE))
     ordered = rows.repartitionByRange(files, *order).sortWithinPartitions(*order)
     with changed_settings(rows.sparkSession, COMPRESSION):
