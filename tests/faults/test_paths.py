@@ -1,10 +1,12 @@
 """Other ways to the same tables: batches cut otherwise, days in another order or twice, a join that comes later."""
 
+import json
 from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -32,11 +34,27 @@ def joined(pipeline: Pipeline, spark: SparkSession, join: str) -> Rows:
 
 
 @pytest.fixture(scope="module")
-def day_by_day(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> dict[str, Rows]:
-    """Return the joined tables after three batches, a day each."""
+def days(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pipeline:
+    """Return a pipeline after three batches, a day each."""
     pipeline = make_shop(tmp_path_factory.mktemp("shop") / "days")
     assert run(pipeline, spark) == 3
-    return {name: joined(pipeline, spark, name) for name in ("inner", "left")}
+    return pipeline
+
+
+@pytest.fixture(scope="module")
+def day_by_day(days: Pipeline, spark: SparkSession) -> dict[str, Rows]:
+    """Return the joined tables after these batches."""
+    return {name: joined(days, spark, name) for name in ("inner", "left")}
+
+
+@pytest.mark.parametrize("join", ["inner", "left"])
+def test_each_batch_changes_a_joined_table_in_one_commit_of_ours(days: Pipeline, join: str) -> None:
+    """The first makes it; what later ones replace is found by a scan of keys, not by a MERGE's condition."""
+    history = DeltaTable(Lake(days.lake).path(joined_of(join))).history()[::-1]
+
+    assert [commit["operation"] for commit in history] == ["WRITE", "MERGE", "MERGE"]
+    assert [json.loads(commit["userMetadata"])["batch"] for commit in history] == [1, 2, 3]
+    assert {commit["operationParameters"]["predicate"] for commit in history[1:]} == {"[]"}
 
 
 def all_at_once(pipeline: Pipeline, spark: SparkSession) -> int:
