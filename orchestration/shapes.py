@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from orchestration import hash_specification
 from orchestration.config import Pipeline
 from orchestration.config.problems import KeyPath, Problem
 from orchestration.kept_joins import kept_joins
@@ -31,7 +32,7 @@ def shapes_of(pipeline: Pipeline) -> dict[str, str]:
         for name, settings in pipeline.shape[kind].items()
         for setting, value in _flat(settings).items()
         if setting not in _CHANGEABLE
-    }
+    } | hash_specification.of_joins(pipeline)
 
 
 def readings_of(pipeline: Pipeline) -> dict[str, str]:
@@ -54,7 +55,8 @@ def readings_of(pipeline: Pipeline) -> dict[str, str]:
         settings[f"joins/{name}/late"] = join.late
     for name, pair in pipeline.foreign_key_joins.items():
         settings[f"joins/{name}/changelog"] = pair.changelog
-    return {name: _fingerprint(value) for name, value in settings.items()}
+    fingerprints = {name: _fingerprint(value) for name, value in settings.items()}
+    return fingerprints | hash_specification.of_inputs(pipeline)
 
 
 def check_readings(pipeline: Pipeline, plan: Plan, done: Collection[str]) -> None:
@@ -62,9 +64,7 @@ def check_readings(pipeline: Pipeline, plan: Plan, done: Collection[str]) -> Non
 
     Raises `ConfigurationChanged`.
     """
-    changed = [
-        name for name, reading in readings_of(pipeline).items() if plan.shapes.get(name, reading) != reading
-    ]
+    changed = _different(readings_of(pipeline), plan)
     begun = {stage.split("/")[1] for stage in done}
     wrong = [name for name in changed if begun & _reached(pipeline, name.split("/")[1])]
     if wrong:
@@ -73,7 +73,13 @@ def check_readings(pipeline: Pipeline, plan: Plan, done: Collection[str]) -> Non
             f"change, `lakejoin run {pipeline.path}`, then change it, or give the batch up: "
             f"`lakejoin repair {pipeline.path} --replan`"
         )
-        raise ConfigurationChanged("\n".join(str(pipeline.problem(_path(name), told)) for name in wrong))
+        problems = [
+            hash_specification.changed_batch(pipeline, plan, name)
+            if hash_specification.is_of_hashes(name)
+            else pipeline.problem(_path(name), told)
+            for name in wrong
+        ]
+        raise ConfigurationChanged("\n".join(map(str, problems)))
 
 
 def _reached(pipeline: Pipeline, name: str) -> set[str]:
@@ -107,21 +113,37 @@ def changed_shapes(pipeline: Pipeline, journal: Journal, rebuilt: Collection[str
 
 
 def check_shape(pipeline: Pipeline, cut: Plan, name: str) -> None:
-    """Refuse to read a table or join that was made with another configuration. Raises `ConfigurationChanged`."""
+    """Refuse to read a table or join that was made with another configuration, whatever its hashes were made with.
+
+    Raises `ConfigurationChanged`.
+    """
     names = {name}
     for join in reversed(pipeline.joins):  # right and left sides of a join come before it
         if join in names:
             spec = pipeline.spec_of_join(join)
             names |= {spec.left, spec.right}
-    if changed := _changed(pipeline, cut, names):
+    changed = [
+        place for place in _changed(pipeline, cut, names) if not hash_specification.is_of_hashes(place)
+    ]
+    if changed:
         raise _refusal(pipeline, replace(cut, batch=cut.batch - 1), changed)
 
 
 def _changed(pipeline: Pipeline, plan: Plan, names: Collection[str]) -> list[str]:
     """Settings of tables and joins that are not what a plan says of them."""
     shapes = shapes_of(pipeline)
-    changed = [name for name, shape in shapes.items() if plan.shapes.get(name, shape) != shape]
-    return [name for name in [*_other_kinds(plan, shapes), *changed] if name.split("/")[1] in names]
+    changed = [*_other_kinds(plan, shapes), *_different(shapes, plan)]
+    return [name for name in changed if name.split("/")[1] in names]
+
+
+def _different(settings: Mapping[str, str], plan: Plan) -> list[str]:
+    """Those settings that are not what a plan says; most of what it does not say is as it was."""
+    return [
+        name
+        for name, now in settings.items()
+        if plan.shapes.get(name, hash_specification.FIRST if hash_specification.is_of_hashes(name) else now)
+        != now
+    ]
 
 
 def _other_kinds(plan: Plan, shapes: Mapping[str, str]) -> list[str]:
@@ -148,6 +170,8 @@ def _refusal(
 
 
 def _problem(pipeline: Pipeline, plan: Plan, changed: str, anew: Collection[str]) -> Problem:
+    if hash_specification.is_of_hashes(changed):
+        return hash_specification.changed_join(pipeline, plan, changed, anew)
     kind, name, setting = changed.split("/")
     ways = f"point `lake` at a new directory{_ways_for(pipeline, kind, name, setting, anew)}"
     what = "changed since" if setting else "was declared as something else until"

@@ -7,11 +7,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import Content, copy_of, joins, run, write_lines
+from orchestration.checks import check_lake
 from orchestration.config import Pipeline, load
 from orchestration.migrating import LeftOut, migrate
 from storage.errors import ConfigurationChanged
 from storage.journal import Journal
-from storage.lake import Lake
+from storage.lake import Lake, joined_of
+from transforms import hashing
+from transforms.schemas import HASH
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -208,3 +211,27 @@ def test_changed_join_stays_as_it_was_until_it_is_computed_anew(
     pipeline = declare(tmp_path / "shop", edited(ADDED), *DAYS)
     assert follow(pipeline, spark) == ["run --rebuild left"]
     assert joins(pipeline, spark) == made_anew(tmp_path / "anew", edited(ADDED), spark)
+
+
+def test_joins_begin_anew_with_another_specification_of_hashes(
+    before: Pipeline, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of tables keep the hashes they have, and no answer is held against another one; checks find nothing."""
+    copy_of(before, tmp_path / "shop")
+    pipeline = declare(tmp_path / "shop", TEXT, *DAYS)
+    expected = made_anew(tmp_path / "anew", TEXT, spark)
+    hashing.value_hash.cache_clear()
+    monkeypatch.setattr(hashing, "HASH_SPECIFICATION", 2)
+    try:
+        assert follow(pipeline, spark) == ["run --rebuild left --rebuild pairs"]
+        assert joins(pipeline, spark) == expected
+        for name in pipeline.joins:
+            rows = spark.read.format("delta").load(Lake(pipeline.lake).path(joined_of(name)))
+            assert {row["spec"] for row in rows.select(f"{HASH}.spec").collect()} == {2}
+        broken = {
+            name: [rule.rule for rule in found if not rule.success]
+            for name, found in check_lake(pipeline, spark, batches=None).results.items()
+        }
+        assert not any(broken.values()), broken
+    finally:
+        hashing.value_hash.cache_clear()

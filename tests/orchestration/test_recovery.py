@@ -17,6 +17,7 @@ from storage.errors import ConfigurationChanged, LakeInconsistent
 from storage.journal import Journal
 from storage.lake import Lake
 from storage.plan import Plan, PlannedFile, Published
+from transforms import hashing
 
 TEXT = """\
 name: shop
@@ -143,6 +144,38 @@ def test_changelog_is_not_switched_while_a_batch_is_under_way(tmp_path: Path) ->
     with pytest.raises(ConfigurationChanged, match=r"joins\.orders_with_customers\.changelog: .* batch 1 "):
         check_readings(other, plan, ["subscription_log/orders_with_customers"])
     check_readings(other, plan, ["quarantine/orders"])
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_specification_of_hashes_is_a_part_of_what_a_join_was_built_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, said: bool
+) -> None:
+    """The first one where the plans do not say it. A join is computed anew; a batch is finished as it was begun."""
+    pipeline = load_text(TEXT, tmp_path / "lakejoin.yaml")
+    settings = shapes_of(pipeline) | readings_of(pipeline)
+    kept = {
+        name: shape for name, shape in settings.items() if said or not name.endswith("hash_specification")
+    }
+    journal = Journal(Lake(str(tmp_path / "lake")))
+    journal.plans.append(replace(BUILT, joins=("orders_with_customers",), shapes=kept))
+    check_shapes(pipeline, journal)
+    check_readings(pipeline, journal.plans[0], ["changes/orders"])
+    monkeypatch.setattr(hashing, "HASH_SPECIFICATION", 2)
+
+    with pytest.raises(ConfigurationChanged) as refused:
+        check_shapes(pipeline, journal)
+    assert str(refused.value) == (
+        f"{pipeline.path}:15: joins.orders_with_customers: this version of Lakejoin makes hashes by specification 2, "
+        f"and the join in {pipeline.lake} has, as of batch 1, those of specification 1; compute it anew: `lakejoin run "
+        f"{pipeline.path} --rebuild orders_with_customers`, or go on with version 0.1 of Lakejoin, which planned that "
+        "batch"
+    )
+    check_shapes(pipeline, journal, ["orders_with_customers"])
+    check_readings(pipeline, journal.plans[0], [])
+    with pytest.raises(
+        ConfigurationChanged, match=r"tables\.orders: .* specification 2, .* finish it with version"
+    ):
+        check_readings(pipeline, journal.plans[0], ["changes/orders"])
 
 
 @pytest.mark.parametrize(
