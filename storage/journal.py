@@ -17,6 +17,7 @@ from storage.lake import (
     response_log_of,
     subscription_log_of,
 )
+from storage.links import check_links
 from storage.plan import Kind, Plan, PlannedFile, Published
 from storage.transaction import Transaction
 from transforms.guards import stands
@@ -38,6 +39,7 @@ class Journal:
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
+        check_links(lake)
         plan, published = lake.snapshot(PLAN), lake.snapshot(PUBLISHED)
         self.pipeline = plan.identity if plan else None
         self.plans = sorted(map(Plan.of_row, plan.read() if plan else []), key=lambda p: p.batch)

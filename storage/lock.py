@@ -15,6 +15,7 @@ from typing import TextIO
 from storage.errors import LakeBusy, LakeUnusable
 from storage.lake import LEASE, Lake
 from storage.lease import leased
+from storage.links import check_links
 
 _FILE = "_lock"
 _TURN = "_lock_turn"
@@ -35,6 +36,7 @@ def writing(lake: Lake, *, maintenance: bool = False) -> Iterator[None]:
         with leased(lake.path(LEASE)):
             yield
         return
+    check_links(lake)
     with _open(directory, _FILE) as file:
         if maintenance:
             with _turn(directory):
