@@ -9,14 +9,18 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from faults.shop import run, write_lines
+from faults.shop import joins, run, texts, write_lines
 from orchestration.cli import app, options
 from orchestration.config import Pipeline, load
+from orchestration.cut import published_cut
+from orchestration.migrating import migrate
 from orchestration.open_records import open_counts
 from orchestration.quarantine import in_quarantine, known, retry
 from storage.journal import Journal
 from storage.lake import Lake, joined_of
 from storage.source_errors import SourceChanged
+from storage.state import State
+from transforms.schemas import SEQUENCE, named
 
 pytestmark = pytest.mark.spark
 
@@ -182,6 +186,90 @@ def test_record_that_leaves_quarantine_counts_by_its_own_time(shop: Pipeline, sp
     list(retry(pipeline, lambda: spark, ["stations"]))
     assert cities(pipeline, spark) == {1: "Paris", 2: "Rome", 4: "Oslo"}
     assert places(pipeline, spark) == [("readings", 3, "parse_error")]
+
+
+NARROW = """\
+name: shop
+lake: ./lake
+tables:
+  orders:
+    source: {format: jsonl, path: "orders/{date}.jsonl"}
+    columns: {id: bigint, customer: int, amount: int, rev: int}
+    key: [id]
+    sequence: [rev]
+  customers:
+    source: {format: jsonl, path: "customers/{date}.jsonl"}
+    columns: {customer: int, city: string}
+    key: [customer]
+joins:
+  left: {left: orders, right: customers, foreign_key: [customer], how: left}
+  inner: {left: orders, right: customers, foreign_key: [customer], how: inner}
+  over: {left: inner, right: customers, foreign_key: [amount], how: left, prefix: over_}
+"""
+LARGE = 3_000_000_000
+
+
+@pytest.mark.slow
+def test_records_that_a_wider_type_has_room_for_are_read_at_their_own_sequence(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """Those of both sides of the joins; what has come since for their keys stands. Everything adds up."""
+
+    def order(op: str, key: int, customer: int, amount: int, rev: int) -> dict[str, object]:
+        return {"op": op, "id": key, "customer": customer, "amount": amount, "rev": rev}
+
+    def declared(folder: str, types: str) -> Pipeline:
+        days = (
+            [order("c", 1, 1, 1, 1), order("c", 2, LARGE, LARGE, 1), order("c", 3, 1, LARGE, 1),
+             order("c", 4, 2, LARGE, 1), order("c", 5, LARGE, 5, 1)],
+            # 1 gets a value too large; newer ones of 3, 4 and 5 fit
+            [order("u", 1, LARGE, 2, 2), order("u", 3, 2, 30, 2), order("d", 4, 2, 1, 2), order("u", 5, 2, 1, 2)],
+        )  # fmt: skip
+        for day, orders in enumerate(days, start=1):
+            write(tmp_path / folder, "orders", f"2024-01-0{day}", orders)
+        names = [(1, "Paris"), (2, "Rome"), (LARGE, "Oslo")]
+        cities = [{"op": "c", "customer": number, "city": city} for number, city in names]
+        write(tmp_path / folder, "customers", "2024-01-01", cities)
+        file = tmp_path / folder / "lakejoin.yaml"
+        file.write_text(
+            NARROW.replace("customer: int", f"customer: {types}").replace("amount: int", f"amount: {types}")
+        )
+        return load(file)
+
+    pipeline = declared("shop", "int")
+    run(pipeline, spark)
+    waiting = [("customers", 3), *[("orders", line) for line in (2, 3, 4, 5)], ("orders", 1)]
+    assert places(pipeline, spark) == [(table, line, "type_mismatch") for table, line in waiting]
+    pipeline = declared("shop", "bigint")
+    list(migrate(pipeline, lambda: spark))
+
+    (batch,) = retry(pipeline, lambda: spark, known(pipeline, ()))
+
+    verdicts = ("applied", "out_of_order", "duplicate", "tombstone", "expired", "ignored", "quarantined")
+    found = {
+        name: {verdict: counts[verdict] for verdict in verdicts if counts[verdict]}
+        for name, counts in batch.tables.items()
+    }
+    assert found == {"orders": {"applied": 2, "out_of_order": 3}, "customers": {"applied": 1}}
+    assert {name: counts["records"] for name, counts in batch.tables.items()} == {"orders": 5, "customers": 1}
+    for counts in batch.joins.values():
+        assert counts["answers"] == counts["applied"] + counts["superseded"] + counts["stale"]
+    assert places(pipeline, spark) == []
+    wide = declared("wide", "bigint")
+    run(wide, spark)
+    assert joins(pipeline, spark) == joins(wide, spark)
+    assert len(joins(pipeline, spark)["inner"]) == 4
+    assert stored(pipeline, spark) == stored(wide, spark)
+    assert run(pipeline, spark) == 0
+
+
+def stored(pipeline: Pipeline, spark: SparkSession) -> dict[str, list[str]]:
+    """Rows of tables as the next records are held against them, deleted keys included."""
+    state = State(spark, Lake(pipeline.lake), published_cut(Journal(Lake(pipeline.lake))))
+    return {
+        name: texts(state.all_rows(table.spec).select(*map(named, [*table.columns, SEQUENCE])))
+        for name, table in pipeline.tables.items()
+    }
 
 
 @pytest.mark.slow
