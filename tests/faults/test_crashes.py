@@ -6,7 +6,9 @@ rerun is cut off as well, a sample of `LAKEJOIN_FAULT_PAIRS`.
 
 import os
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from shutil import rmtree
 
@@ -15,8 +17,9 @@ from pyspark.sql import SparkSession
 
 from faults.crashing import WHEN, Crash, Point, When, commits
 from faults.market import DAYS, make_market
-from faults.shop import Content, content, copy_of, run
-from orchestration.config import Pipeline
+from faults.shop import CUSTOMERS, Content, content, copy_of, make_shop, run, write_lines
+from orchestration.config import Pipeline, load
+from storage.errors import ConfigurationChanged
 from storage.journal import Journal
 from storage.lake import PLAN, PUBLISHED, Lake
 
@@ -26,11 +29,16 @@ PAIRS = int(os.environ.get("LAKEJOIN_FAULT_PAIRS", "20"))
 SEED = 20130101
 
 
+Work = Callable[[Pipeline, SparkSession], object]
+"""Makes the batch, or what is left of it: what a user does at first, and again after a crash."""
+
+
 @dataclass(frozen=True)
 class Case:
     """A lake with one batch to work off, and what becomes of it when nothing disturbs."""
 
     pipeline: Pipeline
+    work: Work
     points: list[str]
     """The tables of the batch's commits, in their order."""
     undisturbed: Content
@@ -41,28 +49,32 @@ class Case:
         A point that a rerun does not reach, for it has fewer commits left, is passed by.
         """
         pipeline = copy_of(self.pipeline, folder)
+        before = len(Journal(Lake(pipeline.lake)).published)
         for number, (point, when) in enumerate(points):
             with commits(point, when) as counted:
                 try:
-                    run(pipeline, spark)
+                    self.work(pipeline, spark)
                 except Crash:
                     continue
             assert number or counted.reached, f"{point} was not reached"
-        run(pipeline, spark)
+        if len(Journal(Lake(pipeline.lake)).published) == before:
+            self.work(pipeline, spark)
         found = content(pipeline, spark)
         journal = Journal(Lake(pipeline.lake))
         assert journal.unfinished is None
-        assert len(journal.published) == len(Journal(Lake(self.pipeline.lake)).published) + 1
+        assert len(journal.published) == before + 1
         assert run(pipeline, spark) == 0
         rmtree(folder)
         return found
 
 
-def _case(pipeline: Pipeline, folder: Path, spark: SparkSession) -> Case:
+def _case(pipeline: Pipeline, folder: Path, spark: SparkSession, work: Work = run) -> Case:
     copy = copy_of(pipeline, folder)
+    before = len(Journal(Lake(copy.lake)).published)
     with commits() as counted:
-        assert run(copy, spark) == 1
-    return Case(pipeline, counted.made, content(copy, spark))
+        work(copy, spark)
+    assert len(Journal(Lake(copy.lake)).published) == before + 1
+    return Case(pipeline, work, counted.made, content(copy, spark))
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +91,44 @@ def second_batch(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) 
     run(pipeline, spark)
     make_market(pipeline.path.parent, DAYS[:2])
     return _case(pipeline, tmp_path_factory.mktemp("undisturbed") / "second", spark)
+
+
+@pytest.fixture(scope="module")
+def replaced_batch(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Case:
+    """Return a lake with two days, of which the second was exported again."""
+    pipeline = make_shop(tmp_path_factory.mktemp("replaced") / "shop", DAYS[:2])
+    run(pipeline, spark)
+    orders = [("u", 1, "eve", 12), ("c", 6, "bob", 60), ("d", 3, None, None), ("u", "six", "bob", 1)]
+    for name, columns, rows in (
+        ("orders", ("op", "id", "customer", "amount"), orders),
+        ("customers", ("op", "customer", "city"), [*CUSTOMERS[DAYS[1]][1:], ("u", "ada", "Metz")]),
+    ):
+        records = [{**dict(zip(columns, row, strict=True)), "at": f"{DAYS[1]}T12:00:00Z"} for row in rows]
+        write_lines(pipeline.path.parent / name / f"{DAYS[1]}.jsonl", records)
+    return _case(pipeline, tmp_path_factory.mktemp("undisturbed") / "replaced", spark, _replace)
+
+
+def _replace(pipeline: Pipeline, spark: SparkSession) -> None:
+    run(pipeline, spark, replace=date.fromisoformat(DAYS[1]))
+
+
+@pytest.fixture(scope="module")
+def rebuilt_batch(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Case:
+    """Return a lake with two days, of which a join is declared otherwise now."""
+    pipeline = make_shop(tmp_path_factory.mktemp("rebuilt") / "shop", DAYS[:2])
+    run(pipeline, spark)
+    former = "left: {left: orders, right: customers, foreign_key: [customer], how: left}"
+    text = pipeline.path.read_text()
+    assert former in text
+    pipeline.path.write_text(text.replace(former, former.replace("how: left", "how: inner, changelog: true")))
+    return _case(load(pipeline.path), tmp_path_factory.mktemp("undisturbed") / "rebuilt", spark, _rebuild)
+
+
+def _rebuild(pipeline: Pipeline, spark: SparkSession) -> None:
+    try:
+        run(pipeline, spark)
+    except ConfigurationChanged:
+        run(pipeline, spark, rebuild=["left"])
 
 
 def test_second_batch_makes_every_kind_of_commit(second_batch: Case) -> None:
@@ -123,7 +173,21 @@ def test_batch_cut_off_at_each_point_ends_as_if_undisturbed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """All of them, each before, during and after the commit; one by one on a lake of its own."""
-    case: Case = request.getfixturevalue(batch)
+    _try_each_point(request.getfixturevalue(batch), tmp_path, spark, capsys)
+
+
+@pytest.mark.parametrize("batch", ["replaced_batch", "rebuilt_batch"])
+def test_batch_that_was_asked_for_and_cut_off_at_each_point_ends_as_if_undisturbed(
+    batch: str, request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Of a file that was exported again, of a join that begins anew; the user does what messages say."""
+    _try_each_point(request.getfixturevalue(batch), tmp_path, spark, capsys)
+
+
+def _try_each_point(
+    case: Case, tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
     tried, wrong = 0, []
     for number, table in enumerate(case.points):
         for when in WHEN:
