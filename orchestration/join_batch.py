@@ -97,9 +97,6 @@ def join_batch(join: JoinSpec, left: Left, right: Right, state: State, frames: F
     if right.changed:
         answers = answers.unionByName(answer_right_changes(right.changes, store))
         answers = frames.keep(answers if join.resolution == "highwater" else answers.drop(MARK))
-        # only the store knows how many left rows point at the changed right ones: count before looking them up
-        if frames.small and answers.count() > SMALL:
-            frames.grow()
         left_rows = left_rows.unionByName(left.lookup(unknown(answers, "primary_key", left.after)))
     left_rows = frames.keep_if_small(left_rows)
     current = left_rows if join.resolution == "hash" else _marks(join, log, answers, right, state, frames)
@@ -140,12 +137,17 @@ def _with_inserts(batch: JoinBatch, inserts: DataFrame, log: DataFrame, changed:
 def _store(join: JoinSpec, log: DataFrame, right: Right, state: State, frames: Frames) -> DataFrame:
     """Live subscriptions after the batch, as far as the batch needs them: those of the changed right keys.
 
-    The CombinedKey begins with the foreign key, so a lookup by it finds every message that bears on the answer.
+    The CombinedKey begins with the foreign key, so a lookup by it finds every message that bears on the answer. A small
+    batch goes on as a large one where they are many: so many answers there will be.
     """
     messages = log
     if right.changed and state.has_subscriptions(join.name):
         wanted = right.changes.select(F.col("primary_key").alias("foreign_key"))
         found = state.subscriptions_to(join, wanted, small=frames.small)
+        if frames.small:
+            found = frames.keep_scattered(found)
+            if found.count() > SMALL:
+                frames.grow()
         messages = log.unionByName(found)
     return live_subscriptions(messages)
 

@@ -43,11 +43,11 @@ class Frames:
         """The same rows, computed once. A small frame is computed when it is first asked for, a large one now."""
         if not self.small:
             return self._written(frame)
-        gathered = self.gather(frame)
-        kept = gathered.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK)
-        self._sources.append(gathered)
-        self._kept.append(kept)
-        return kept
+        return self._in_memory(self.gather(frame))
+
+    def keep_scattered(self, frame: DataFrame) -> DataFrame:
+        """The same rows, computed once by as many tasks as they take: of a small batch, and yet perhaps many."""
+        return self._in_memory(frame)
 
     def keep_if_small(self, frame: DataFrame) -> DataFrame:
         """The same rows, computed once if they are few: to write many takes longer than to join kept ones again."""
@@ -78,6 +78,12 @@ class Frames:
         path = self._jvm.org.apache.hadoop.fs.Path(self._scratch)
         path.getFileSystem(self._spark.sparkContext._jsc.hadoopConfiguration()).delete(path, True)  # noqa: SLF001
         _set(self._spark, self._usual)
+
+    def _in_memory(self, frame: DataFrame) -> DataFrame:
+        kept = frame.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK)
+        self._sources.append(frame)
+        self._kept.append(kept)
+        return kept
 
     def _written(self, frame: DataFrame) -> DataFrame:
         path = f"{self._scratch}/{next(self._numbers)}"
