@@ -19,8 +19,8 @@ from storage.frames import aggregated
 from transforms.constants import by_reference
 from transforms.schemas import named
 
-WORTH_ROWS = 4_000_000
-"""Rows in large files from which it is worth while: to ask takes a job, as long as reading some keys of so many."""
+WORTH_ROWS = 20_000_000
+"""Rows in large files from which it is worth while: to ask takes a job, much shorter than to read the keys of so many."""
 LARGE_FILE = 250_000
 """Rows of a file that is asked about; smaller ones are read, for what a batch adds is in the next one's way."""
 MOST_RANGES = 200
