@@ -20,7 +20,7 @@ from transforms.constants import by_reference
 from transforms.schemas import named
 
 WORTH_ROWS = 20_000_000
-"""Rows in large files from which it is worth while: to ask takes a job, much shorter than to read the keys of so many."""
+"""Rows in large files from which it is worth while: to ask takes a job, shorter than to read the keys of so many."""
 LARGE_FILE = 250_000
 """Rows of a file that is asked about; smaller ones are read, for what a batch adds is in the next one's way."""
 MOST_RANGES = 200
