@@ -1,7 +1,9 @@
 """Ends a batch, or maintenance, at one of its commits: they are found by counting them as they happen."""
 
+import inspect
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -9,12 +11,16 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 from unittest import mock
 
+from delta.tables import DeltaMergeBuilder
+from delta.tables import DeltaTable as SparkTable
 from deltalake import DeltaTable
 from deltalake.table import TableOptimizer
+from pyspark.sql import SparkSession
 from pyspark.sql.readwriter import DataFrameWriter
 
-from orchestration import upkeep
-from storage import bookkeeping
+from faults.lakes import forget_logs
+from orchestration import abandoning, upkeep
+from storage import bookkeeping, joined
 from storage.delta import DeltaTransaction
 
 When = Literal["before", "during", "after"]
@@ -90,6 +96,30 @@ class Commits:
 
         return counted
 
+    def told(self, call: Call) -> Call:
+        """A call with a `path`, which Delta's commands within it do not tell."""
+        signature = inspect.signature(call)
+
+        def telling(*args: Any, **options: Any) -> Any:
+            self._mine.path = signature.bind(*args, **options).arguments["path"]
+            try:
+                return call(*args, **options)
+            finally:
+                del self._mine.path
+
+        return telling
+
+    def command(self, execute: Call) -> Call:
+        """A command of Delta's public API that makes one commit, within a call that is `told`."""
+
+        def path() -> str:
+            return getattr(self._mine, "path", "")
+
+        def part(*args: Any) -> None:
+            _leave_files_of_command(path(), lambda: execute(*args))
+
+        return self.whole(execute, lambda *_: _table(path()), part)
+
     def _begin(self, name: str, files: Sequence[Path] = ()) -> bool:
         """Enter a commit, of which these files are written already; returns whether it counts."""
         if self._apart:
@@ -158,11 +188,38 @@ def commits(
         (DeltaTransaction, "write", counting.written(DeltaTransaction.write)),
         (DeltaTransaction, "_commit", counting.committed(DeltaTransaction._commit)),
         (bookkeeping, "write_deltalake", counting.whole(_RECORD, _recorded, _part_of_record)),
+        (joined, "merge", counting.told(joined.merge)),
+        (DeltaMergeBuilder, "execute", counting.command(DeltaMergeBuilder.execute)),
+        (abandoning, "remove_batch", counting.told(abandoning.remove_batch)),
+        (SparkTable, "delete", counting.command(SparkTable.delete)),
     )
     with ExitStack() as patches:
         for module, name, call in calls:
             patches.enter_context(mock.patch.object(module, name, call))
         yield counting
+
+
+@contextmanager
+def all_commits(lake: str) -> Iterator[Commits]:
+    """Count the commits of what nothing disturbs; those and no others are in the logs of the lake's tables then.
+
+    So none is made in another way than those that are counted, and crashed at.
+    """
+    before = _versions(lake)
+    with commits() as counting:
+        yield counting
+    made = Counter(_versions(lake))
+    made.subtract(before)
+    assert Counter(counting.made) == +made, "a commit was made elsewhere than where they are counted"
+
+
+def _versions(lake: str) -> Counter[str]:
+    """How many versions each table of a lake has had."""
+    last = Counter[str]()
+    for file in Path(lake).rglob("_delta_log/*.json"):
+        table = str(file.parent.parent.relative_to(lake))
+        last[table] = max(last[table], int(file.stem) + 1)
+    return last
 
 
 @contextmanager
@@ -217,6 +274,17 @@ def _leave_files(path: str, write: Callable[[str], Any]) -> None:
             place = table / file.relative_to(copy)
             if file.is_file() and not place.exists() and "_delta_log" not in place.parts:
                 shutil.copy2(file, place)
+
+
+def _leave_files_of_command(path: str, execute: Call) -> None:
+    """The same for a command that is bound to its table: it is made, and its log entry goes. A crash must follow."""
+    log = Path(path) / "_delta_log"
+    before = {*log.iterdir()}
+    execute()
+    for file in {*log.iterdir()} - before:
+        file.unlink()
+    if spark := SparkSession.getActiveSession():
+        forget_logs(spark)
 
 
 def _path(place: str | DeltaTable) -> str:

@@ -1,7 +1,7 @@
 """A batch that is cut off before, in or after any of its commits ends, after a rerun, as if nothing had happened.
 
-The commits are found by counting those of a run that nothing disturbs. Singly each is tried, and in pairs, where the
-rerun is cut off as well, a sample of `LAKEJOIN_FAULT_PAIRS`.
+The commits are found by counting those of a run that nothing disturbs: all that its logs have then. Singly each is
+tried, and in pairs, where the rerun is cut off as well, a sample of `LAKEJOIN_FAULT_PAIRS`.
 """
 
 import os
@@ -15,13 +15,14 @@ from shutil import rmtree
 import pytest
 from pyspark.sql import SparkSession
 
-from faults.crashing import WHEN, Crash, Point, When, commits
+from faults.crashing import WHEN, Crash, Point, When, all_commits, commits
 from faults.market import DAYS, make_market
 from faults.shop import CUSTOMERS, Content, content, copy_of, make_shop, run, write_lines
 from orchestration.config import Pipeline, load
 from orchestration.errors import WrongUsage
 from orchestration.quarantine import known, retry
 from storage.errors import ConfigurationChanged
+from storage.joined import MERGE
 from storage.journal import Journal
 from storage.lake import PLAN, PUBLISHED, Lake
 
@@ -73,7 +74,7 @@ class Case:
 def _case(pipeline: Pipeline, folder: Path, spark: SparkSession, work: Work = run) -> Case:
     copy = copy_of(pipeline, folder)
     before = len(Journal(Lake(copy.lake)).published)
-    with commits() as counted:
+    with all_commits(copy.lake) as counted:
         work(copy, spark)
     assert len(Journal(Lake(copy.lake)).published) == before + 1
     return Case(pipeline, work, counted.made, content(copy, spark))
@@ -220,6 +221,21 @@ def _try_each_point(
                 wrong.append((number, table, when))
     _say(capsys, f"points found {len(case.points)}, singly {tried} of {len(case.points) * len(WHEN)}")
     assert wrong == []
+
+
+def test_batch_that_merges_ends_as_if_undisturbed_wherever_its_merge_was_cut_off(
+    second_batch: Case, tmp_path: Path, spark: SparkSession
+) -> None:
+    """With the setting that changes joined tables through Delta's public API; its commits are counted as well."""
+    spark.conf.set(MERGE, "true")
+    try:
+        with all_commits((merging := copy_of(second_batch.pipeline, tmp_path / "merging")).lake):
+            run(merging, spark)
+        for when in WHEN:
+            found = second_batch.crash(tmp_path / "market", spark, ("joins/left/joined", when))
+            assert found == second_batch.undisturbed, when
+    finally:
+        spark.conf.unset(MERGE)
 
 
 @pytest.mark.failure(7)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from faults.crashing import Crash, When, commits, steps
+from faults.crashing import Crash, When, all_commits, commits, steps
 from faults.shop import ORDERS, Content, content, copy_of, make_shop, run, texts
 from orchestration.config import Pipeline, load
 from orchestration.cut import check_kept, published_cut
@@ -131,8 +131,9 @@ def test_batch_ends_as_if_undisturbed_when_maintenance_comes_before_its_rerun(
     two_days: Pipeline, undisturbed: Content, tmp_path: Path, spark: SparkSession
 ) -> None:
     """Cut off behind each of its commits: folds end with the last batch, and what it pins outlives a vacuum."""
-    with commits() as counted:
-        run(shop(copy_of(two_days, tmp_path / "whole").path.parent, DAYS), spark)
+    whole = shop(copy_of(two_days, tmp_path / "whole").path.parent, DAYS)
+    with all_commits(whole.lake) as counted:
+        run(whole, spark)
     for number, table in enumerate(counted.made[:-1]):
         pipeline = shop(copy_of(two_days, tmp_path / f"shop-{number}").path.parent, DAYS)
         with commits(number), pytest.raises(Crash):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from faults.crashing import Point, When, commits
+from faults.crashing import Point, When, all_commits, commits
 from faults.market import DAYS, make_market
 from faults.racing import lost, unlocked
 from faults.shop import Content, content, copy_of, run
@@ -37,7 +37,7 @@ def first_day(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> 
 def points(first_day: Pipeline, tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> list[str]:
     """Return the tables of the second batch's commits, in their order."""
     pipeline = copy_of(first_day, tmp_path_factory.mktemp("points") / "market")
-    with commits() as counted:
+    with all_commits(pipeline.lake) as counted:
         run(pipeline, spark)
     return counted.made
 

@@ -4,23 +4,20 @@ import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from faults.crashing import Crash, commits
+from faults.crashing import WHEN, Crash, When, all_commits, commits
 from faults.lakes import cut, newest_commit
 from faults.shop import CONFIGURATION, content, copy_of, make_shop, run, texts, write_lines
-from orchestration import abandoning
 from orchestration.abandoning import abandon
 from orchestration.config import Pipeline, load
 from orchestration.cut import check_kept, published_cut
 from orchestration.errors import WrongUsage
 from orchestration.maintenance import maintain
 from orchestration.repair import Moved, examine, repair
-from storage.commits import remove_batch
 from storage.errors import ConfigurationChanged, LakeInconsistent
 from storage.journal import Journal
 from storage.lake import (
@@ -309,24 +306,16 @@ def test_abandoned_batch_is_as_if_its_input_had_never_been_seen(
         list(abandon(pipeline, lambda: spark))
 
 
+@pytest.mark.parametrize("when", WHEN)
 def test_giving_up_that_was_cut_off_is_ended_before_anything_else(
-    whole: Pipeline, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    whole: Pipeline, when: When, tmp_path: Path, spark: SparkSession
 ) -> None:
     """A run would take for done what is removed already, and publish the batch without it."""
-    pipeline, removed = copy_of(whole, tmp_path / "shop"), []
-
-    def one_only(*table: Any) -> None:
-        if removed:
-            raise Crash
-        removed.append(table)
-        remove_batch(*table)
-
+    pipeline = copy_of(whole, tmp_path / "shop")
     with commits(11), pytest.raises(Crash):
         run(pipeline, spark)
-    monkeypatch.setattr(abandoning, "remove_batch", one_only)
-    with pytest.raises(Crash):
+    with commits(1, when), pytest.raises(Crash):
         list(abandon(pipeline, lambda: spark))
-    monkeypatch.undo()
     with pytest.raises(WrongUsage, match=r"removed already: .*--replan` ends what it began"):
         run(pipeline, spark)
     assert [batch.kind for batch in abandon(pipeline, lambda: spark)][:1] == ["abandoned"]
@@ -343,8 +332,9 @@ def test_readers_see_a_join_as_it_was_until_it_has_begun_anew(
     before = Journal(Lake(pipeline.lake)).last.versions
     with commits(joined_of("over"), "after"), pytest.raises(Crash):
         run(pipeline, spark)
-    next(abandoned := abandon(pipeline, lambda: spark))
-    abandoned.close()
+    with all_commits(pipeline.lake):
+        next(abandoned := abandon(pipeline, lambda: spark))
+        abandoned.close()
     last = Journal(Lake(pipeline.lake)).last
     assert last.kind == "abandoned"
     assert {joined_of(name): last.versions[joined_of(name)] for name in pipeline.joins} == {
