@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.mark.failure(16)
+@pytest.mark.bad_input(42)
 @pytest.mark.parametrize("size", [0, 40], ids=["empty", "torn"])
 def test_commit_of_a_finished_batch_that_is_not_whole_stops_the_run(
     size: int, folded: Pipeline, tmp_path: Path, spark: SparkSession
@@ -46,6 +47,7 @@ def test_commit_of_a_finished_batch_that_is_not_whole_stops_the_run(
 
 
 @pytest.mark.failure(16)
+@pytest.mark.bad_input(42)
 @pytest.mark.parametrize("table", ["joins/left/response_log", "joins/at_time/joined", PUBLISHED, PLAN])
 @pytest.mark.parametrize("size", [0, 40], ids=["empty", "torn"])
 def test_commit_of_a_batch_under_way_that_is_not_whole_is_made_again(
@@ -133,6 +135,7 @@ def emptied(file: Path) -> None:
 
 
 @pytest.mark.failure(17)
+@pytest.mark.bad_input(41)
 @pytest.mark.parametrize("harm", [gone, truncated, emptied])
 @pytest.mark.parametrize("table", ["joins/inner/joined", "tables/orders/rows", "tables/orders/changes"])
 def test_data_file_that_is_lost_stops_the_batch(

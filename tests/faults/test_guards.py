@@ -137,6 +137,7 @@ def test_deleted_key_is_remembered_as_long_as_promised(parts: Pipeline, spark: S
     assert [row for row in joins(parts, spark)["named"] if '"id":2' in row] == []
 
 
+@pytest.mark.bad_input(21)
 def test_hash_and_place_of_an_answer_that_disagree_end_the_batch(
     parts: Pipeline, spark: SparkSession
 ) -> None:

@@ -36,6 +36,7 @@ MIB = 1 << 20
 
 
 @pytest.mark.failure(19)
+@pytest.mark.bad_input(40)
 def test_run_that_is_killed_at_any_moment_is_finished_by_the_next(
     market: Pipeline, undisturbed: Content, tmp_path: Path, spark: SparkSession,
     capsys: pytest.CaptureFixture[str],
@@ -66,6 +67,7 @@ def test_run_that_is_killed_at_any_moment_is_finished_by_the_next(
 
 
 @pytest.mark.failure(19)
+@pytest.mark.bad_input(40)
 def test_run_whose_jvm_is_killed_says_so_and_is_finished_by_the_next(
     market: Pipeline, undisturbed: Content, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -108,6 +110,7 @@ def small_disk(folder: Path, size: int) -> Iterator[None]:
 
 
 @pytest.mark.failure(19)
+@pytest.mark.bad_input(39)
 def test_batch_that_finds_the_disk_full_is_finished_when_there_is_room(
     market: Pipeline, undisturbed: Content, tmp_path: Path, spark: SparkSession
 ) -> None:

@@ -1,5 +1,6 @@
 """Input that comes more than once: the same file, or its records in another one."""
 
+import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from faults.shop import content, run, write_lines
+from faults.shop import content, joins, run, write_lines
 from orchestration.config import Pipeline, load
 from storage.journal import Journal
 from storage.lake import Lake, joined_of
@@ -85,3 +86,26 @@ def test_records_that_come_again_in_another_file_change_nothing(parts: Pipeline,
     counts = Journal(Lake(parts.lake)).published[-1].tables["parts"]
     wanted = {"records": 6, "applied": 0, "duplicate": 4, "out_of_order": 2}
     assert counts | wanted == counts
+
+
+@pytest.mark.bad_input(25)
+def test_of_a_thousand_updates_of_a_key_in_one_batch_the_last_one_counts(
+    parts: Pipeline, spark: SparkSession
+) -> None:
+    """Its foreign key moves with each; none of those that it had before brings it back afterwards."""
+    updates = [("u", 1, "ab"[n % 2], n) for n in range(1000, 2000)]
+    write(parts.path.parent / "parts" / "2024-01-03.jsonl", ("op", "id", "kind", "n"), updates)
+    assert run(parts, spark) == 1
+    counts = Journal(Lake(parts.lake)).published[-1].tables["parts"]
+    assert counts | {"records": 1000, "applied": 1000} == counts
+    write(
+        parts.path.parent / "kinds" / "2024-01-04.jsonl", ("op", "kind", "name", "n"), [("u", "a", "arm", 3)]
+    )
+
+    assert run(parts, spark) == 1
+
+    rows = [json.loads(row) for row in joins(parts, spark)["named"]]
+    found = {row["id"]: (row["kind"], row["n"], row["right_name"]) for row in rows}
+    assert found == {1: ("b", 1999, "bolt"), 3: ("a", 3, "arm"), 4: ("a", 6, "arm")}
+    responses = Journal(Lake(parts.lake)).published[-1].joins["named"]
+    assert responses | {"answers": 2, "applied": 2} == responses

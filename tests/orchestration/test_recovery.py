@@ -114,6 +114,7 @@ def test_name_of_a_table_is_not_taken_for_a_stream(tmp_path: Path) -> None:
     assert "or give it another name" in lines[0]
 
 
+@pytest.mark.bad_input(49)
 @pytest.mark.parametrize(
     ("changed", "done"),
     [

@@ -137,6 +137,20 @@ def test_join_that_begins_anew_is_not_held_to_what_was_late_before(
     assert check_lake(pipeline, spark, batches=None).passed
 
 
+@pytest.mark.bad_input(10)
+def test_record_of_a_far_future_does_not_move_the_time_of_its_stream(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """It is quarantined: what waits for its grace goes on waiting, and what comes next is not late."""
+    far = click(2, "00:00:00") | {"at": "9999-12-31T23:59:59Z"}
+    run(declare(tmp_path, 1, click(1, "10:00:00"), far, click(3, "10:30:00")), spark)
+    pipeline = declare(tmp_path, 2, click(4, "10:15:00"))
+    run(pipeline, spark)
+    quarantined = [batch.tables["clicks"]["quarantined"] for batch in Journal(Lake(pipeline.lake)).published]
+    assert quarantined == [1, 0]
+    assert (counted(pipeline, "short", "late"), counted(pipeline, "short", "waiting")) == (0, 3)
+
+
 def test_record_that_comes_again_is_known_to_the_microsecond(tmp_path: Path, spark: SparkSession) -> None:
     """Delta's statistics, by which files are passed over, say less."""
     run(declare(tmp_path, 1, click(1, "10:00:00"), click(2, "12:00:00.123456")), spark)
@@ -147,6 +161,7 @@ def test_record_that_comes_again_is_known_to_the_microsecond(tmp_path: Path, spa
 
 
 @pytest.mark.slow
+@pytest.mark.bad_input(9)
 @pytest.mark.bad_input(11)
 def test_times_of_the_year_1_are_times_like_any_other(tmp_path: Path, spark: SparkSession) -> None:
     """A record of then waits, leaves, is a duplicate or comes late; a version of then is the history, or expired."""

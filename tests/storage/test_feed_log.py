@@ -134,6 +134,7 @@ def test_missing_version_of_the_log_is_told(tmp_path: Path) -> None:
         Feed(path).after(first.number, first.identity)
 
 
+@pytest.mark.bad_input(38)
 @pytest.mark.parametrize("checkpoint", [2, 3], ids=["told by a checkpoint", "told by none"])
 def test_range_whose_first_state_the_log_no_longer_tells_is_refused(tmp_path: Path, checkpoint: int) -> None:
     """Its commits may all be there: Delta removes those before it, and keeps a checkpoint that comes later."""
@@ -250,6 +251,7 @@ def test_whole_table_that_was_planned_must_be_there(tmp_path: Path) -> None:
         Feed(path).check_range(NOTHING, 0, first.identity)
 
 
+@pytest.mark.bad_input(38)
 def test_table_that_was_made_anew_is_another(tmp_path: Path) -> None:
     """Its versions count from 0 again: told by their number, or by the name that Delta gave the table."""
     create(tmp_path / "new")

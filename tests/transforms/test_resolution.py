@@ -121,6 +121,7 @@ ANSWERS: list[tuple[str, Hash | None, list[tuple[Any, ...]]]] = [
 
 
 @pytest.mark.guard("hash_check")
+@pytest.mark.bad_input(21)
 @pytest.mark.bad_input(50)
 def test_answer_counts_if_its_hash_is_that_of_the_left_row(spark: SparkSession) -> None:
     """One of them for each key: the others are stale, superseded or contradictory, and each says which."""
