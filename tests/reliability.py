@@ -6,7 +6,7 @@ below its mark.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +48,8 @@ class Report:
     """Collects which tests are about which rows, and how they end.
 
     They take hours, so a run of some of them (`-k`) brings the page up to date: of the others it keeps what it said.
-    Where a run leaves out some cases of a test, and the others pass, it says of it what it said, too.
+    Where a run leaves out some cases of a test, and the others pass, it says of it what it said, too. A case counts for
+    the rows that it bears the mark of itself, or by its test.
     """
 
     def __init__(self, page: Path) -> None:
@@ -56,15 +57,14 @@ class Report:
         self._rows = read_rows()
         self._said: Mapping[tuple[str, str], str] = {}
         """What the page says of a test, by the first cell of its row and the test's link."""
-        self._tests: dict[tuple[str, int], list[str]] = {}
+        self._marked: dict[tuple[str, int], dict[str, set[str]]] = {}
+        """The tests of each row, with those of their cases that are about it."""
         self._results: dict[str, str] = {}
         """How each case of a test ended."""
         self._unguarded: dict[str, str] = {}
         """Cases of tests, by their guard that is out."""
         self._found: dict[str, str] = {}
         """What they say without it."""
-        self._cases: set[str] = set()
-        """All there are, also those that this run leaves out."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -72,21 +72,18 @@ class Report:
 
         Raises `UsageError` for a row that there is not.
         """
-        self._cases = {item.nodeid for item in items}
         for item in items:
             if guard := removed(item):
                 self._unguarded[item.nodeid] = guard
             for kind in KINDS:
                 for marker in item.iter_markers(kind):
-                    self.note(kind, *marker.args, _name(item.nodeid))
+                    self.note(kind, *marker.args, item.nodeid)
 
-    def note(self, kind: str, number: int, test: str) -> None:
-        """Note that a test is about a row."""
+    def note(self, kind: str, number: int, case: str) -> None:
+        """Note that a case of a test is about a row."""
         if not 1 <= number <= len(self._rows[kind]):
-            raise pytest.UsageError(f"{test}: {kind}({number}) is no row of {ROWS.name}")
-        tests = self._tests.setdefault((kind, number), [])
-        if test not in tests:
-            tests.append(test)
+            raise pytest.UsageError(f"{case}: {kind}({number}) is no row of {ROWS.name}")
+        self._marked.setdefault((kind, number), {}).setdefault(_name(case), set()).add(case)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note how a case of a test ended; what is wrong before or behind it counts as well."""
@@ -111,13 +108,13 @@ class Report:
 
     def _table(self, kind: str, title: str) -> Iterable[str]:
         rows = self._rows[kind]
-        tested = sum((kind, row.number) in self._tests for row in rows)
+        tested = sum((kind, row.number) in self._marked for row in rows)
         yield from (f"## {title}", "", f"{tested} of {len(rows)} rows have tests.", "")
         yield from ("| # | what happens | what becomes of it | tests | result |", "|---|---|---|---|---|")
         for row in rows:
-            tests = sorted(self._tests.get((kind, row.number), []))
-            links = "<br>".join(_link(test) for test in tests) or "no test"
-            results = "<br>".join(self._result(row.number, test) for test in tests)
+            tests = sorted(self._marked.get((kind, row.number), {}).items())
+            links = "<br>".join(_link(test) for test, _ in tests) or "no test"
+            results = "<br>".join(self._result(row.number, test, cases) for test, cases in tests)
             yield f"| {row.number} | {row.what} | {row.then} | {links} | {results} |"
         yield ""
 
@@ -132,17 +129,16 @@ class Report:
             yield f"| `{guard}` | {what[guard]} | {links} | {found} |"
         yield ""
 
-    def _result(self, number: int, test: str) -> str:
-        results = [result for case, result in self._results.items() if _name(case) == test]
+    def _result(self, number: int, test: str, cases: Collection[str]) -> str:
+        results = [result for case, result in self._results.items() if case in cases]
         said = self._said.get((str(number), _link(test)), _NOT_RUN)
         if not results:
             return said
         worst = next(result for result in _ORDER if result in results)
-        cases = sum(_name(case) == test for case in self._cases)
-        if len(results) < cases:
-            some = f"{worst} ({len(results)} of {cases} cases)"
+        if len(results) < len(cases):
+            some = f"{worst} ({len(results)} of {len(cases)} cases)"
             return some if worst != "passed" or said == _NOT_RUN else said
-        return worst if cases < 2 else f"{worst} ({cases} cases)"
+        return worst if len(cases) < 2 else f"{worst} ({len(cases)} cases)"
 
     def _finding(self, guard: str, case: str) -> str:
         if case in self._found:

@@ -1,6 +1,10 @@
 """The page of failures and bad input tells which tests there are and how they end."""
 
+import re
+import sys
 from pathlib import Path
+from shutil import copy
+from subprocess import run
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,6 +52,24 @@ def test_page_lists_the_rows_with_their_tests_and_results(tmp_path: Path) -> Non
     )
     without = sum(len(rows) for rows in read_rows().values()) - 1 + len(GUARDS)
     assert text.count("| no test |  |") == without
+
+
+def test_row_counts_the_cases_that_bear_its_mark(tmp_path: Path) -> None:
+    """Of a test whose mark stands on single parameters others are about other rows, and fail for themselves."""
+    report = Report(tmp_path / "page.md")
+    marked = {"a": [4], "b": [4, 5], "c": [5], "d": []}
+    for name, rows in marked.items():
+        item = case_of(f"tests/a.py::test_it[{name}]")
+        marks = [pytest.mark.failure(row).mark for row in rows]
+        item.iter_markers = lambda kind, marks=marks: marks if kind == "failure" else []
+        report.pytest_collection_modifyitems([item])
+        report.pytest_runtest_logreport(outcome(item.nodeid, "failed" if name in "cd" else "passed"))
+
+    rows = [line for line in report.tables().splitlines() if "[it](../tests/a.py)" in line]
+    assert [row.rpartition("](../tests/a.py)")[2] for row in rows] == [
+        " | passed (2 cases) |",
+        " | failed (2 cases) |",
+    ]
 
 
 def test_page_keeps_what_it_said_of_a_test_that_a_run_leaves_out(tmp_path: Path) -> None:
@@ -134,3 +156,37 @@ def test_page_is_made_of_the_rows_there_are(kind: str) -> None:
     text = (ROOT / "docs" / "reliability.md").read_text()
     for row in read_rows()[kind]:
         assert f"| {row.number} | {row.what} | {row.then} |" in text
+
+
+def test_page_links_the_tests_that_bear_the_marks(tmp_path: Path) -> None:
+    """Those of each row and guard, and no others, as pytest collects them now; none lacks a test, or has failed."""
+    page = Path(copy(ROOT / "docs" / "reliability.md", tmp_path))
+    told = results(page)
+    command = (sys.executable, "-m", "pytest", "tests", "--collect-only", "-q", f"--reliability={page}")
+    collected = run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert collected.returncode == 0, collected.stdout[-2000:]
+
+    again = "bring the page up to date: pytest --collect-only --reliability=docs/reliability.md"
+    now = results(page)
+    assert {row: [*tests] for row, tests in told.items()} == {row: [*tests] for row, tests in now.items()}, (
+        again
+    )
+    wrong = {
+        row
+        for row, tests in now.items()
+        if "no test" in tests or any(result.startswith(("failed", "**passes**")) for result in tests.values())
+    }
+    assert wrong == set()
+
+
+def results(page: Path) -> dict[str, dict[str, str]]:
+    """What a page says of each row's tests, by heading and first cell of the row; a row without tests has none."""
+    found = {}
+    for table in page.read_text().partition(MARK)[2].split("\n## ")[1:]:
+        for line in table.splitlines()[6:]:
+            if line:
+                _, row, *_, tests, told, _ = (cell.strip() for cell in re.split(r"(?<!\\)\|", line))
+                found[f"{table.splitlines()[0]} {row}"] = dict(
+                    zip(tests.split("<br>"), told.split("<br>"), strict=True)
+                )
+    return found

@@ -30,6 +30,7 @@ def lead_out(lake: Path, name: str) -> Path:
     return elsewhere
 
 
+@pytest.mark.bad_input(30)
 @pytest.mark.parametrize("name", [*LINKS, "_lock"])
 def test_link_out_of_the_lake_is_refused(tmp_path: Path, name: str) -> None:
     """Before anything is read through it, and before a lock is written."""
