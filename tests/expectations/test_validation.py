@@ -140,7 +140,7 @@ def test_verdicts_stand_where_data_docs_cannot_be_written(
     assert [result.rule for result in found.results[asset.name] if not result.success] == ["left_row_current"]
     assert found.unpublished is not None
     assert re.search(
-        rf"{docs.folder} were not written: .*({what})(.|\n)* delete it: .* anew", found.unpublished
+        rf"{docs.folder} were not written: .*({what})(.|\n)* delete it; .* anew", found.unpublished
     )
     if broken:
         assert docs.index.read_bytes() == before
