@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
+from storage.errors import LakejoinError
 from transforms.guards import Guard, without
 
 GUARDS: tuple[Guard, ...] = get_args(Guard)
@@ -44,10 +45,26 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
     try:
         with without(guard):
             yield
-    except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - whatever the test finds
+    # what a test or the product itself finds wrong; anything else is an accident, and no finding
+    except (AssertionError, LakejoinError, pytest.fail.Exception) as error:
         pyfuncitem.user_properties.append(("found", f"{type(error).__name__}: {_first_line(error)}"))
         return True
     pytest.fail(f"this test passes without the guard {guard}, so it does not show what the guard is for")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print which test noticed that which guard was out, and what it said."""
+    reports = terminalreporter.getreports("passed")
+    found = [
+        (report.nodeid, text)
+        for report in reports
+        for name, text in report.user_properties
+        if name == "found"
+    ]
+    if found:
+        terminalreporter.section("guards that were taken out")
+    for test, text in found:
+        terminalreporter.write_line(f"{test}: {text}")
 
 
 def removed(item: pytest.Item) -> Guard | None:
