@@ -40,7 +40,9 @@ def gate(
         needed = ", ".join(sorted(missing))
         raise ValueError(f"The rules of kind {kind!r} also need the frames {needed}; found: {found}.")
     read: dict[str, Any] = {
-        name: _frame(frames[name], _digests(name, frames[name], columns) if digests else columns, small=small)
+        name: to_view(
+            frames[name], _digests(name, frames[name], columns) if digests else columns, small=small
+        )
         for name, columns in wanted.items()
     }
     # Spark names a temporary view for each frame by a random UUID, so that threads do not meet.
@@ -89,8 +91,8 @@ def _digests(name: str, frame: DataFrame, columns: tuple[str, ...]) -> list[Colu
     ]
 
 
-def _frame(frame: DataFrame, columns: Sequence[str | Column], *, small: bool) -> DataFrame:
-    """Pick the columns that rules read.
+def to_view(frame: DataFrame, columns: Sequence[str | Column], *, small: bool) -> DataFrame:
+    """Pick the columns that a query reads, for a view of its own.
 
     The idle constant guards the caller's cache: dropping its temporary view, as `sql` does in the end, would
     unpersist a persisted frame whose plan differs from the view's by no more than a choice of columns.

@@ -32,6 +32,7 @@ from storage.lake import (
 from storage.plan import Plan
 from storage.pruning import FilesRead
 from storage.state import State
+from storage.written import Written, write
 from transforms.constants import by_reference
 from transforms.schemas import BATCH, TIME, named
 
@@ -57,6 +58,8 @@ class Batch:
     seconds: dict[str, float] = field(default_factory=dict)
     files: FilesRead = field(default_factory=FilesRead)
     """How many files of the tables the stages read, of how many."""
+    written: dict[str, Written] = field(default_factory=dict)
+    """Rows of stages that are in files and not yet committed."""
     committed: list[str] = field(default_factory=list)
     quarantine: Lock = field(default_factory=Lock)
     """For the one table that several stages write: where two make it at once, Delta lets one of them fail."""
@@ -74,7 +77,25 @@ class Batch:
         try:
             yield
         finally:
-            self.seconds[name] = round(time.monotonic() - started, 3)
+            self.seconds[name] = round(self.seconds.get(name, 0) + time.monotonic() - started, 3)
+
+    def write(
+        self, stage: str, table: str, rows: DataFrame, count: int,
+        properties: Mapping[str, str] = LOG_PROPERTIES,
+    ) -> DataFrame | None:  # fmt: skip
+        """Put the first rows of a table into files, for its stage to commit; return them as they stand there.
+
+        None where there is a table: the rows of this batch, perhaps, which was cut off, or others from before.
+        """
+        if self.lake.snapshot(table) is not None:
+            return None
+        with self.stage(stage):
+            transaction = self.journal.transaction(stage, self.plan.batch)
+            written = write(_in_files(rows, count), self.lake.path(table), transaction, properties)
+        if written is None:
+            return None
+        self.written[stage] = written
+        return written.read()
 
     def append(
         self, stage: str, table: str, rows: DataFrame, count: int,
@@ -87,10 +108,12 @@ class Batch:
         if count == 0 and not makes:
             return
         with self.stage(stage), self.quarantine if table == QUARANTINE else nullcontext():
-            rows = self._for_log(rows).coalesce(max(1, -(-count // _ROWS_PER_FILE)))
-            transaction = self.journal.transaction(stage, self.plan.batch)
-            commit = overwrite if makes else append
-            commit(rows, self.lake.path(table), transaction, properties)
+            transaction, path = self.journal.transaction(stage, self.plan.batch), self.lake.path(table)
+            rows, first = _in_files(self.for_log(rows), count), self.written.pop(stage, None)
+            if makes and first is None:
+                overwrite(rows, path, transaction, properties)
+            else:
+                append(rows, path, transaction, properties, first=first)
         self.committed.append(stage)
 
     def append_judged(
@@ -105,15 +128,16 @@ class Batch:
             return
         with self.stage(stage):
             append(
-                self._for_log(rows).coalesce(1), self.lake.path(table),
+                self.for_log(rows).coalesce(1), self.lake.path(table),
                 self.journal.transaction(stage, self.plan.batch), LOG_PROPERTIES,
                 ready=lambda: verdict.result()[count] > 0,
             )  # fmt: skip
         if verdict.result()[count]:
             self.committed.append(stage)
 
-    def _for_log(self, rows: DataFrame) -> DataFrame:
-        # the batch first: delta-rs loses the statistics of a column that has a struct without any before it
+    def for_log(self, rows: DataFrame) -> DataFrame:
+        """Rows as a log takes them: with the number of the batch, before everything else."""
+        # delta-rs loses the statistics of a column that has a struct without any before it
         others = [named(name) for name in rows.columns if name != BATCH]
         return self.numbered(rows).select(named(BATCH), *others)
 
@@ -128,6 +152,10 @@ class Batch:
     def timed(self, changes: DataFrame) -> DataFrame:
         """Changes of a table as they are committed: with the batch's clock where they have no time."""
         return changes.withColumn(TIME, F.coalesce(TIME, by_reference(F.lit(self.plan.planned_at))))
+
+
+def _in_files(rows: DataFrame, count: int) -> DataFrame:
+    return rows.coalesce(max(1, -(-count // _ROWS_PER_FILE)))
 
 
 def state_tables(pipeline: Pipeline) -> list[str]:

@@ -1,15 +1,18 @@
 """The gate before a joined table: counts and rules over the rows at hand, in one Spark job for each join."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from expectations.gate import gate
-from orchestration.join_batch import JoinBatch, rule_frames, seen_by_rules
+from expectations.totals import differing_totals
+from orchestration.join_batch import JoinBatch
 from storage.errors import LakeInconsistent, LakejoinError
 from storage.frames import Frames
-from transforms.resolution import RESOLUTIONS, TOMBSTONE
+from transforms.resolution import LEFT_HASH, RESOLUTIONS, RIGHT_HASH, TOMBSTONE
+from transforms.schemas import BATCH, HASH, PRIMARY_KEY, named
+from transforms.sides import foreign_key
 
 JOIN_COUNTS = ("subscriptions", "answers", "applied", "superseded", "stale", "emissions", "tombstones")
 
@@ -24,9 +27,10 @@ def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames) -> dict[str, 
     Returns the counts. Raises `GateFailed` where a rule is violated that `accept` does not name, and
     `LakeInconsistent` where the hash of an answer and its position disagree.
     """
-    emissions = frames.keep_if_large(seen_by_rules(batch))
-    held, how = rule_frames(batch, emissions), batch.spec.how
-    verdicts = gate(held, how, small=frames.small, digests=not frames.small)
+    emissions = _seen_by_rules(batch)
+    emissions = emissions if batch.plain else frames.keep_if_large(emissions)
+    held, how = _rule_frames(batch, emissions), batch.spec.how
+    verdicts = _first_look(batch, held, small=frames.small)
     # one row a count and a broken rule
     rows = frames.gather(_counts(batch, emissions).unionByName(verdicts)).collect()
     found = {row["rule"]: row for row in rows}
@@ -44,6 +48,46 @@ def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames) -> dict[str, 
     if violated:
         raise GateFailed(_message(batch.spec.name, violated))
     return counts
+
+
+def _first_look(batch: JoinBatch, held: Mapping[str, DataFrame], *, small: bool) -> DataFrame:
+    """What is found wrong with a batch; with a large one, whether anything may be."""
+    if small:
+        return gate(held, batch.spec.how, small=True)
+    return differing_totals(held, batch.spec.how) if batch.plain else gate(held, batch.spec.how, digests=True)
+
+
+def _seen_by_rules(batch: JoinBatch) -> DataFrame:
+    """The emissions as far as rules and counts look at them: keys, hashes, and which are tombstones."""
+    keys = [named(batch.spec.prefix + name) for name in batch.spec.right_key]
+    return batch.emissions.select(PRIMARY_KEY, TOMBSTONE, LEFT_HASH, RIGHT_HASH, *keys, BATCH)
+
+
+def _rule_frames(batch: JoinBatch, emissions: DataFrame) -> dict[str, DataFrame]:
+    """The rows at hand as the five frames that the rules of `expectations` read, restricted to touched keys."""
+    # apart from the row's own columns, which its foreign key is made of
+    left = batch.left.select(F.col("primary_key").alias(PRIMARY_KEY), F.col("hash").alias(HASH), "value.*")
+    right_key = F.struct(*[named(batch.spec.prefix + name).alias(name) for name in batch.spec.right_key])
+    return {
+        "left_rows": left.select(
+            F.col(PRIMARY_KEY).alias("primary_key"),
+            F.when(F.col(HASH).isNotNull(), foreign_key(batch.spec)).alias("foreign_key"),
+            F.col(HASH).alias("hash"),
+            F.col(HASH).isNull().alias("deleted"),
+        ),
+        "subscriptions": batch.store.select("foreign_key", "primary_key", "hash"),
+        "right_rows": batch.right.select("primary_key", "hash", F.col("hash").isNull().alias("deleted")),
+        "answers": batch.responses.where(F.col("resolution") == "applied").select(
+            "primary_key", "foreign_key", "hash", "cause"
+        ),
+        "joined": emissions.where(~named(TOMBSTONE)).select(
+            F.col(PRIMARY_KEY).alias("primary_key"),
+            named(LEFT_HASH).alias("left_hash"),
+            F.when(named(RIGHT_HASH).isNotNull(), right_key).alias("right_key"),
+            named(RIGHT_HASH).alias("right_hash"),
+            F.col(BATCH).alias("batch"),
+        ),
+    }
 
 
 def _counts(batch: JoinBatch, emissions: DataFrame) -> DataFrame:

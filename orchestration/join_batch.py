@@ -12,9 +12,7 @@ from storage.state import State
 from transforms.inserts import applied_answers, pair, subscribe
 from transforms.marks import MARK, highwater
 from transforms.resolution import (
-    LEFT_HASH,
     REDUNDANT,
-    RIGHT_HASH,
     TOMBSTONE,
     emit_pairs,
     emit_results,
@@ -23,8 +21,8 @@ from transforms.resolution import (
 )
 from transforms.responses import answer_right_changes, answer_subscriptions, response_schema
 from transforms.rows import restrict
-from transforms.schemas import BATCH, HASH, POSITION, PRIMARY_KEY, key_struct, named
-from transforms.sides import foreign_key, unknown
+from transforms.schemas import BATCH, POSITION, PRIMARY_KEY, key_struct, named
+from transforms.sides import unknown
 from transforms.specs import JoinSpec
 from transforms.subscriptions import (
     live_subscriptions,
@@ -51,6 +49,8 @@ class Left:
     inserts: DataFrame | None = None
     """Plain inserts, as `transforms.inserts` wants them, where they are worth a way of their own; then they are neither
     among `changes` nor in `after`."""
+    plain: bool = False
+    """Whether nothing else changed than these inserts."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +82,23 @@ class JoinBatch:
     """The same of the right rows that answers name."""
     store: DataFrame
     """Live subscriptions at hand: of the changed left rows and of the changed right keys."""
+    plain: bool = False
+    """Whether it begins with this batch, and with nothing but plain inserts."""
 
 
 def join_batch(join: JoinSpec, left: Left, right: Right, state: State, frames: Frames) -> JoinBatch:
     """Run a join's steps over the changes of its two sides; nothing is committed here."""
+    if left.inserts is not None and left.plain and not state.has_subscriptions(join.name):
+        sent = _sent(subscribe(left.inserts, join.how), join)
+        return replace(
+            _inserted(join, left.inserts, sent, _right_rows(sent, right), right.changes), plain=True
+        )
     log = frames.keep(_sent(send_subscriptions(with_previous(left.changes, left.before), join.how), join))
     store = frames.keep(_store(join, log, right, state, frames))
 
     inserted = None if left.inserts is None else _sent(subscribe(left.inserts, join.how), join)
     sent = log if inserted is None else log.unionByName(inserted)
-    right_rows = right.after.unionByName(right.lookup(unknown(sent, "foreign_key", right.after)))
-    right_rows = frames.keep_if_small(right_rows)
+    right_rows = frames.keep_if_small(_right_rows(sent, right))
     answers, left_rows = answer_subscriptions(log, right_rows), left.after
     if right.changed:
         answers = answers.unionByName(answer_right_changes(right.changes, store))
@@ -107,7 +113,26 @@ def join_batch(join: JoinSpec, left: Left, right: Right, state: State, frames: F
     batch = JoinBatch(join, log, resolved, frames.keep_if_small(emissions), left_rows, right_rows, store)
     if left.inserts is None or inserted is None:
         return batch
-    return _with_inserts(batch, left.inserts, inserted, right.changes)
+    return _together(batch, _inserted(join, left.inserts, inserted, right_rows, right.changes))
+
+
+def _right_rows(sent: DataFrame, right: Right) -> DataFrame:
+    """The right rows after the batch that changed or that a message names."""
+    return right.after.unionByName(right.lookup(unknown(sent, "foreign_key", right.after)))
+
+
+def read_back(batch: JoinBatch, log: DataFrame, responses: DataFrame, joined: DataFrame) -> JoinBatch:
+    """A join that begins, with its rows read from the files that will be its tables."""
+    join = batch.spec
+    emitted = joined.withColumns({PRIMARY_KEY: key_struct(join.left_key), TOMBSTONE: F.lit(False)})
+    gone = batch.emissions.where(named(TOMBSTONE))
+    return replace(
+        batch,
+        log=log,
+        responses=responses,
+        emissions=emitted.unionByName(gone),
+        store=log.where(F.col("foreign_key").isNotNull()),
+    )
 
 
 def _under_way(rows: DataFrame) -> DataFrame:
@@ -119,18 +144,33 @@ def _sent(messages: DataFrame, join: JoinSpec) -> DataFrame:
     return _under_way(messages).select(*subscription_schema(join).names)
 
 
-def _with_inserts(batch: JoinBatch, inserts: DataFrame, log: DataFrame, changed: DataFrame) -> JoinBatch:
-    """Put beside what the steps made of the other changes what plain inserts, with their messages, lead to."""
-    join = batch.spec
-    pairs = pair(inserts, batch.right, changed, join.how)
-    rows = inserts.withColumnRenamed(POSITION, "position").select(*batch.left.columns)
+def _inserted(
+    join: JoinSpec, inserts: DataFrame, sent: DataFrame, right_rows: DataFrame, changed: DataFrame
+) -> JoinBatch:
+    """What plain inserts, with their messages, lead to. `changed`: the right rows that changed."""
+    pairs = pair(inserts, right_rows, changed, join.how)
+    return JoinBatch(
+        join,
+        log=sent,
+        responses=applied_answers(pairs, join),
+        emissions=_under_way(emit_pairs(pairs, join)),
+        left=inserts.withColumnRenamed(POSITION, "position").select(
+            "primary_key", "hash", "position", "value"
+        ),
+        right=right_rows,
+        store=sent.where(F.col("foreign_key").isNotNull()),
+    )
+
+
+def _together(steps: JoinBatch, inserts: JoinBatch) -> JoinBatch:
+    """What the steps made of the other changes, and what plain inserts lead to."""
     return replace(
-        batch,
-        log=batch.log.unionByName(log),
-        responses=batch.responses.unionByName(applied_answers(pairs, join)),
-        emissions=batch.emissions.unionByName(_under_way(emit_pairs(pairs, join))),
-        left=batch.left.unionByName(rows),
-        store=batch.store.unionByName(log.where(F.col("foreign_key").isNotNull())),
+        steps,
+        log=steps.log.unionByName(inserts.log),
+        responses=steps.responses.unionByName(inserts.responses),
+        emissions=steps.emissions.unionByName(inserts.emissions),
+        left=steps.left.unionByName(inserts.left),
+        store=steps.store.unionByName(inserts.store),
     )
 
 
@@ -175,36 +215,3 @@ def changelog_rows(batch: JoinBatch, before: DataFrame) -> DataFrame:
     columns = [named(name) for name in (*joined_schema(batch.spec).names, TOMBSTONE, REDUNDANT)]
     emissions = batch.emissions.withColumn(PRIMARY_KEY, key_struct(batch.spec.joined_key))
     return redundant(emissions, before).select(*columns)
-
-
-def seen_by_rules(batch: JoinBatch) -> DataFrame:
-    """The emissions as far as rules and counts look at them: keys, hashes, and which are tombstones."""
-    keys = [named(batch.spec.prefix + name) for name in batch.spec.right_key]
-    return batch.emissions.select(PRIMARY_KEY, TOMBSTONE, LEFT_HASH, RIGHT_HASH, *keys, BATCH)
-
-
-def rule_frames(batch: JoinBatch, emissions: DataFrame) -> dict[str, DataFrame]:
-    """The rows at hand as the five frames that the rules of `expectations` read, restricted to touched keys."""
-    # apart from the row's own columns, which its foreign key is made of
-    left = batch.left.select(F.col("primary_key").alias(PRIMARY_KEY), F.col("hash").alias(HASH), "value.*")
-    right_key = F.struct(*[named(batch.spec.prefix + name).alias(name) for name in batch.spec.right_key])
-    return {
-        "left_rows": left.select(
-            F.col(PRIMARY_KEY).alias("primary_key"),
-            F.when(F.col(HASH).isNotNull(), foreign_key(batch.spec)).alias("foreign_key"),
-            F.col(HASH).alias("hash"),
-            F.col(HASH).isNull().alias("deleted"),
-        ),
-        "subscriptions": batch.store.select("foreign_key", "primary_key", "hash"),
-        "right_rows": batch.right.select("primary_key", "hash", F.col("hash").isNull().alias("deleted")),
-        "answers": batch.responses.where(F.col("resolution") == "applied").select(
-            "primary_key", "foreign_key", "hash", "cause"
-        ),
-        "joined": emissions.where(~named(TOMBSTONE)).select(
-            F.col(PRIMARY_KEY).alias("primary_key"),
-            named(LEFT_HASH).alias("left_hash"),
-            F.when(named(RIGHT_HASH).isNotNull(), right_key).alias("right_key"),
-            named(RIGHT_HASH).alias("right_hash"),
-            F.col(BATCH).alias("batch"),
-        ),
-    }

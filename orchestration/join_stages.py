@@ -9,13 +9,14 @@ from pyspark.sql import functions as F
 
 from orchestration.batch_context import Batch, Verdict
 from orchestration.gate import JOIN_COUNTS, judge
-from orchestration.join_batch import JoinBatch, Left, changelog_rows, join_batch
+from orchestration.join_batch import JoinBatch, Left, changelog_rows, join_batch, read_back
 from orchestration.sides import left_bootstrap, left_join, left_table, right_table
 from orchestration.table_batch import TableBatch
 from storage.commits import begin
+from storage.data_files import LOG_PROPERTIES
 from storage.delta import DeltaTransaction
 from storage.frames import SMALL
-from storage.joined import apply_emissions, create_joined, joined_schema
+from storage.joined import PROPERTIES, apply_emissions, create_joined, joined_rows, joined_schema
 from storage.lake import changelog_of, joined_of, response_log_of, subscription_log_of
 from transforms.schemas import DELETED, POSITION, POSITION_TYPE, key_struct, named
 from transforms.specs import JoinSpec
@@ -35,10 +36,37 @@ def run_join(
         unchanged: Verdict = Future()
         unchanged.set_result(dict.fromkeys(JOIN_COUNTS, 0))
         return result, unchanged
+    if result.plain:
+        result = _written_first(batch, pool, result, left.changed)
     verdict = pool.submit(_judged, batch, result)
     if not batch.frames.small:
         verdict.result()  # what follows would only take the processors from the gate
     return result, verdict
+
+
+def _written_first(batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, count: int) -> JoinBatch:
+    """The same join with its rows in files, all at once: one that begins is judged by what readers will see of it.
+
+    `count`: how many left rows it begins with. Where a table is there already, all remains as it was.
+    """
+    name = join.spec.name
+    rows = {
+        f"subscription_log/{name}": (subscription_log_of(name), batch.for_log(join.log), LOG_PROPERTIES),
+        f"response_log/{name}": (response_log_of(name), batch.for_log(join.responses), LOG_PROPERTIES),
+        f"joined/{name}": (
+            joined_of(name),
+            joined_rows(batch.numbered(join.emissions), join.spec),
+            PROPERTIES,
+        ),
+    }
+    writing = [
+        pool.submit(batch.write, stage, table, frame, count, properties)
+        for stage, (table, frame, properties) in rows.items()
+    ]
+    log, responses, joined = [future.result() for future in writing]
+    if log is None or responses is None or joined is None:
+        return join
+    return read_back(join, log, responses, joined)
 
 
 def _judged(batch: Batch, join: JoinBatch) -> dict[str, int]:
@@ -139,6 +167,6 @@ def commit_joined(
             )  # fmt: skip
         else:
             stated = transaction.stating({"counts": judged()})
-            create_joined(emissions, path, join.spec, stated)
+            create_joined(emissions, path, join.spec, stated, batch.written.pop(stage, None))
     if not begun or verdict.result()["emissions"]:
         batch.committed.append(stage)

@@ -33,6 +33,7 @@ def left_table(join: JoinSpec, batch: TableBatch, state: State, frames: Frames) 
         after=valued(rest.current, join.left_key, join.left_columns),
         lookup=lambda keys: _stored(batch.spec, keys, state, small=frames.small),
         inserts=inserts,
+        plain=changed == batch.inserts,
     )
 
 
@@ -69,6 +70,7 @@ def left_join(
         after=valued(rest, join.left_key, join.left_columns),
         lookup=lookup,
         inserts=inserts,
+        plain=not counts["tombstones"],
     )
 
 
@@ -83,6 +85,7 @@ def left_bootstrap(join: JoinSpec, rows: DataFrame, changed: int, frames: Frames
         after=valued(changes, join.left_key, join.left_columns),
         lookup=lambda _keys: valued(none, join.left_key, join.left_columns),
         inserts=None if frames.small else inserted(live, join),
+        plain=True,
     )
 
 

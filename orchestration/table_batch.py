@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from orchestration.record_kinds import RecordKinds, first_truncate, kinds_of
 from orchestration.verdicts import COUNTS, LOGGED, is_logged, records_schema
 from orchestration.version_batch import EXPIRED, in_time
-from orchestration.walking import walk_batch
+from orchestration.walking import First, walk_batch
 from storage.errors import LakejoinError
 from storage.frames import Frames, empty
 from storage.state import State
@@ -108,15 +108,15 @@ def quarantine_rows(records: DataFrame, name: str) -> DataFrame:
 def table_batch(  # noqa: PLR0913 - what a batch works with, and what it may be asked
     table: TableSpec, records: DataFrame, state: State, frames: Frames,
     *, on_truncate: Literal["stop", "delete"] | None, needed: Callable[[], list[str]],
-    flawless: Callable[[], DataFrame] | None = None,
+    flawless: Callable[[], DataFrame] | None = None, first: First | None = None,
 ) -> TableBatch:  # fmt: skip
     """Walk a table's source records of a batch.
 
     `records`: what the parsers yield; read several times. `on_truncate`: what a truncate event leads to; None where the
     records are rows, which neither truncate a table nor leave a value out. `needed`: columns of the rows before the
     batch that the joins read. `flawless`: reads the records anew without a judgement of each, for when all of them are
-    known to be acceptable; None where it is not worth while. Raises `TruncateStopped` at a truncate event the
-    configuration does not allow.
+    known to be acceptable; None where it is not worth while. `first`: as for `walk_batch`. Raises `TruncateStopped` at
+    a truncate event the configuration does not allow.
     """
     versioned, clock = table.history_retention is not None, None
     if versioned:
@@ -146,7 +146,7 @@ def table_batch(  # noqa: PLR0913 - what a batch works with, and what it may be 
         good = good.drop(UNAVAILABLE)
     before = _before(good, table, state, frames, columns)
     beside = records if kinds.beside or versioned else records.limit(0)
-    walked, counts = walk_batch(good, beside, before, table, state, frames, kinds)
+    walked, counts = walk_batch(good, beside, before, table, state, frames, kinds, first)
     return TableBatch(table, walked, before, counts, counts.pop(INSERTED), counts.pop(LOGGED), clock)
 
 

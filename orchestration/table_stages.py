@@ -15,6 +15,7 @@ from orchestration.table_batch import TableBatch, table_batch, untouched
 from storage.lake import QUARANTINE, changes_of
 from storage.sources import read_records
 from transforms.parsing import ParseOptions
+from transforms.schemas import BATCH, changes_schema, named
 from transforms.specs import TableSpec
 
 
@@ -43,9 +44,18 @@ def read_table(batch: Batch, name: str) -> TableBatch:
             read = table_batch(
                 table.spec, kept, batch.state, batch.frames,
                 on_truncate=stated, needed=needed, flawless=flawless,
+                first=None if batch.frames.small or table.versioned else partial(_log_first, batch, table.spec),
             )  # fmt: skip
         check_read(table, files, None if batch.plan.kind == "retry" else read.counts["records"])
     return read
+
+
+def _log_first(batch: Batch, table: TableSpec, walked: DataFrame) -> DataFrame | None:
+    """Put the first records of a table into the files of its log: its rows, None where there is a log already."""
+    columns = changes_schema(table.columns, table.sequence).names
+    rows = batch.for_log(batch.timed(walked).select(*[named(name) for name in columns if name != BATCH]))
+    count = sum(file.records for file in batch.plan.files_of(table.name))
+    return batch.write(f"changes/{table.name}", changes_of(table.name), rows, count)
 
 
 def _records(batch: Batch, name: str, options: ParseOptions) -> DataFrame:

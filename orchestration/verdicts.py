@@ -65,6 +65,17 @@ def beside_walk(walked: DataFrame, records: DataFrame, table: TableSpec) -> Data
     return frames[0].unionByName(frames[1])
 
 
+def first_records(log: DataFrame, table: TableSpec) -> DataFrame:
+    """Records that are the first of a table, and each the only one of its key, of the rows that its log begins with.
+
+    What the walk says of a record besides then follows from its verdict.
+    """
+    applied = F.col(VERDICT) == "applied"
+    said = {CHANGED: applied, EXISTED: F.lit(False), INSERTED: applied & ~F.col(DELETED)}
+    nothing = [absent(name, StringType()) for name in (REASON, DETAIL, RAW)]
+    return log.select("*", *nothing).withColumns(said).select(*map(named, records_schema(table).names))
+
+
 def count_verdicts(records: DataFrame) -> dict[str, int]:
     """Records of a batch by verdict, each source record once.
 

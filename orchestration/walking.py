@@ -1,10 +1,12 @@
 """The walk of a table's records in a batch, repeated in part where only more than the keys' own rows can judge them."""
 
+from collections.abc import Callable
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from orchestration.record_kinds import RecordKinds
-from orchestration.verdicts import beside_walk, count_verdicts
+from orchestration.verdicts import beside_walk, count_verdicts, first_records
 from orchestration.version_batch import known_again, with_history
 from storage.frames import Frames
 from storage.journal import Journal
@@ -15,19 +17,29 @@ from transforms.rows import latest_rows, restrict, settled
 from transforms.schemas import PURGED, SEQUENCE, TIME, VERDICT, named
 from transforms.specs import TableSpec
 
+First = Callable[[DataFrame], DataFrame | None]
+"""Puts records into the files of the log that begins with them, and returns its rows; None where there is a log."""
+
 
 def walk_batch(  # noqa: PLR0913, PLR0917 - what the walk reads, and one look at the records
     good: DataFrame, beside: DataFrame, before: DataFrame, table: TableSpec, state: State, frames: Frames,
-    kinds: RecordKinds,
+    kinds: RecordKinds, first: First | None = None,
 ) -> tuple[DataFrame, dict[str, int]]:  # fmt: skip
     """Return every record of a batch with its verdict, and the counts of `count_verdicts`.
 
     `good`: records that the walk takes; `beside`: those of which it leaves some out. `before`: the stored rows of their
-    keys. `kinds`: what all of the records are like.
+    keys. `kinds`: what all of the records are like. `first`: where many records are the first of their table, they are
+    rather kept in the files of its log than in others besides.
     """
     # a truncate event adds records to keys that have one
     alone = kinds.alone and not kinds.truncated
     walked = walk(good, before, table, _floor(state, table), alone=alone)
+    all_logged = not kinds.beside and not kinds.unavailable
+    if first is not None and alone and all_logged and not state.has_rows(table.name):
+        log = first(walked)
+        if log is not None:
+            records = first_records(log, table)
+            return records, count_verdicts(records)
     if table.history_retention is None:
         walked = frames.keep(beside_walk(walked, beside, table))
         counts = count_verdicts(walked)

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from types import MappingProxyType
 
 from delta import tables
 from delta.tables import DeltaMergeBuilder
@@ -27,11 +26,11 @@ from storage.file_systems import quoted_uri
 from storage.pruning import Count, ignored
 from storage.reasons import reason_of
 from storage.transaction import Settled, Transaction
+from storage.written import NONE, Written, write
 from transforms.schemas import BATCH
 
 _PREFIX = "spark.databricks.delta."
 _SESSION = threading.Lock()
-_NONE: Mapping[str, str] = MappingProxyType({})
 _CONFLICTS = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 """What the names of Delta's errors about conflicting commits begin with."""
 _ATTEMPTS = 3
@@ -47,23 +46,20 @@ def begin(spark: SparkSession, path: str) -> DeltaTransaction:
 
 
 def append(
-    rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = _NONE,
-    ready: Callable[[], bool] = lambda: True,
+    rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = NONE,
+    ready: Callable[[], bool] = lambda: True, first: Written | None = None,
 ) -> None:  # fmt: skip
     """Append rows to a Delta table, once; `properties` are set when this makes the table.
 
-    `ready`: asked once the rows are in files, may wait, and says whether there is anything to commit.
+    `ready`: asked once the rows are in files, may wait, and says whether there is anything to commit. `first`: of
+    `write`, these rows in files, for the first attempt.
     """
+    prepared = [first] if first else []
 
     def attempt() -> None:
-        delta = DeltaTransaction(rows.sparkSession, path)
-        if not delta.exists:
-            if ready():
-                _save(rows, "append", path, transaction, properties)
-        elif not delta.is_committed(transaction.app, transaction.batch):
-            written = delta.write(rows)
-            if ready():
-                delta.commit_write(written, transaction.app, transaction.batch, transaction.user_metadata)
+        written = prepared.pop() if prepared else write(rows, path, transaction, properties)
+        if written is not None and ready():
+            written.commit(transaction)
 
     _once(path, transaction, attempt)
 
@@ -160,7 +156,7 @@ def rewrite(
 
 
 def overwrite(
-    rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = _NONE
+    rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = NONE
 ) -> None:
     """Replace the rows of a Delta table and its columns, once; `properties` are set when this makes the table."""
     stated = {**properties, "overwriteSchema": "true"}

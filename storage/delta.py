@@ -93,9 +93,28 @@ class DeltaTransaction:
         self._transaction.readTxn().addOne(app)
         return has_committed(opened(self.path), app, version)
 
+    def create(self, rows: DataFrame, properties: Mapping[str, str]) -> None:
+        """State what a table is that there is not yet: the columns of its first rows, any of which may be null."""
+        configuration = _module(self._jvm.scala.collection.immutable, "Map").empty()
+        for name, value in properties.items():
+            configuration = configuration.updated(name, value)
+        now = self._jvm.scala.Option.apply(self._jvm.System.currentTimeMillis())
+        actions = self._delta.actions
+        metadata = actions.Metadata(
+            self._jvm.java.util.UUID.randomUUID().toString(), None, None,
+            actions.Format("parquet", _module(self._jvm.scala.collection.immutable, "Map").empty()),
+            rows._jdf.schema().asNullable().json(), self._nil, configuration, now,
+        )  # fmt: skip
+        ignores_defaults = False  # the session's properties of every new table
+        self._transaction.updateMetadata(metadata, ignores_defaults)
+
     def write(self, rows: DataFrame) -> Any:
         """Write rows as new files of the table; the actions are for the commit."""
         return self._transaction.writeFiles(rows._jdf)
+
+    def names(self, written: Any) -> list[str]:
+        """The files of `write`, by their paths below the table."""
+        return [file.path() for file in self._items(written)]
 
     def replace(
         self, key: StructType, keys: DataFrame, *, small: bool = False, count: Count = ignored

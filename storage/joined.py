@@ -6,11 +6,12 @@ from delta.tables import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
-from storage.commits import merge, overwrite, replace
+from storage.commits import append, merge, overwrite, replace
 from storage.data_files import TIMED_LOG_PROPERTIES
 from storage.delta import DeltaTransaction
 from storage.pruning import Count, ignored
 from storage.transaction import Settled, Transaction
+from storage.written import Written
 from transforms.resolution import LEFT_HASH, RIGHT_HASH, TOMBSTONE
 from transforms.schemas import BATCH, HASH, HASH_TYPE, named, quoted
 from transforms.specs import JoinSpec
@@ -60,16 +61,26 @@ def apply_emissions(  # noqa: PLR0913
             _merge(emissions, path, join, transaction.stating(state.metadata))
         return
     keys = emissions.select(*[named(name) for name in join.joined_key])
-    rows, key = _rows(emissions, join), join.joined_key_type
+    rows, key = joined_rows(emissions, join), join.joined_key_type
     replace(rows, keys, key, path, transaction, small=small, ready=settled, begun=begun, count=count)
 
 
-def create_joined(emissions: DataFrame, path: str, join: JoinSpec, transaction: Transaction) -> None:
-    """Make the joined table of a batch's emissions, in the place of one that is there from before."""
-    overwrite(_rows(emissions, join), path, transaction, PROPERTIES)
+def create_joined(
+    emissions: DataFrame, path: str, join: JoinSpec, transaction: Transaction, first: Written | None = None
+) -> None:
+    """Make the joined table of a batch's emissions, in the place of one that is there from before.
+
+    `first`: its rows in files, where there is none.
+    """
+    rows = joined_rows(emissions, join)
+    if first is None:
+        overwrite(rows, path, transaction, PROPERTIES)
+    else:
+        append(rows, path, transaction, PROPERTIES, first=first)
 
 
-def _rows(emissions: DataFrame, join: JoinSpec) -> DataFrame:
+def joined_rows(emissions: DataFrame, join: JoinSpec) -> DataFrame:
+    """The rows that emissions bring into the joined table."""
     return emissions.where(~named(TOMBSTONE)).select(*[named(name) for name in joined_schema(join).names])
 
 

@@ -14,7 +14,7 @@ from transforms.responses import response_schema
 from transforms.schemas import BATCH, POSITION
 from transforms.sides import beside
 from transforms.specs import How, JoinSpec
-from transforms.subscriptions import send_subscriptions
+from transforms.subscriptions import send_first_subscriptions
 
 _RIGHT = ("right", "hash", "position", "value")
 
@@ -30,7 +30,7 @@ def subscribe(inserts: DataFrame, how: How) -> DataFrame:
         "changes_of_key": F.lit(1),
         "last_of_key": F.lit(True),
     }
-    return send_subscriptions(inserts.withColumns(alone), how)
+    return send_first_subscriptions(inserts.withColumns(alone), how)
 
 
 def pair(inserts: DataFrame, right: DataFrame, changed: DataFrame, how: How) -> DataFrame:

@@ -53,7 +53,16 @@ def send_subscriptions(changes: DataFrame, how: How) -> DataFrame:
     Returns foreign_key, primary_key, hash, instruction, position and step, all with the hash of the *new* value.
     """
     messages = F.filter(F.array(_to_previous(how), _to_new(how)), lambda message: message.isNotNull())
-    return changes.select("primary_key", "hash", POSITION, F.explode(messages).alias("message")).select(
+    return _messages(changes, F.explode(messages))
+
+
+def send_first_subscriptions(changes: DataFrame, how: How) -> DataFrame:
+    """The same for changes of which each brings a new row: they leave no foreign key, and send one message at most."""
+    return _messages(changes, _to_new(how)).where(F.col("instruction").isNotNull())
+
+
+def _messages(changes: DataFrame, message: Column) -> DataFrame:
+    return changes.select("primary_key", "hash", POSITION, message.alias("message")).select(
         F.col("message")["foreign_key"].alias("foreign_key"),
         "primary_key",
         "hash",

@@ -17,6 +17,8 @@ from pyspark.sql import DataFrame
 from expectations.gate import gate
 from expectations.keys import Kind, frames_for, keys_sql
 from expectations.rules import RULES, rules_for
+from expectations.totals import differing_totals
+from transforms.specs import How
 
 State = dict[str, list[dict[str, Any]]]
 Change = tuple[str, str, tuple[object, ...]]  # add to a frame, or drop a row by the beginning of its values
@@ -359,3 +361,43 @@ def test_spark_finds_what_duckdb_finds(
     for verdict in dirty:
         assert len(verdict["sample"]) == min(verdict["offending"], 5)
         assert all("primary_key" in json.loads(line) for line in verdict["sample"])
+
+
+def of_plain_inserts(state: State, kind: Kind, row: Callable[..., dict[str, Any]]) -> State:
+    """Return a join's state as a batch leaves it that only inserts: each row has the one answer that it was due."""
+    state["left_rows"] = [old for old in state["left_rows"] if not old["deleted"]]
+    due = [(1, "A"), (2, "B")] if kind == "inner" else [(1, "A"), (2, "B"), (3, None), (5, "Z"), (6, "C")]
+    state["answers"] = [row("answers", key, named, key + 10, "subscription") for key, named in due]
+    return state
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["inner", "left"])
+def test_totals_of_plain_inserts_differ_wherever_a_rule_is_broken(
+    kind: How, sound: Any, row: Any, offences: Any, frames: Callable[[State], dict[str, DataFrame]]
+) -> None:
+    """And agree where none is, without rows as well: whoever goes by them misses nothing that the rules find."""
+
+    def differing(state: State) -> list[str]:
+        return [found["rule"] for found in differing_totals(frames(state), kind).collect()]
+
+    plain = of_plain_inserts(sound(kind), kind, row)
+    nothing: State = {name: [] for name in plain}
+    for clean in (plain, nothing):
+        assert (offences(kind, clean), differing(clean)) == ({}, [])
+    missed, looked_at = [], 0
+    for rule, kinds, what, changes in CASES:
+        if kind not in kinds:
+            continue
+        state = of_plain_inserts(sound(kind), kind, row)
+        there = [change for change in changes if change[0] == "add" or _has(state, change)]
+        state = broken(state, there, row)
+        looked_at += 1
+        if offences(kind, state) and not differing(state):
+            missed.append((rule, what))
+    assert (missed, looked_at > 15) == ([], True)
+
+
+def _has(state: State, change: Change) -> bool:
+    _, frame, (key,) = change
+    return any(old["primary_key"]["flight_id"] == key for old in state[frame])

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from shutil import rmtree
+from unittest import mock
 
 import pytest
 from pyspark.sql import SparkSession
@@ -94,6 +95,18 @@ def second_batch(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) 
     run(pipeline, spark)
     make_market(pipeline.path.parent, DAYS[:2])
     return _case(pipeline, tmp_path_factory.mktemp("undisturbed") / "second", spark)
+
+
+@pytest.fixture(scope="module")
+def large_batch(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Case:
+    """Return a lake to be whose first rows are in files before they are judged, as those of a large load are."""
+    pipeline = make_shop(tmp_path_factory.mktemp("large") / "shop", DAYS[:1])
+    return _case(pipeline, tmp_path_factory.mktemp("undisturbed") / "large", spark, _run_as_large)
+
+
+def _run_as_large(pipeline: Pipeline, spark: SparkSession) -> None:
+    with mock.patch("storage.frames.SMALL", -1):
+        run(pipeline, spark)
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +205,7 @@ def test_batch_cut_off_at_a_commit_ends_as_if_undisturbed(
 @pytest.mark.failure(4)
 @pytest.mark.failure(5)
 @pytest.mark.failure(7)
-@pytest.mark.parametrize("batch", ["first_batch", "second_batch"])
+@pytest.mark.parametrize("batch", ["first_batch", "large_batch", "second_batch"])
 def test_batch_cut_off_at_each_point_ends_as_if_undisturbed(
     batch: str, request: pytest.FixtureRequest, tmp_path: Path, spark: SparkSession,
     capsys: pytest.CaptureFixture[str],

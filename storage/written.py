@@ -1,0 +1,54 @@
+"""Rows of a table in files that no commit names yet: they may be looked at, and be committed or not."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from storage.delta import DeltaTransaction
+from storage.file_systems import spark_path
+from storage.frames import empty
+from storage.transaction import Transaction
+
+NONE: Mapping[str, str] = MappingProxyType({})
+"""No properties of a table beyond those that the session states for all."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """Rows in files; where they are not committed, the next vacuum removes them."""
+
+    rows: DataFrame
+    """What was written."""
+    delta: DeltaTransaction
+    actions: Any
+    """Delta's actions, for the commit."""
+
+    def commit(self, transaction: Transaction) -> None:
+        """Append the rows to their table."""
+        self.delta.commit_write(self.actions, transaction.app, transaction.batch, transaction.user_metadata)
+
+    def read(self) -> DataFrame:
+        """The rows as they stand in the files of a table that there was not before, whose format is thus known."""
+        spark, path = self.rows.sparkSession, self.delta.path.rstrip("/")
+        files = [spark_path(f"{path}/{name}") for name in self.delta.names(self.actions)]
+        return (
+            spark.read.schema(self.rows.schema).parquet(*files) if files else empty(spark, self.rows.schema)
+        )
+
+
+def write(
+    rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = NONE
+) -> Written | None:
+    """Put rows into files of a Delta table, which they may be the first of; None where they are committed.
+
+    `properties` are those of a table that this makes.
+    """
+    delta = DeltaTransaction(rows.sparkSession, path)
+    if not delta.exists:
+        delta.create(rows, properties)
+    elif delta.is_committed(transaction.app, transaction.batch):
+        return None
+    return Written(rows, delta, delta.write(rows))
