@@ -6,6 +6,7 @@ The lake is what `run.py --keep-lake` made of the workload. The pieces, by defau
     sources    the tables that the first load commits, made of the same files by the shortest program there is
     tables     the same tables, each read from the lake and written again, all at once: nothing to work out
     each       the same, one after the other
+    load       our first load of the workload, rules and bookkeeping included
 
 Whatever makes these tables by Spark with these settings takes no less. A piece is run once, and what that took is told
 apart: for the first piece it was in a new process, as a first load is one. Then comes the median of `--times` more, in
@@ -32,13 +33,14 @@ from bench.contest.cost import Cost, Scope, measure
 from bench.contest.jvm import collect_garbage, jobs
 from bench.contest.least import least_tables
 from bench.contest.live import live_bytes, tables_below
+from bench.contest.ours import Ours
 from bench.contest.recompute import recompute_first
 from orchestration.cli.terminal import print_table
 from storage.session import start_session
 
 _FOLDED = {"rows", "subscription_store"}
 """Tables that maintenance makes, after the load."""
-_PIECES = ("recompute", "sources", "tables", "each")
+_PIECES = ("recompute", "sources", "tables", "each", "load")
 
 Piece = Callable[[Path], None]
 """Writes Delta tables below a folder."""
@@ -76,6 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _pieces(kind: str, spark: SparkSession, lake: Path, workload: Path) -> Mapping[str, Piece]:
     if kind == "recompute":
         return {kind: lambda folder: recompute_first(spark, workload, folder / "joined")}
+    if kind == "load":
+        return {kind: lambda folder: _load(spark, workload, folder)}
     if kind == "sources":
         return {kind: lambda folder: _write(least_tables(spark, workload), folder)}
     names = [
@@ -86,6 +90,12 @@ def _pieces(kind: str, spark: SparkSession, lake: Path, workload: Path) -> Mappi
     if kind == "tables":
         return {kind: lambda folder: _write(_read(spark, lake, names), folder)}
     return {name: partial(_write_one, spark, lake, name) for name in names}
+
+
+def _load(spark: SparkSession, workload: Path, folder: Path) -> None:
+    ours = Ours(spark, workload, folder / "ours")
+    ours.prepare(0)
+    ours.run(0)
 
 
 def _read(spark: SparkSession, lake: Path, names: Sequence[str]) -> Mapping[str, DataFrame]:

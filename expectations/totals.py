@@ -27,8 +27,8 @@ def differing_totals(frames: Mapping[str, DataFrame], how: How) -> DataFrame:
     """Hold the totals of a join's frames against those that its two sides yield; nothing is run here.
 
     `frames`: as for `expectations.gate.gate`, restricted to touched keys. Returns rows like those of `gate`, one for
-    each frame whose totals differ: its name as `rule`, how many rows it has as `offending`, no sample. Where there is
-    none, `gate` would find none.
+    each frame whose totals differ: `totals of` it as `rule`, how many rows it has as `offending`, no sample. Where
+    there is none, `gate` would find none.
     """
     read: dict[str, Any] = {
         name: to_view(frames[name], columns, small=False) for name, columns in JOIN_FRAMES.items()
@@ -66,7 +66,7 @@ WITH sides AS (
   UNION ALL
   SELECT 'answers', {_totals(_SUBSCRIBED, _NAMED)} FROM (SELECT *, hash AS left_hash FROM {{answers}})
 )
-SELECT frame AS rule, max(copies) AS offending, CAST(NULL AS array<string>) AS sample
+SELECT concat('totals of ', frame) AS rule, max(copies) AS offending, CAST(NULL AS array<string>) AS sample
 FROM totals
 GROUP BY frame
 HAVING min(copies) <> max(copies) OR max(keys) <> max(copies) OR min(digest) IS DISTINCT FROM max(digest)"""

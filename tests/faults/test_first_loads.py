@@ -1,6 +1,9 @@
 """A large first load puts its rows into the files of tables to be, judges them there, and commits them last."""
 
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -17,7 +20,7 @@ from storage.frames import Frames
 from storage.journal import Journal
 from storage.lake import Lake, joined_of, response_log_of, subscription_log_of
 from transforms.resolution import LEFT_HASH
-from transforms.schemas import RAW, VERDICT
+from transforms.schemas import HASH_TYPE, PRIMARY_KEY, RAW, VERDICT, named
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("large")]
 
@@ -67,25 +70,47 @@ def _watched(call: Callable[..., Any], look: Callable[..., object]) -> Callable[
     return watched
 
 
-def _without_hash(*args: object) -> DataFrame:
-    emitted = emit_pairs(*args)  # type: ignore[arg-type]
-    return emitted.withColumn(LEFT_HASH, F.when(F.col("_lj_primary_key")["id"] != 2, F.col(LEFT_HASH)))
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong with one row of key 2, and which rules it breaks."""
+
+    step: str
+    """Function of `join_batch` whose rows have another value in a column."""
+    key: str
+    column: str
+    value: str
+    """In SQL."""
+    rules: tuple[str, ...]
+
+    def __call__(self, step: Callable[..., DataFrame], *args: object) -> DataFrame:
+        """The rows of the step with the fault."""
+        value = F.when(named(self.key)["id"] == 2, F.expr(self.value)).otherwise(named(self.column))
+        return step(*args).withColumn(self.column, value)
 
 
-emit_pairs = join_batch.emit_pairs
+_NO_HASH = f"CAST(NULL AS {HASH_TYPE.simpleString()})"
+FAULTS = [
+    Fault("emit_pairs", PRIMARY_KEY, LEFT_HASH, _NO_HASH, ("left_row_current",)),
+    Fault("subscribe", "primary_key", "hash", _NO_HASH, ("answer_subscribed", "subscription_agrees")),
+    Fault(
+        "applied_answers", "primary_key", "foreign_key", "struct('ada' AS customer)", ("answer_subscribed",)
+    ),
+]
 
 
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.step)
 def test_first_load_that_its_gate_refuses_leaves_no_table_of_its_join(
-    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    fault: Fault, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Totals that differ have every key looked at: the message names rule and row. The way on that it tells works."""
+    """Whichever totals differ, every key is looked at: the message names rules and rows, and a way on that works."""
     pipeline = make_shop(tmp_path, FIRST_DAY)
     with monkeypatch.context() as patched:
-        patched.setattr(join_batch, "emit_pairs", _without_hash)
-        with pytest.raises(GateFailed, match=r"left_row_current: 1 rows\n.*\"id\":2"):
+        patched.setattr(join_batch, fault.step, partial(fault, getattr(join_batch, fault.step)))
+        with pytest.raises(GateFailed, match=r"\"id\":2") as failed:
             run(pipeline, spark)
+        assert tuple(sorted(re.findall(r"^  (\w+): 1 rows$", str(failed.value), re.MULTILINE))) == fault.rules
         lake = Lake(pipeline.lake)
         assert [table for table in TABLES if lake.snapshot(table)] == []
         assert Journal(lake).unfinished is not None
-        assert run(pipeline, spark, accept=["left_row_current"]) == 1
-    assert Journal(lake).published[-1].accepted == ("left_row_current",)
+        assert run(pipeline, spark, accept=fault.rules) == 1
+    assert Journal(lake).published[-1].accepted == fault.rules
