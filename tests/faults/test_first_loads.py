@@ -98,7 +98,13 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.step)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(fault, id=fault.step, marks=[] if fault.step == "subscribe" else pytest.mark.slow)
+        for fault in FAULTS
+    ],
+)
 def test_first_load_that_its_gate_refuses_leaves_no_table_of_its_join(
     fault: Fault, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
