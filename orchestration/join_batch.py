@@ -131,7 +131,7 @@ def read_back(batch: JoinBatch, log: DataFrame, responses: DataFrame, joined: Da
         log=log,
         responses=responses,
         emissions=emitted.unionByName(gone),
-        store=log.where(F.col("foreign_key").isNotNull()),
+        store=_stored(log),
     )
 
 
@@ -158,8 +158,13 @@ def _inserted(
             "primary_key", "hash", "position", "value"
         ),
         right=right_rows,
-        store=sent.where(F.col("foreign_key").isNotNull()),
+        store=_stored(sent),
     )
+
+
+def _stored(messages: DataFrame) -> DataFrame:
+    """The subscriptions of plain inserts: one for each message, for none deletes another."""
+    return messages.where(F.col("foreign_key").isNotNull())
 
 
 def _together(steps: JoinBatch, inserts: JoinBatch) -> JoinBatch:

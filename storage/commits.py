@@ -159,8 +159,16 @@ def overwrite(
     rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = NONE
 ) -> None:
     """Replace the rows of a Delta table and its columns, once; `properties` are set when this makes the table."""
-    stated = {**properties, "overwriteSchema": "true"}
-    _once(path, transaction, lambda: _save(rows, "overwrite", path, transaction, stated))
+    stated = {
+        **properties,
+        "overwriteSchema": "true",
+        "txnAppId": transaction.app,
+        "txnVersion": str(transaction.batch),
+        "userMetadata": transaction.user_metadata,
+    }
+    _once(
+        path, transaction, lambda: rows.write.format("delta").mode("overwrite").options(**stated).save(path)
+    )
 
 
 def remove_batch(spark: SparkSession, path: str, transaction: Transaction) -> None:
@@ -188,17 +196,6 @@ def _identified(transaction: Transaction) -> dict[str, str]:
         "write.txnVersion": str(transaction.batch),
         "commitInfo.userMetadata": transaction.user_metadata,
     }
-
-
-def _save(
-    rows: DataFrame, mode: str, path: str, transaction: Transaction, properties: Mapping[str, str]
-) -> None:
-    stated = {
-        "txnAppId": transaction.app,
-        "txnVersion": str(transaction.batch),
-        "userMetadata": transaction.user_metadata,
-    }
-    rows.write.format("delta").mode(mode).options(**stated, **properties).save(path)
 
 
 @contextmanager
