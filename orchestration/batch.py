@@ -6,6 +6,7 @@ committed already is skipped by Delta, what is missing comes out the same.
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -45,8 +46,11 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
     tables: dict[str, TableBatch] = {}
     joins: dict[str, JoinBatch] = {}
     verdicts: dict[str, Verdict] = {}
-    with explained(pipeline, plan), framing(spark, lake.scratch(), plan.records) as frames:
-        batch = Batch(pipeline, spark, lake, journal, plan, accept, progress, frames)
+    with (
+        explained(pipeline, plan),
+        framing(spark, lake.scratch(), plan.records) as frames,
+        closing(Batch(pipeline, spark, lake, journal, plan, accept, progress, frames)) as batch,
+    ):
         with ThreadPoolExecutor(max_workers=8, thread_name_prefix="stage") as pool:
             logs: list[Future[None]] = []
             started = {name: pool.submit(read_table, batch, name) for name in pipeline.tables}

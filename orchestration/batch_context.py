@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -40,7 +40,8 @@ Progress = Callable[[str], None]
 Verdict = Future[dict[str, int]]
 """The counts of a join in a batch, once its gate has judged them; what it refuses is raised."""
 
-_ROWS_PER_FILE = 500_000
+_MOST_ROWS, _LEAST_ROWS = 500_000, 200_000
+"""Of a file: as many at most, and not fewer for the sake of idle cores."""
 
 
 @dataclass
@@ -96,6 +97,12 @@ class Batch:
             return None
         self.written[stage] = written
         return written.read()
+
+    def close(self, stages: Iterable[str] | None = None) -> None:
+        """Remove the rows of all stages, or of these, that are in files and were not committed."""
+        for stage in list(self.written) if stages is None else stages:
+            if written := self.written.pop(stage, None):
+                written.remove()
 
     def append(
         self, stage: str, table: str, rows: DataFrame, count: int,
@@ -155,7 +162,17 @@ class Batch:
 
 
 def _in_files(rows: DataFrame, count: int) -> DataFrame:
-    return rows.coalesce(max(1, -(-count // _ROWS_PER_FILE)))
+    return rows.coalesce(files_for(count, rows.sparkSession.sparkContext.defaultParallelism))
+
+
+def files_for(count: int, cores: int) -> int:
+    """Into how many files so many rows go: as few as may be, but as many for one core as for another.
+
+    A file is written by the task that makes its rows, so few files would leave cores idle.
+    """
+    fewest = max(1, -(-count // _MOST_ROWS))
+    even = -(-fewest // cores) * cores
+    return min(even, max(fewest, count // _LEAST_ROWS))
 
 
 def state_tables(pipeline: Pipeline) -> list[str]:

@@ -59,12 +59,15 @@ def _written_first(batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, coun
             PROPERTIES,
         ),
     }
+    if any(batch.lake.snapshot(table) is not None for table, *_ in rows.values()):
+        return join
     writing = [
         pool.submit(batch.write, stage, table, frame, count, properties)
         for stage, (table, frame, properties) in rows.items()
     ]
     log, responses, joined = [future.result() for future in writing]
-    if log is None or responses is None or joined is None:
+    if log is None or responses is None or joined is None:  # another run has begun one meanwhile
+        batch.close(rows)
         return join
     return read_back(join, log, responses, joined)
 

@@ -18,7 +18,10 @@ NONE: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Written:
-    """Rows in files; where they are not committed, the next vacuum removes them."""
+    """Rows in files, to be committed or removed.
+
+    Where a process ends before either, the next run writes others, and a vacuum of their table removes these.
+    """
 
     rows: DataFrame
     """What was written."""
@@ -37,6 +40,13 @@ class Written:
         return (
             spark.read.schema(self.rows.schema).parquet(*files) if files else empty(spark, self.rows.schema)
         )
+
+    def remove(self) -> None:
+        """Remove the files, which were not committed: where no table comes of it, no vacuum would find them."""
+        spark: Any = self.rows.sparkSession
+        for name in self.delta.names(self.actions):
+            file = spark._jvm.org.apache.hadoop.fs.Path(f"{self.delta.path.rstrip('/')}/{name}")  # noqa: SLF001
+            file.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).delete(file, False)  # noqa: SLF001
 
 
 def write(

@@ -9,6 +9,7 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 import guards
+from faults.lakes import forget_logs
 from reliability import Report
 from storage.session import start_session
 
@@ -45,6 +46,14 @@ def spark() -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def forgetting(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Nothing of a test's tables stays in the JVM: Delta's cache would fill it, and it would do little but collect."""
+    yield
+    if "spark" in request.fixturenames:
+        forget_logs(request.getfixturevalue("spark"))
 
 
 @pytest.fixture(scope="module")

@@ -36,6 +36,8 @@ FIXED_CONF = frozenset(
         "spark.sql.files.ignoreMissingFiles",
         "spark.sql.session.timeZone",
         "spark.databricks.delta.commit.idempotencyCheck.enabled",
+        # our transactions find columns in files by their names
+        "spark.databricks.delta.properties.defaults.columnMapping.mode",
     }
 )
 """Settings of Spark that results depend on."""

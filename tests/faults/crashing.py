@@ -22,6 +22,7 @@ from faults.lakes import forget_logs
 from orchestration import abandoning, upkeep
 from storage import bookkeeping, joined
 from storage.delta import DeltaTransaction
+from storage.written import Written
 
 When = Literal["before", "during", "after"]
 """Before anything of the commit is written, when its data files are and the log is not, when it is made."""
@@ -53,6 +54,8 @@ class Commits:
         self._point, self._when, self._act = point, when, act
         self._turn = threading.RLock()
         self._mine = threading.local()
+        self._unwritten: list[Path] = []
+        """Files that would not be there, had the process ended where it did."""
         self._files: dict[DeltaTransaction, list[Path]] = {}
         """What transactions have written, perhaps in another thread than commits it."""
 
@@ -82,6 +85,20 @@ class Commits:
             return actions
 
         return counted
+
+    def removed(self, remove: Call) -> Call:
+        """`Written.remove`: a process that has ended removes nothing."""
+
+        def counted(written: Written) -> None:
+            if not self._over:
+                remove(written)
+
+        return counted
+
+    def leave_unwritten(self) -> None:
+        """Remove the files that would not be there; only now, for threads of the run may have been reading them."""
+        for file in self._unwritten:
+            file.unlink()
 
     def committed(self, commit: Call) -> Call:
         """`DeltaTransaction._commit`: its data files are written, and go again where it ends before them."""
@@ -132,8 +149,7 @@ class Commits:
         self.reached |= self._mine.point
         self.made.append(name)
         if self._is_point("before"):
-            for file in files:
-                file.unlink()
+            self._unwritten += files
             try:
                 self._do()
             except BaseException:
@@ -187,6 +203,7 @@ def commits(
         (DataFrameWriter, "save", counting.whole(DataFrameWriter.save, _saved, _part_of_save)),
         (DeltaTransaction, "write", counting.written(DeltaTransaction.write)),
         (DeltaTransaction, "_commit", counting.committed(DeltaTransaction._commit)),
+        (Written, "remove", counting.removed(Written.remove)),
         (bookkeeping, "write_deltalake", counting.whole(_RECORD, _recorded, _part_of_record)),
         (joined, "merge", counting.told(joined.merge)),
         (DeltaMergeBuilder, "execute", counting.command(DeltaMergeBuilder.execute)),
@@ -196,6 +213,7 @@ def commits(
     with ExitStack() as patches:
         for module, name, call in calls:
             patches.enter_context(mock.patch.object(module, name, call))
+        patches.callback(counting.leave_unwritten)
         yield counting
 
 

@@ -42,7 +42,7 @@ def cut(file: Path, size: int) -> None:
 
 
 def forget_logs(spark: SparkSession) -> None:
-    """Let Spark read all logs anew, as the process does that comes after the power loss."""
+    """Let Spark read all logs anew, as another process does; of each table it keeps some MiB for an hour."""
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 

@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.crashing import WHEN, Crash, Point, When, all_commits, commits
+from faults.lakes import forget_logs
 from faults.market import DAYS, make_market
 from faults.shop import CUSTOMERS, Content, content, copy_of, make_shop, run, write_lines
 from orchestration.config import Pipeline, load
@@ -52,6 +53,7 @@ class Case:
 
         A point that a rerun does not reach, for it has fewer commits left, is passed by.
         """
+        forget_logs(spark)
         pipeline = copy_of(self.pipeline, folder)
         before = len(Journal(Lake(pipeline.lake)).published)
         for number, (point, when) in enumerate(points):

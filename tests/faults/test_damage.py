@@ -32,6 +32,7 @@ def test_commit_of_a_finished_batch_that_is_not_whole_stops_the_run(
 ) -> None:
     """Of every kind of table, before anything is planned; the message names version and way on."""
     for number, table in enumerate((*LOGS, *BASES)):
+        forget_logs(spark)
         pipeline = copy_of(folded, tmp_path / f"market-{number}")
         file = last_commit(pipeline, table)
         cut(file, size)

@@ -62,6 +62,34 @@ def test_first_load_of_many_rows_ends_as_that_of_a_few(
     assert {*versions.values()} == {0}
 
 
+@pytest.mark.slow
+def test_join_that_was_cut_off_behind_its_logs_is_not_written_ahead(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its gate would not look at those files: it looks at what the steps lead to, as where tables are there."""
+    whole, cut_off = (make_shop(tmp_path / name, FIRST_DAY) for name in ("whole", "cut off"))
+    run(whole, spark)
+    with monkeypatch.context() as patched:
+        patched.setattr("orchestration.batch.commit_joined", _fail)
+        with pytest.raises(RuntimeError, match="cut off"):
+            run(cut_off, spark)
+    lake, written = Lake(cut_off.lake), list[str]()
+    assert {table for table in TABLES if lake.snapshot(table)} == TABLES - {
+        joined_of("inner"),
+        joined_of("left"),
+    }
+    monkeypatch.setattr(Batch, "write", _watched(Batch.write, lambda _, stage, *__: written.append(stage)))
+
+    run(cut_off, spark)
+
+    assert [stage for stage in written if not stage.startswith("changes/")] == []
+    assert content(cut_off, spark) == content(whole, spark)
+
+
+def _fail(*_: object) -> None:
+    raise RuntimeError("cut off")
+
+
 def _watched(call: Callable[..., Any], look: Callable[..., object]) -> Callable[..., Any]:
     def watched(*args: Any) -> Any:
         look(*args)
@@ -117,6 +145,7 @@ def test_first_load_that_its_gate_refuses_leaves_no_table_of_its_join(
         assert tuple(sorted(re.findall(r"^  (\w+): 1 rows$", str(failed.value), re.MULTILINE))) == fault.rules
         lake = Lake(pipeline.lake)
         assert [table for table in TABLES if lake.snapshot(table)] == []
+        assert [path for table in TABLES for path in (Path(pipeline.lake) / table).rglob("*.parquet")] == []
         assert Journal(lake).unfinished is not None
         assert run(pipeline, spark, accept=fault.rules) == 1
     assert Journal(lake).published[-1].accepted == fault.rules

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.crashing import Crash, When, all_commits, commits, steps
+from faults.lakes import forget_logs
 from faults.shop import ORDERS, Content, content, copy_of, make_shop, run, texts
 from orchestration.config import Pipeline, load
 from orchestration.cut import check_kept, published_cut
@@ -135,6 +136,7 @@ def test_batch_ends_as_if_undisturbed_when_maintenance_comes_before_its_rerun(
     with all_commits(whole.lake) as counted:
         run(whole, spark)
     for number, table in enumerate(counted.made[:-1]):
+        forget_logs(spark)
         pipeline = shop(copy_of(two_days, tmp_path / f"shop-{number}").path.parent, DAYS)
         with commits(number), pytest.raises(Crash):
             run(pipeline, spark)

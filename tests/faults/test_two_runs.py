@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.crashing import Point, When, all_commits, commits
+from faults.lakes import forget_logs
 from faults.market import DAYS, make_market
 from faults.racing import lost, unlocked
 from faults.shop import Content, content, copy_of, run
@@ -103,6 +104,7 @@ def test_run_that_others_overtook_at_any_point_changes_nothing(
     """Stage by stage, from the first commit after the plan to the publication."""
     wrong = []
     for number in range(1, len(points)):
+        forget_logs(spark)
         pipeline = copy_of(first_day, tmp_path / f"market-{number}")
         overtaken(pipeline, spark, number, when)
         if content(pipeline, spark) != third_day:
@@ -165,6 +167,7 @@ def test_no_commit_whose_answer_was_lost_is_made_twice(
     """Each commit of a batch in turn."""
     wrong = []
     for number, table in enumerate(points):
+        forget_logs(spark)
         pipeline = copy_of(first_day, tmp_path / f"market-{number}")
         unanswered(pipeline, spark, number, table)
         if content(pipeline, spark) != second_day:

@@ -68,6 +68,15 @@ def test_rows_in_files_are_seen_once_they_are_committed(tmp_path: Path, spark: S
     assert ids(spark, table) == [1, 2, 3]
 
 
+def test_rows_that_are_removed_leave_no_file(tmp_path: Path, spark: SparkSession) -> None:
+    """Where no table comes of them, no vacuum would ever find them."""
+    written = write(rows(spark, 1, 2), str(tmp_path / "table"), FIRST)
+    assert written is not None
+    assert [*tmp_path.rglob("*.parquet")]
+    written.remove()
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
 def test_no_rows_make_an_empty_table(tmp_path: Path, spark: SparkSession) -> None:
     """It has columns, and what is read of its files is of these columns, too."""
     written = write(rows(spark).limit(0), str(tmp_path / "table"), FIRST)
