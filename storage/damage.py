@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from storage.errors import LakeInconsistent, LakeUnusable
+from storage.hadoop import located
 from storage.lake import ASIDE, Lake
 from storage.log_entries import commits_among
 from storage.table_files import live_files, stored_files
@@ -37,14 +38,13 @@ def damages(path: str) -> Iterator[str]:
 def set_aside(spark: SparkSession, lake: Lake, table: str, now: datetime) -> str:
     """Move a table out of the way, whatever state it is in; return where it is now."""
     source, target = lake.path(table), lake.path(f"{ASIDE}/{now:%Y%m%dT%H%M%S}/{table}")
-    jvm: Any = spark._jvm  # noqa: SLF001 - Hadoop's file systems reach wherever a lake can be
-    paths = [jvm.org.apache.hadoop.fs.Path(path) for path in (source, target)]
-    system = paths[0].getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())  # noqa: SLF001
+    system, paths = located(spark, source, target)
     system.mkdirs(paths[1].getParent())
     if not system.rename(*paths):
         raise LakeUnusable(
             f"{source}: cannot be moved to {target}; move or remove it by hand, then repair again"
         )
     # the session may know the table that was here
+    jvm: Any = spark._jvm  # noqa: SLF001 - the gateway to the JVM is a private part of PySpark
     jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(spark._jsparkSession, paths[0])  # noqa: SLF001
     return target

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from storage.file_systems import spark_path
+from storage.hadoop import remove
 
 SMALL = 200_000
 """Up to this many records a batch is worked off without shuffles: what it holds fits one task."""
@@ -75,8 +76,7 @@ class Frames:
         for kept in self._kept:
             # a kept frame is a leaf that Python cannot free
             kept._jdf.queryExecution().analyzed().rdd().unpersist(False)  # noqa: SLF001
-        path = self._jvm.org.apache.hadoop.fs.Path(self._scratch)
-        path.getFileSystem(self._spark.sparkContext._jsc.hadoopConfiguration()).delete(path, True)  # noqa: SLF001
+        remove(self._spark, [self._scratch], folders=True)
         _set(self._spark, self._usual)
 
     def _in_memory(self, frame: DataFrame) -> DataFrame:
@@ -89,10 +89,6 @@ class Frames:
         path = f"{self._scratch}/{next(self._numbers)}"
         frame.write.mode("overwrite").parquet(path, compression="lz4_raw")  # over what a crash left
         return self._spark.read.schema(frame.schema).parquet(spark_path(path))
-
-    @property
-    def _jvm(self) -> Any:
-        return self._spark._jvm  # noqa: SLF001
 
 
 @contextmanager

@@ -5,11 +5,9 @@ came about. The files of pinned versions are taken off its list, for it keeps ve
 """
 
 from collections.abc import Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
-from typing import Any
 from urllib.parse import unquote
 
 from deltalake import DeltaTable
@@ -17,6 +15,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from storage.file_systems import quoted_uri
+from storage.hadoop import remove
 from storage.retention import state_retention
 from storage.table_files import StoredFile, live_files, stored_files
 from transforms.schemas import quoted
@@ -90,12 +89,7 @@ def vacuum(spark: SparkSession, path: str, retention: timedelta, pinned: Collect
         for file in listed
         if _name(file) not in kept and not (old_vectors and _name(file).endswith(_VECTOR))
     ]
-    jvm: Any = spark._jvm  # noqa: SLF001 - Hadoop's file systems, which also remove the checksums they keep beside files
-    paths = [jvm.org.apache.hadoop.fs.Path(file) for file in going]
-    if paths:
-        system = paths[0].getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())  # noqa: SLF001
-        with ThreadPoolExecutor(max_workers=8) as pool:
-            list(pool.map(lambda file: system.delete(file, False), paths))
+    remove(spark, going)
 
 
 def _kept(path: str, versions: Collection[int | None]) -> set[str]:

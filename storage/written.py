@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from storage.delta import DeltaTransaction
 from storage.file_systems import spark_path
 from storage.frames import empty
+from storage.hadoop import remove
 from storage.transaction import Transaction
 
 NONE: Mapping[str, str] = MappingProxyType({})
@@ -35,18 +36,18 @@ class Written:
 
     def read(self) -> DataFrame:
         """The rows as they stand in the files of a table that there was not before, whose format is thus known."""
-        spark, path = self.rows.sparkSession, self.delta.path.rstrip("/")
-        files = [spark_path(f"{path}/{name}") for name in self.delta.names(self.actions)]
+        spark, files = self.rows.sparkSession, [spark_path(file) for file in self._files()]
         return (
             spark.read.schema(self.rows.schema).parquet(*files) if files else empty(spark, self.rows.schema)
         )
 
     def remove(self) -> None:
         """Remove the files, which were not committed: where no table comes of it, no vacuum would find them."""
-        spark: Any = self.rows.sparkSession
-        for name in self.delta.names(self.actions):
-            file = spark._jvm.org.apache.hadoop.fs.Path(f"{self.delta.path.rstrip('/')}/{name}")  # noqa: SLF001
-            file.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()).delete(file, False)  # noqa: SLF001
+        remove(self.rows.sparkSession, self._files())
+
+    def _files(self) -> list[str]:
+        path = self.delta.path.rstrip("/")
+        return [f"{path}/{name}" for name in self.delta.names(self.actions)]
 
 
 def write(

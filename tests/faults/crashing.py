@@ -81,7 +81,7 @@ class Commits:
             if self._over:
                 raise Crash
             actions = write(delta, rows)
-            self._files[delta] = [Path(delta.path, file.path()) for file in delta._items(actions)]
+            self._files[delta] = [Path(delta.path, name) for name in delta.names(actions)]
             return actions
 
         return counted
@@ -95,7 +95,7 @@ class Commits:
 
         return counted
 
-    def leave_unwritten(self) -> None:
+    def remove_unwritten(self) -> None:
         """Remove the files that would not be there; only now, for threads of the run may have been reading them."""
         for file in self._unwritten:
             file.unlink()
@@ -213,7 +213,7 @@ def commits(
     with ExitStack() as patches:
         for module, name, call in calls:
             patches.enter_context(mock.patch.object(module, name, call))
-        patches.callback(counting.leave_unwritten)
+        patches.callback(counting.remove_unwritten)
         yield counting
 
 
