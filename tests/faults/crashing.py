@@ -1,13 +1,11 @@
 """Ends a batch, or maintenance, at one of its commits: they are found by counting them as they happen."""
 
 import inspect
-import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal
 from unittest import mock
 
@@ -15,10 +13,9 @@ from delta.tables import DeltaMergeBuilder
 from delta.tables import DeltaTable as SparkTable
 from deltalake import DeltaTable
 from deltalake.table import TableOptimizer
-from pyspark.sql import SparkSession
 from pyspark.sql.readwriter import DataFrameWriter
 
-from faults.lakes import forget_logs
+from faults.halfway import leave_files, leave_files_of_command
 from orchestration import abandoning, upkeep
 from storage import bookkeeping, joined
 from storage.delta import DeltaTransaction
@@ -133,7 +130,7 @@ class Commits:
             return getattr(self._mine, "path", "")
 
         def part(*args: Any) -> None:
-            _leave_files_of_command(path(), lambda: execute(*args))
+            leave_files_of_command(path(), lambda: execute(*args))
 
         return self.whole(execute, lambda *_: _table(path()), part)
 
@@ -272,37 +269,11 @@ _SAVE, _RECORD = DataFrameWriter.save, bookkeeping.write_deltalake
 
 
 def _part_of_save(writer: DataFrameWriter, path: str, **_: Any) -> None:
-    _leave_files(path, lambda scratch: _SAVE(writer, scratch))
+    leave_files(path, lambda scratch: _SAVE(writer, scratch))
 
 
 def _part_of_record(place: str | DeltaTable, rows: Any, **options: Any) -> None:
-    _leave_files(_path(place), lambda scratch: _RECORD(scratch, rows, **options))
-
-
-def _leave_files(path: str, write: Callable[[str], Any]) -> None:
-    """Leave in a table what a commit to it writes before its log entry: on a copy it is made to the end."""
-    table = Path(path)
-    with TemporaryDirectory() as folder:
-        copy = Path(folder) / "table"
-        if table.exists():
-            shutil.copytree(table, copy)
-        write(str(copy))
-        (table / "_delta_log").mkdir(parents=True, exist_ok=True)
-        for file in copy.rglob("*"):
-            place = table / file.relative_to(copy)
-            if file.is_file() and not place.exists() and "_delta_log" not in place.parts:
-                shutil.copy2(file, place)
-
-
-def _leave_files_of_command(path: str, execute: Call) -> None:
-    """The same for a command that is bound to its table: it is made, and its log entry goes. A crash must follow."""
-    log = Path(path) / "_delta_log"
-    before = {*log.iterdir()}
-    execute()
-    for file in {*log.iterdir()} - before:
-        file.unlink()
-    if spark := SparkSession.getActiveSession():
-        forget_logs(spark)
+    leave_files(_path(place), lambda scratch: _RECORD(scratch, rows, **options))
 
 
 def _path(place: str | DeltaTable) -> str:
