@@ -26,9 +26,8 @@ def straight(pipeline: Pipeline, spark: SparkSession) -> str:
 
 
 def large(pipeline: Pipeline, spark: SparkSession) -> str:
-    """Work everything off as large batches are: frames in files, joins with shuffles."""
-    small = {name: mock.patch(f"{name}.SMALL", -1) for name in ("storage.frames", "storage.joined")}
-    with small["storage.frames"], small["storage.joined"]:
+    """Work everything off as large batches are: frames in files, joins with shuffles, first rows in files first."""
+    with mock.patch("storage.frames.SMALL", -1), mock.patch("orchestration.join_stages.SMALL", -1):
         return straight(pipeline, spark)
 
 
