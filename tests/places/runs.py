@@ -26,7 +26,7 @@ def straight(pipeline: Pipeline, spark: SparkSession) -> str:
 
 
 def large(pipeline: Pipeline, spark: SparkSession) -> str:
-    """Work everything off as large batches are: frames in files, joins with shuffles, first rows in files first."""
+    """Work everything off as large batches are: frames in files, joins with shuffles, first rows written ahead."""
     with mock.patch("storage.frames.SMALL", -1), mock.patch("orchestration.join_stages.SMALL", -1):
         return straight(pipeline, spark)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import boto3
 from moto.server import ThreadedMotoServer
@@ -69,10 +70,12 @@ def s3_server() -> Iterator[S3Server]:
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it tells of every request
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
+    host, port = server.get_host_and_port()
+    found = S3Server(f"http://{host}:{port}")
     try:
-        host, port = server.get_host_and_port()
-        found = S3Server(f"http://{host}:{port}")
         found._client().create_bucket(Bucket=BUCKET)
         yield found
     finally:
+        # a server that is started later in this process would have its buckets
+        urlopen(Request(f"{found.url}/moto-api/reset", method="POST")).close()
         server.stop()
