@@ -97,15 +97,17 @@ def _run(name: str, recipe: Recipe, places: Places, options: argparse.Namespace)
     _make_workload(places.workload(recipe), recipe)
     lake, result = places.lake(recipe), places.new_result(name)
     load = recipe.loads or options.fresh or not lake.exists()
-    if recipe.contenders:
-        _race(recipe, places, result, ("--keep-lake" if load else "--lake", str(lake)), options)
-    else:
-        if load:
-            first = replace(recipe, batches=1, contenders=("ours",))
-            _race(first, places, Path(f"{lake}.json"), ("--keep-lake", str(lake)), options)
-        _python(
-            "start.py", "--lake", str(lake), "--times", str(recipe.batches), *_kept(recipe, result, options)
-        )
+    times = ("--times", str(recipe.batches), *_kept(recipe, result, options))
+    match recipe.measures:
+        case "race":
+            _race(recipe, places, result, ("--keep-lake" if load else "--lake", str(lake)), options)
+        case "starts":
+            if load:
+                first = replace(recipe, batches=1, contenders=("ours",))
+                _race(first, places, Path(f"{lake}.json"), ("--keep-lake", str(lake)), options)
+            _python("start.py", "--lake", str(lake), *times)
+        case "floor":
+            _python("floor.py", "--workload", str(places.workload(recipe)), *times)
 
 
 def _race(

@@ -11,6 +11,9 @@ _MEBIBYTE = 1024 * 1024
 _WARM = 5
 """So many batches go before the smallest one counts as warm, where there are more than twice as many."""
 
+_LOADING = ("recompute", "sources", "load")
+"""Who makes the joined table of a first load: the rival, the shortest program that leaves our tables, and ours."""
+
 
 def measured(target: Target, results: Sequence[Result], size: float = 1) -> Measured | None:
     """Return the newest measurement of a target, or None where there is none."""
@@ -67,7 +70,7 @@ def _warm(turns: Sequence[Turn]) -> Sequence[Turn]:
 
 
 def _empty_run(target: Target, sought: Sought) -> Measured | None:  # noqa: ARG001 - as all measures
-    result = next((found for found in sought.results if found.found.get("kind") == "start"), None)
+    result = next((found for found in sought.results if found.kind == "start"), None)
     if result is None:
         return None
     run, session = (result.found["medians"][name] for name in ("empty_run", "spark_session"))
@@ -79,22 +82,31 @@ def _empty_run(target: Target, sought: Sought) -> Measured | None:  # noqa: ARG0
 
 
 def _first_load(target: Target, sought: Sought) -> Measured | None:
-    result = sought.race(target.scale, CHANGES, "ours", fits=lambda race: _plain(race) and bool(_loads(race)))
+    rows = round(LEFT_ROWS * target.scale * sought.size)
+    result = next(
+        (
+            found
+            for found in sought.results
+            if found.kind == "floor" and found.has_costs(*_LOADING) and found.left_rows == rows
+        ),
+        None,
+    )
     if result is None:
         return None
-    ours, spark = _loads(result)
-    rate = result.loaded_rows / ours["wall_seconds"]
+    ours, spark = result.costs("load", "turns"), result.costs("recompute", "turns")
+    rate = result.loaded_rows / wall(ours)
     note = (
-        f"{ours['wall_seconds']:.1f} s against {spark['wall_seconds']:.1f} s, and {upkeep([ours]):.1f} s of "
-        f"maintenance behind it; {rate:,.0f} rows/s on {result.cores} cores ({PEERS}, on one)"
+        f"{wall(ours):.1f} s against {wall(spark):.1f} s, medians of {len(ours)} in turn; "
+        f"the shortest program that leaves the same tables {_times_the_rival(result, 'sources', 'turns'):.3g}; "
+        f"in new processes a load {_times_the_rival(result, 'load', 'new_process'):.3g}, that program "
+        f"{_times_the_rival(result, 'sources', 'new_process'):.3g}; "
+        f"{rate:,.0f} rows/s on {result.cores} cores ({PEERS}, on one)"
     )
-    return of_one(ours["wall_seconds"] / spark["wall_seconds"], note, result, [ours, spark])
+    return of_one(_times_the_rival(result, "load", "turns"), note, result, [*ours, *spark])
 
 
-def _loads(result: Result) -> Sequence[Turn]:
-    """The first loads of ours and Spark, if the race began with them."""
-    found = [turn for turn in (result.load("ours"), result.load("spark")) if turn is not None]
-    return found if len(found) == 2 else ()
+def _times_the_rival(result: Result, piece: str, when: str) -> float:
+    return wall(result.costs(piece, when)) / wall(result.costs("recompute", when))
 
 
 def _hot(target: Target, sought: Sought) -> Measured | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Literal
 
 from bench.targets.targets import CHANGES, HOT_SHARE
 
@@ -10,10 +11,11 @@ _RECOMPUTING = ("ours", "spark", "duckdb")
 
 @dataclass(frozen=True)
 class Recipe:
-    """A race over a workload of TPC-H at a scale; without contenders, a measurement of starts."""
+    """What is measured over a workload of TPC-H at a scale: a race, or something that needs no batches."""
 
     scale: float
     batches: int
+    """Of the workload; turns, where there are none."""
     changes: tuple[int, int] = CHANGES
     contenders: Sequence[str] = ("ours", "spark")
     loads: bool = False
@@ -22,6 +24,7 @@ class Recipe:
     """Share of the left rows that point at one right row, which alone changes in every second batch."""
     rivals_every: int = 1
     maintain_every: int = 0
+    measures: Literal["race", "starts", "floor"] = "race"
 
     @property
     def text(self) -> str:
@@ -39,7 +42,8 @@ RECIPES: Mapping[str, Recipe] = {
     "large": Recipe(10, 7, contenders=_RECOMPUTING, loads=True),
     "large-batches": Recipe(5, 5, (CHANGES[0] * 10, CHANGES[1] * 10)),
     "single-changes": Recipe(1, 20, (1, 0), ("ours", "merge")),
-    "starts": Recipe(1, 7, contenders=()),
+    "starts": Recipe(1, 7, contenders=(), measures="starts"),
+    "first-loads": Recipe(1, 5, contenders=(), measures="floor"),
     "hot-customer": Recipe(5, 12, contenders=("ours",), hot_share=HOT_SHARE),
     "fifty-batches": Recipe(1, 50, rivals_every=10, maintain_every=50),
     "two-hundred-batches": Recipe(1, 200, (1000, 10), rivals_every=4, maintain_every=50),
@@ -56,7 +60,7 @@ ROWS: Mapping[str, Sequence[str]] = {
     "3": ("large-batches",),
     "4": ("single-changes",),
     "5": ("starts",),
-    "6": ("small",),
+    "6": ("first-loads",),
     "7": ("hot-customer",),
     "8": ("fifty-batches",),
     "9": ("two-hundred-batches",),

@@ -14,7 +14,7 @@ Turn = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Result:
-    """A kept race, or a kept measurement of starts."""
+    """A kept race, or a kept measurement of starts or of first loads."""
 
     file: str
     found: Mapping[str, Any]
@@ -38,6 +38,11 @@ class Result:
     def is_race(self) -> bool:
         """Whether contenders took turns at batches."""
         return "batches" in self.found
+
+    @property
+    def kind(self) -> str:
+        """What was measured, where it is no race: `start` or `floor`."""
+        return str(self.found.get("kind", ""))
 
     @property
     def left_rows(self) -> int:
@@ -83,6 +88,15 @@ class Result:
         """A contender's first load, if the race began with one."""
         turn: Turn | None = self.found["first_load"].get(name)
         return turn
+
+    def costs(self, piece: str, when: str) -> Sequence[Turn]:
+        """What a piece of a first load cost each time: in a `new_process`, or in `turns` with the other pieces."""
+        costs: Sequence[Turn] = self.found["pieces"].get(piece, {}).get(when, ())
+        return costs
+
+    def has_costs(self, *pieces: str) -> bool:
+        """Whether all of these ran in new processes and in turn."""
+        return all(self.costs(piece, when) for piece in pieces for when in ("new_process", "turns"))
 
     def has(self, *names: str) -> bool:
         """Whether all of these took part in batches."""

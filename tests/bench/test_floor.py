@@ -1,4 +1,4 @@
-"""The floor of a first load: the shortest program leaves the tables that the load leaves."""
+"""The floor of a first load: the shortest program leaves the tables that the load leaves, and what all cost is kept."""
 
 from pathlib import Path
 
@@ -6,9 +6,13 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
+from bench import floor
+from bench.contest.check import WrongAnswer
 from bench.contest.least import least_tables
 from bench.contest.ours import Ours
-from bench.tpch.answers import change_file
+from bench.contest.pieces import Stand, cost, pieces
+from bench.targets.results import read_results
+from bench.tpch.answers import answer_file, change_file
 from bench.workload import Size, make
 
 
@@ -51,3 +55,41 @@ def test_shortest_program_refuses_a_key_that_comes_twice(spark: SparkSession, wo
     rows.unionByName(rows.limit(1)).coalesce(1).write.parquet(str(file))
     with pytest.raises(ValueError, match=r"base\.parquet: a key comes twice"):
         least_tables(spark, workload)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_run_keeps_what_each_piece_costs_in_new_processes_and_in_turn(workload: Path, tmp_path: Path) -> None:
+    """Row 6 of the targets is made of it."""
+    file = tmp_path / "results" / "floor.json"
+
+    code = floor.main(["--workload", str(workload), "--times", "1", "--processes", "1", "--json", str(file)])
+
+    (result,) = read_results(file.parent)
+    assert code == 0
+    assert result.has_costs("recompute", "sources", "load")
+    assert result.left_rows == 1_500
+    assert not list(workload.glob("tmp*"))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["recompute", "sources", "load"])
+def test_piece_with_a_wrong_joined_table_has_no_cost(workload: Path, kind: str) -> None:
+    """Each is held against the answer of the workload."""
+    stand = Stand(workload, None, "local[2]", "1g")
+    answer = answer_file(workload, 0)
+    answer.write_text(answer.read_text().replace("left_count=", "left_count=1"))
+    ((name, piece),) = pieces([kind], stand).items()
+
+    with pytest.raises(WrongAnswer, match=kind):
+        cost(name, piece, stand)
+
+
+def test_pieces_of_a_kept_lake_are_refused_without_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """The message says what is missing."""
+    with pytest.raises(SystemExit) as ended:
+        floor.main(["tables", "--workload", "any"])
+
+    assert ended.value.code == 2
+    assert "name it with --lake" in capsys.readouterr().err

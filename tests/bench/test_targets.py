@@ -114,12 +114,35 @@ def test_smallest_batch_counts_once_it_is_warm() -> None:
     assert found(4, race(1, walls, changes=(1, 0))).value == 1.5
 
 
-def test_first_load_needs_one_of_both_in_the_same_race() -> None:
-    """A race that began with a kept lake has none, and an older one with both serves the row."""
-    walls = {"ours": [1.0], "spark": [1.0]}
-    measure = found(6, race(1, walls, day=2), race(1, walls, loads={"ours": 110, "spark": 44}))
+def first_loads(pieces: Mapping[str, Mapping[str, Sequence[float]]], *, day: int = 1) -> Result:
+    """Return a measurement of first loads: seconds of each piece, in new processes and in turn."""
+    return race(
+        1,
+        {"ours": [1.0]},
+        day=day,
+        kind="floor",
+        pieces={
+            name: {when: [turn(0, wall) for wall in walls] for when, walls in costs.items()}
+            for name, costs in pieces.items()
+        },
+    )
 
-    assert measure.value == 2.5
+
+def test_first_load_is_held_against_the_rival_and_the_shortest_program_of_its_run() -> None:
+    """The figure is of one process in which all take turns; a run that lacks one of the three serves no row."""
+    complete = {
+        "recompute": {"new_process": [20.0], "turns": [4.0, 44.0, 45.0]},
+        "sources": {"new_process": [50.0], "turns": [88.0]},
+        "load": {"new_process": [60.0], "turns": [110.0, 9.0, 120.0]},
+    }
+    partial = {name: costs for name, costs in complete.items() if name != "sources"}
+    only_in_turn = {name: {"turns": costs["turns"]} for name, costs in complete.items()}
+
+    measure = found(6, first_loads(partial, day=3), first_loads(only_in_turn, day=2), first_loads(complete))
+
+    assert (measure.value, measure.results[0].commit) == (2.5, "commit1")
+    assert "110.0 s against 44.0 s, medians of 3 in turn" in measure.note
+    assert "the same tables 2; in new processes a load 3, that program 2.5" in measure.note
     assert "15,000 rows/s on 2 cores (Kafka Streams 6,500-20,000" in measure.note
 
 
@@ -308,5 +331,5 @@ def test_results_are_read_newest_first_and_plans_beside_them_passed_over(tmp_pat
 def test_every_row_has_runs_and_rows_share_them() -> None:
     """Each row of the table can be measured; what two rows need is run once."""
     assert {str(found_target.row) for found_target in TARGETS} <= set(ROWS)
-    assert runs_of(["2", "6", "1"]) == ["small", "middle", "large"]
+    assert runs_of(["2", "6", "1"]) == ["small", "middle", "large", "first-loads"]
     assert set(runs_of(ROWS)) == set(RECIPES)

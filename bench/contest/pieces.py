@@ -1,0 +1,129 @@
+"""Pieces of what a first load does, each of which can be run and measured alone."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.contest.check import check
+from bench.contest.cost import Cost, Scope, measure
+from bench.contest.jvm import collect_garbage, jobs
+from bench.contest.least import least_tables
+from bench.contest.live import live_bytes, tables_below
+from bench.contest.ours import JOIN, Ours
+from bench.contest.recompute import recompute_first
+from storage.lake import joined_of
+from storage.session import start_session
+
+KINDS = ("recompute", "sources", "tables", "each", "load")
+KEPT = {"tables", "each"}
+"""Made of a lake that was kept."""
+
+_FOLDED = {"rows", "subscription_store"}
+"""Tables that maintenance makes, after the load."""
+
+Piece = Callable[[Path], Path | None]
+"""Writes Delta tables below a folder; returns where the joined table is, if it wrote that."""
+
+
+@dataclass(frozen=True)
+class Stand:
+    """What pieces are made of, and where Spark runs."""
+
+    workload: Path
+    kept: Path | None
+    """A lake that `run.py --keep-lake` made of the workload."""
+    master: str
+    driver_memory: str
+
+    def session(self) -> SparkSession:
+        """Start a session, or return the one of this process."""
+        return start_session(self.master, {"spark.driver.memory": self.driver_memory})
+
+
+def pieces(kinds: Sequence[str], stand: Stand) -> Mapping[str, Piece]:
+    """The pieces of some of `KINDS` by name: one for each, but of `each` one for each table."""
+    return {name: piece for kind in kinds for name, piece in _pieces(kind, stand).items()}
+
+
+def cost(name: str, piece: Piece, stand: Stand) -> Cost:
+    """What it costs to run a piece once. Raises `WrongAnswer` where the joined table is not what it must be."""
+    spark = stand.session()
+    folder = Path(tempfile.mkdtemp(dir=stand.kept or stand.workload))
+    scope = Scope(pid=os.getpid(), without=(), folder=folder, jobs=lambda: jobs(spark))
+    collect_garbage(spark)
+    try:
+        joined, found = measure(partial(piece, folder), scope)
+        if joined is not None:
+            check(spark.read.format("delta").load(str(joined)), name, stand.workload, 0)
+    finally:
+        shutil.rmtree(folder)
+    return found
+
+
+def cost_in_new_process(kind: str, stand: Stand) -> Cost:
+    """What a piece costs as the first thing that a process does, once its session is ready."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        return process.submit(_only_cost, kind, stand).result()
+
+
+def _only_cost(kind: str, stand: Stand) -> Cost:
+    ((name, piece),) = _pieces(kind, stand).items()
+    return cost(name, piece, stand)
+
+
+def _pieces(kind: str, stand: Stand) -> Mapping[str, Piece]:
+    workload = stand.workload
+    if kind == "recompute":
+        return {kind: lambda folder: _recompute(stand.session(), workload, folder)}
+    if kind == "load":
+        return {kind: lambda folder: _load(stand.session(), workload, folder)}
+    if kind == "sources":
+        return {kind: lambda folder: _write(least_tables(stand.session(), workload), folder)}
+    lake = _lake(stand)
+    names = [
+        str(table.relative_to(lake))
+        for table in tables_below(lake)
+        if not table.name.startswith("_") and table.name not in _FOLDED and live_bytes(table)
+    ]
+    if kind == "tables":
+        return {kind: partial(_copy, stand, names)}
+    return {name: partial(_copy, stand, [name]) for name in names}
+
+
+def _recompute(spark: SparkSession, workload: Path, folder: Path) -> Path:
+    recompute_first(spark, workload, folder / "joined")
+    return folder / "joined"
+
+
+def _load(spark: SparkSession, workload: Path, folder: Path) -> Path:
+    ours = Ours(spark, workload, folder / "ours")
+    ours.prepare(0)
+    ours.run(0)
+    return ours.folder / joined_of(JOIN)
+
+
+def _copy(stand: Stand, names: Sequence[str], folder: Path) -> Path | None:
+    read = stand.session().read.format("delta")
+    return _write({name: read.load(str(_lake(stand) / name)) for name in names}, folder)
+
+
+def _lake(stand: Stand) -> Path:
+    assert stand.kept is not None  # the command line asks for it
+    return stand.kept / "lake"
+
+
+def _write(tables: Mapping[str, DataFrame], folder: Path) -> Path | None:
+    def write(table: str) -> None:
+        tables[table].write.format("delta").save(str(folder / table))
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(write, tables))
+    return folder / joined_of(JOIN) if joined_of(JOIN) in tables else None
