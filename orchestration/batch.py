@@ -61,7 +61,8 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
                 logs += commit_table(batch, pool, tables[name])
             for name in [name for name in plan.joins if name in pipeline.foreign_key_joins]:
                 spec = pipeline.join_spec(name)
-                joins[name], verdicts[name] = run_join(batch, pool, spec, tables, joins, verdicts)
+                with batch.jobs_of(f"join/{name}"):
+                    joins[name], verdicts[name] = run_join(batch, pool, spec, tables, joins, verdicts)
                 logs += commit_logs(batch, pool, joins[name], verdicts[name])
             streams = {name: stream.result() for name, stream in reading.items()}
             stream_joins = join_streams(batch, streams, tables)

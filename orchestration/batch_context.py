@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -15,6 +15,7 @@ from orchestration.config import Pipeline
 from storage.commits import append, overwrite
 from storage.data_files import LOG_PROPERTIES
 from storage.frames import Frames
+from storage.jobs import jobs_called
 from storage.journal import Journal
 from storage.lake import (
     QUARANTINE,
@@ -70,13 +71,18 @@ class Batch:
         """The tables as the plan pins them."""
         return State(self.spark, self.lake, self.plan, self.files)
 
+    def jobs_of(self, stage: str) -> AbstractContextManager[None]:
+        """Meanwhile Spark's jobs go by pipeline, batch and stage."""
+        return jobs_called(self.spark, f"{self.pipeline.name}, batch {self.plan.batch}: {stage}")
+
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time a stage and say that it runs."""
+        """Time a stage and say that it runs; its jobs go by its name."""
         self.progress(name)
         started = time.monotonic()
         try:
-            yield
+            with self.jobs_of(name):
+                yield
         finally:
             self.seconds[name] = round(self.seconds.get(name, 0) + time.monotonic() - started, 3)
 

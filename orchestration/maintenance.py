@@ -1,6 +1,7 @@
 """Maintenance of a lake: step by step, each under the lake's lock, so that a batch that waits goes between two."""
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,6 +11,7 @@ from orchestration.config import Pipeline
 from orchestration.spark_failures import explained
 from orchestration.upkeep import WORKS, Step, Upkeep
 from storage.errors import LakeBusy, LakejoinError
+from storage.jobs import jobs_called
 from storage.lake import SCRATCH, Lake
 from storage.lock import writing
 from storage.table_files import Extent, extent
@@ -54,10 +56,12 @@ def maintain(
             if not (step.finding.due or everything):
                 continue
             progress(f"{work} {step.table}")
-            if step.needs_spark:
-                session()  # starting takes long, and nobody should wait for it
+            named: AbstractContextManager[None] = nullcontext()
+            if step.needs_spark:  # starting takes long, and nobody should wait for it
+                named = jobs_called(session(), f"{pipeline.name}: {work} {step.table}")
             try:
-                done = _do(pipeline, lake, step, session, everything=everything)
+                with named:
+                    done = _do(pipeline, lake, step, session, everything=everything)
             except LakejoinError as error:
                 busy = isinstance(error, LakeBusy)
                 yield Done(step, skipped=_first_line(error), failed=not busy)

@@ -15,6 +15,7 @@ from delta.tables import DeltaMergeBuilder
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JJavaError
+from pyspark import inheritable_thread_target
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -83,7 +84,7 @@ def replace(  # noqa: PLR0913
         if delta.is_committed(transaction.app, transaction.batch):
             return
         with ThreadPoolExecutor(1) as beside:
-            writing = beside.submit(delta.write, new)
+            writing = beside.submit(inheritable_thread_target(new.sparkSession)(delta.write), new)
             replaced = delta.replace(key, keys, small=small, count=count)
             written = writing.result()
         settled = ready()

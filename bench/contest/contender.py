@@ -22,6 +22,8 @@ class Work:
 
 
 NOTHING_TOLD = Work({}, {})
+StageBytes = Mapping[str, Mapping[str, int]]
+"""What each stage read, wrote and shuffled, in bytes of files, as Spark counts them."""
 
 
 class Contender(ABC):
@@ -48,6 +50,10 @@ class Contender(ABC):
     @abstractmethod
     def run(self, batch: int) -> Work:
         """Bring the joined table up to date; the clock runs."""
+
+    def stage_bytes(self) -> StageBytes:
+        """What the stages of the batch that was run last read and wrote, where they are told apart."""
+        return {}
 
     @abstractmethod
     def joined(self) -> DataFrame:

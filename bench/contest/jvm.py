@@ -1,4 +1,4 @@
-"""What Spark tells about itself through its JVM alone: how many jobs it ran, which queries, their plans.
+"""What Spark tells about itself through its JVM alone: how many jobs it ran, what they read, queries and their plans.
 
 Private parts of Spark, all in this file.
 """
@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
+
+UNNAMED = "(no name)"
+"""Jobs that nobody has named."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,15 @@ class Query:
     submitted: float
     """Seconds since 1970."""
     seconds: float
+
+
+@dataclass
+class Traffic:
+    """Bytes of data files that jobs read and wrote, and of what one of their steps left to the next."""
+
+    read_bytes: int = 0
+    written_bytes: int = 0
+    shuffled_bytes: int = 0
 
 
 def jobs(spark: SparkSession) -> int:
@@ -54,6 +66,28 @@ def queries(spark: SparkSession) -> list[Query]:
         )
         for found in ended
     ]
+
+
+def traffic(spark: SparkSession, first: int) -> dict[str, Traffic]:
+    """Return what jobs from this number on read and wrote, by their names; a step that several share counts once."""
+    _context(spark).listenerBus().waitUntilEmpty()
+    store = _context(spark).statusStore()
+    found: dict[str, Traffic] = {}
+    counted: set[int] = set()
+    for job in _list(spark, store.jobsList(None).toSeq()):
+        if int(job.jobId()) < first:
+            continue
+        name = str(job.description().get()) if job.description().isDefined() else UNNAMED
+        of_job = found.setdefault(name, Traffic())
+        for number in map(int, _list(spark, job.stageIds().toSeq())):
+            if number in counted:
+                continue
+            counted.add(number)
+            step = store.lastStageAttempt(number)
+            of_job.read_bytes += int(step.inputBytes())
+            of_job.written_bytes += int(step.outputBytes())
+            of_job.shuffled_bytes += int(step.shuffleWriteBytes())
+    return found
 
 
 def plan(spark: SparkSession, query: int) -> str:

@@ -1,13 +1,17 @@
 """Lakejoin itself: from files on disk to the joined table committed, its rules evaluated, no changelog."""
 
+import re
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bench.contest.contender import PREFIX, Contender, Work
+from bench.contest.contender import PREFIX, Contender, StageBytes, Work
 from bench.contest.copies import copy_linked, link
+from bench.contest.jvm import jobs, traffic
 from bench.contest.live import live_bytes, tables_below
 from bench.contest.upkeep import maintain_all
 from bench.tpch.answers import change_file
@@ -55,6 +59,7 @@ joins:
   {JOIN}: {{left: orders, right: customers, foreign_key: [o_custkey], how: left, prefix: {PREFIX}}}
 """
 """The pipeline that is raced."""
+_STAGE = re.compile(r"batch \d+: ([^:]+)")
 
 
 class NothingDone(LakejoinError):
@@ -79,6 +84,7 @@ class Ours(Contender):
         self._pipeline = load_text(PIPELINE, file)
         self._lake = Lake(self._pipeline.lake)
         self._batches: Iterator[Published] = iter(())
+        self._first_job = 0
         self.folder = Path(self._pipeline.lake)
 
     def prepare(self, batch: int) -> None:
@@ -90,11 +96,20 @@ class Ours(Contender):
 
     def run(self, batch: int) -> Work:
         """Work off what is pending, which is this batch. Raises `NothingDone`."""
+        self._first_job = jobs(self._spark)
         self._batches = run_batches(self._pipeline, self._spark)
         published = next(self._batches, None)
         if published is None:
             raise NothingDone(f"batch {batch} of {self._workload}: both of its files are empty")
         return Work(published.seconds, {**published.tables, **published.joins})
+
+    def stage_bytes(self) -> StageBytes:
+        """By the names that the run gives its jobs: pipeline, batch and stage, with what Delta adds."""
+        found: dict[str, Counter[str]] = {}
+        for name, spent in traffic(self._spark, self._first_job).items():
+            stage = _STAGE.search(name)
+            found.setdefault(stage[1] if stage else name, Counter()).update(asdict(spent))
+        return found
 
     def joined(self) -> DataFrame:
         """The joined table, as any reader of the lake sees it."""

@@ -10,7 +10,7 @@ from typing import TypeVar
 from pyspark.sql import SparkSession
 
 from bench.contest.check import check
-from bench.contest.contender import Contender, Work
+from bench.contest.contender import Contender, StageBytes, Work
 from bench.contest.cost import Cost, Scope, measure
 from bench.contest.current import CurrentRows
 from bench.contest.jvm import collect_garbage, jobs
@@ -27,6 +27,7 @@ class Round:
     started: datetime
     cost: Cost
     work: Work
+    stage_bytes: StageBytes
     maintenance: Cost
     """What was done after the batch, before the next."""
     stored: Mapping[str, int]
@@ -115,8 +116,9 @@ class Race:
         collect_garbage(self._spark)
         started = datetime.now(UTC)
         work, cost = measure(lambda: contender.run(batch), scope)
+        read = contender.stage_bytes()
         _, maintenance = measure(lambda: contender.maintain(everything=everything), scope)
-        return Round(contender.name, batch, started, cost, work, maintenance, contender.stored())
+        return Round(contender.name, batch, started, cost, work, read, maintenance, contender.stored())
 
 
 def in_turn(items: Sequence[Item], batch: int) -> Sequence[Item]:

@@ -101,6 +101,7 @@ def _turn(turn: Round) -> dict[str, Any]:
         "started": turn.started.isoformat(timespec="seconds"),
         **asdict(turn.cost),
         "stage_seconds": dict(turn.work.stages),
+        "stage_bytes": {stage: dict(spent) for stage, spent in turn.stage_bytes.items()},
         "counts": {name: dict(counts) for name, counts in turn.work.counts.items()},
         "maintenance": asdict(turn.maintenance),
         "stored_bytes": dict(turn.stored),

@@ -22,7 +22,7 @@ def cost(wall: float, cpu: float = 1) -> Cost:
 
 def turn(contender: str, batch: int, wall: float, stages: dict[str, float] | None = None) -> Round:
     """Return a contender's turn that took `wall` seconds, and twice as much of the processors."""
-    return Round(contender, batch, BEGUN, cost(wall, 2 * wall), Work(stages or {}, {}), cost(0), {})
+    return Round(contender, batch, BEGUN, cost(wall, 2 * wall), Work(stages or {}, {}), {}, cost(0), {})
 
 
 def test_summary_leaves_the_first_load_out_of_medians_and_ratios() -> None:
