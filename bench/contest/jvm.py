@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 UNNAMED = "(no name)"
@@ -83,7 +84,10 @@ def traffic(spark: SparkSession, first: int) -> dict[str, Traffic]:
             if number in counted:
                 continue
             counted.add(number)
-            step = store.lastStageAttempt(number)
+            try:
+                step = store.lastStageAttempt(number)
+            except Py4JJavaError:  # it was skipped, for an earlier job had run it, and Spark has forgotten it
+                continue
             of_job.read_bytes += int(step.inputBytes())
             of_job.written_bytes += int(step.outputBytes())
             of_job.shuffled_bytes += int(step.shuffleWriteBytes())
