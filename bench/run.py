@@ -74,6 +74,8 @@ def _scratch(workload: Path, *, keep: bool) -> Iterator[Path]:
 @contextmanager
 def _session(options: argparse.Namespace, folder: Path) -> Iterator[SparkSession]:
     conf = {"spark.driver.memory": options.driver_memory, "spark.local.dir": str(folder / "spark")}
+    if options.stage_bytes:  # Spark counts no bytes of a read that Parquet puts together of several
+        conf["spark.hadoop.parquet.hadoop.vectored.io.enabled"] = "false"
     spark = start_session(options.master, conf)
     try:
         yield spark

@@ -23,6 +23,9 @@ def parser() -> argparse.ArgumentParser:
         help=f"some of {','.join(NAMES)} (default: {','.join(RECOMPUTING)})",
     )  # fmt: skip
     add_session(found)
+    found.add_argument(
+        "--stage-bytes", action="store_true", help="ask Spark what each of our stages reads and writes"
+    )
     found.add_argument("--keep", action="store_true", help="leave lake and tables where they were made")
     found.add_argument(
         "--no-warm-up", dest="warm_up", action="store_false", help="do not run a few small batches first"
@@ -69,6 +72,7 @@ def course(options: argparse.Namespace) -> Course:
         keep=options.keep_lake,
         rivals_every=options.rivals_every,
         maintain_every=options.maintain_every,
+        by_stage=options.stage_bytes,
     )
 
 

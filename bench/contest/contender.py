@@ -23,7 +23,7 @@ class Work:
 
 NOTHING_TOLD = Work({}, {})
 StageBytes = Mapping[str, Mapping[str, int]]
-"""What each stage read, wrote and shuffled, in bytes of files, as Spark counts them."""
+"""What each stage read of files and kept frames, wrote into files, and shuffled, as Spark counts it."""
 
 
 class Contender(ABC):

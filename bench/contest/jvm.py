@@ -29,7 +29,7 @@ class Query:
 
 @dataclass
 class Traffic:
-    """Bytes of data files that jobs read and wrote, and of what one of their steps left to the next."""
+    """Bytes that jobs read of files and kept frames, wrote into files, and left from one step to the next."""
 
     read_bytes: int = 0
     written_bytes: int = 0

@@ -50,6 +50,8 @@ class Course:
     """Who recomputes takes part in every so manieth batch, in the load and in the last."""
     maintain_every: int = 0
     """After every so manieth batch all of the lake's maintenance is done; 0: what is due, after each."""
+    by_stage: bool = False
+    """What each stage read and wrote is asked of Spark, behind each turn."""
 
     def takes_part(self, contender: Contender, batch: int) -> bool:
         """Whether it is a contender's turn at a batch."""
@@ -100,12 +102,12 @@ class Race:
     def _turns(self, course: Course, batch: int) -> Iterator[Round]:
         for contender in in_turn(self._contenders, batch):
             if course.takes_part(contender, batch):
-                turn = self._round(contender, batch, everything=course.maintains(batch))
+                turn = self._round(course, contender, batch)
                 if course.checks(batch):
                     check(contender.joined(), contender.name, self._workload, batch)
                 yield turn
 
-    def _round(self, contender: Contender, batch: int, *, everything: bool) -> Round:
+    def _round(self, course: Course, contender: Contender, batch: int) -> Round:
         scope = Scope(
             pid=contender.pid or os.getpid(),
             without=() if contender.pid else self._others,
@@ -116,9 +118,10 @@ class Race:
         collect_garbage(self._spark)
         started = datetime.now(UTC)
         work, cost = measure(lambda: contender.run(batch), scope)
-        read = contender.stage_bytes()
+        by_stage = contender.stage_bytes() if course.by_stage else {}
+        everything = course.maintains(batch)
         _, maintenance = measure(lambda: contender.maintain(everything=everything), scope)
-        return Round(contender.name, batch, started, cost, work, read, maintenance, contender.stored())
+        return Round(contender.name, batch, started, cost, work, by_stage, maintenance, contender.stored())
 
 
 def in_turn(items: Sequence[Item], batch: int) -> Sequence[Item]:
