@@ -56,7 +56,7 @@ def pieces(kinds: Sequence[str], stand: Stand) -> Mapping[str, Piece]:
 def cost(name: str, piece: Piece, stand: Stand) -> Cost:
     """What it costs to run a piece once. Raises `WrongAnswer` where the joined table is not what it must be."""
     spark = stand.session()
-    folder = Path(tempfile.mkdtemp(dir=stand.kept or stand.workload))
+    folder = Path(tempfile.mkdtemp(prefix="bench-", dir=stand.workload.absolute().parent))
     scope = Scope(pid=os.getpid(), without=(), folder=folder, jobs=lambda: jobs(spark))
     collect_garbage(spark)
     try:

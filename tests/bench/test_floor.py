@@ -69,7 +69,7 @@ def test_run_keeps_what_each_piece_costs_in_new_processes_and_in_turn(workload: 
     assert code == 0
     assert result.has_costs("recompute", "sources", "load")
     assert result.left_rows == 1_500
-    assert not list(workload.glob("tmp*"))
+    assert not list(workload.parent.glob("bench-*"))
 
 
 @pytest.mark.spark
