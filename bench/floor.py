@@ -28,7 +28,7 @@ from bench.contest.cost import Cost
 from bench.contest.kept import write_result
 from bench.contest.pieces import KEPT, KINDS, Stand, cost, cost_in_new_process, pieces
 from bench.contest.race import in_turn
-from bench.contest.surroundings import commit, machine, now, rows
+from bench.contest.surroundings import heading, rows
 from orchestration.cli.terminal import print_table, say
 from storage.errors import LakejoinError
 
@@ -51,16 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kinds = options.pieces or [kind for kind in KINDS if kind not in KEPT]
     if options.lake is None and KEPT & set(kinds):
         parser.error("tables and each are read from a lake; name it with --lake")
-    result = {
-        "kind": "floor",
-        "recipe": options.recipe,
-        "date": now(),
-        "commit": commit(),
-        "machine": machine(),
-        "master": options.master,
-        "driver_memory": options.driver_memory,
-        "rows": rows(options.workload, 0),
-    }
+    result = heading("floor", options) | {"rows": rows(options.workload, 0)}
     stand = Stand(options.workload, options.lake, options.master, options.driver_memory)
     try:
         found = _measured(kinds, stand, options.processes, options.times)

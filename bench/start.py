@@ -17,7 +17,7 @@ from bench.contest.arguments import add_result, add_session, count, kept_lake
 from bench.contest.kept import kept_file, read, write_result
 from bench.contest.ours import PIPELINE_FILE
 from bench.contest.start import Start, empty_run, spark_session
-from bench.contest.surroundings import commit, machine, now
+from bench.contest.surroundings import heading
 from orchestration.cli.terminal import say
 from storage.errors import LakejoinError
 
@@ -25,16 +25,7 @@ from storage.errors import LakejoinError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure both, keep and print what was found; return the exit code."""
     options = _parser().parse_args(arguments)
-    where = {
-        "kind": "start",
-        "recipe": options.recipe,
-        "date": now(),
-        "commit": commit(),
-        "machine": machine(),
-        "master": options.master,
-        "driver_memory": options.driver_memory,
-        "lake": read(kept_file(options.lake)),
-    }
+    where = heading("start", options) | {"lake": read(kept_file(options.lake))}
     try:
         found = _measured(options)
     except LakejoinError as error:

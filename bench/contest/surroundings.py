@@ -1,5 +1,6 @@
 """Where and with what a race was run: machine, versions, commit."""
 
+import argparse
 import os
 import platform
 import shutil
@@ -34,6 +35,19 @@ def versions(spark: SparkSession) -> dict[str, str]:
     """Return the versions of what takes part."""
     found = {name: version(name) for name in _PACKAGES}
     return {"python": platform.python_version(), "java": java_version(spark), **found}
+
+
+def heading(kind: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Return what every result begins with that is no race: what it is, when, of which commit, where."""
+    return {
+        "kind": kind,
+        "recipe": options.recipe,
+        "date": now(),
+        "commit": commit(),
+        "machine": machine(),
+        "master": options.master,
+        "driver_memory": options.driver_memory,
+    }
 
 
 def now() -> str:
