@@ -19,7 +19,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from statistics import median
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script, from wherever
 
@@ -28,6 +27,7 @@ from bench.contest.cost import Cost
 from bench.contest.kept import write_result
 from bench.contest.pieces import KEPT, KINDS, Stand, cost, cost_in_new_process, pieces
 from bench.contest.race import in_turn
+from bench.contest.report import medians
 from bench.contest.surroundings import heading, rows
 from orchestration.cli.terminal import print_table, say
 from storage.errors import LakejoinError
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kinds = options.pieces or [kind for kind in KINDS if kind not in KEPT]
     if options.lake is None and KEPT & set(kinds):
         parser.error("tables and each are read from a lake; name it with --lake")
-    result = heading("floor", options) | {"rows": rows(options.workload, 0)}
+    result = {"kind": "floor"} | heading(options) | {"rows": rows(options.workload, 0)}
     stand = Stand(options.workload, options.lake, options.master, options.driver_memory)
     try:
         found = _measured(kinds, stand, options.processes, options.times)
@@ -94,8 +94,8 @@ def _new_processes(kinds: Sequence[str], stand: Stand, processes: int) -> Iterat
 def _told(costs: Sequence[Cost]) -> str:
     if not costs:
         return ""
-    wall, cpu = (median(getattr(found, name) for found in costs) for name in ("wall_seconds", "cpu_seconds"))
-    return f"{wall:.1f} ({cpu:.1f})"
+    found = medians(costs)
+    return f"{found['wall_seconds']:.1f} ({found['cpu_seconds']:.1f})"
 
 
 def _mebibytes(costs: Costs) -> int:

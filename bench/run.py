@@ -4,9 +4,7 @@ README.md says what is measured. Exit code 1 for a wrong answer, 2 for wrong usa
 """
 
 import argparse
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +20,8 @@ from bench.contest.explain import explanation
 from bench.contest.kept import kept_file, read, write, write_result
 from bench.contest.race import Round
 from bench.contest.report import HEADER, RIVALS, ratio_name, summary, table_row
-from bench.contest.surroundings import commit, machine, now, rows, versions
+from bench.contest.scratch import scratch
+from bench.contest.surroundings import heading, rows, versions
 from bench.tpch.answers import answer_file, change_file
 from bench.workload import made_file
 from orchestration.cli.terminal import print_table, say
@@ -38,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{missing}: missing; `bench/workload.py` makes a workload with so many batches\n")
         return 2
     try:
-        with _scratch(options.workload, keep=options.keep) as folder, _session(options, folder) as spark:
+        with scratch(options.workload, keep=options.keep) as folder, _session(options, folder) as spark:
             where = _surroundings(options, spark)
             loaded = sum(files[0] for files in where["rows"].values())
             result = where | summary(_rounds(options, spark, folder), loaded)
@@ -59,19 +58,6 @@ def _needed(workload: Path, batches: int) -> Iterator[Path]:
 
 
 @contextmanager
-def _scratch(workload: Path, *, keep: bool) -> Iterator[Path]:
-    """A folder beside the workload, on the same disk; removed at the end unless it is to be kept."""
-    folder = Path(tempfile.mkdtemp(prefix="bench-", dir=workload.absolute().parent))
-    try:
-        yield folder
-    finally:
-        if keep:
-            say(f"kept: {folder}")
-        else:
-            shutil.rmtree(folder)
-
-
-@contextmanager
 def _session(options: argparse.Namespace, folder: Path) -> Iterator[SparkSession]:
     conf = {"spark.driver.memory": options.driver_memory, "spark.local.dir": str(folder / "spark")}
     if options.stage_bytes:  # Spark counts no bytes of a read that Parquet puts together of several
@@ -84,14 +70,8 @@ def _session(options: argparse.Namespace, folder: Path) -> Iterator[SparkSession
 
 
 def _surroundings(options: argparse.Namespace, spark: SparkSession) -> dict[str, Any]:
-    return {
-        "date": now(),
-        "commit": commit(),
-        "machine": machine(),
+    return heading(options) | {
         "versions": versions(spark),
-        "recipe": options.recipe,
-        "master": options.master,
-        "driver_memory": options.driver_memory,
         "workload": options.workload.absolute().name,
         "made": read(made_file(options.workload)),
         "lake": read(kept_file(options.lake)) if options.lake else None,

@@ -25,7 +25,7 @@ from storage.errors import LakejoinError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure both, keep and print what was found; return the exit code."""
     options = _parser().parse_args(arguments)
-    where = heading("start", options) | {"lake": read(kept_file(options.lake))}
+    where = {"kind": "start"} | heading(options) | {"lake": read(kept_file(options.lake))}
     try:
         found = _measured(options)
     except LakejoinError as error:

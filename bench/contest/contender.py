@@ -51,8 +51,8 @@ class Contender(ABC):
     def run(self, batch: int) -> Work:
         """Bring the joined table up to date; the clock runs."""
 
-    def stage_bytes(self) -> StageBytes:
-        """What the stages of the batch that was run last read and wrote, where they are told apart."""
+    def stage_bytes(self, first_job: int) -> StageBytes:  # noqa: ARG002 - only ours has stages
+        """What the stages of a batch read and wrote in Spark's jobs from this number on, where they are told apart."""
         return {}
 
     @abstractmethod

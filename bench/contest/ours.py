@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.contest.contender import PREFIX, Contender, StageBytes, Work
 from bench.contest.copies import copy_linked, link
-from bench.contest.jvm import jobs, traffic
+from bench.contest.jvm import traffic
 from bench.contest.live import live_bytes, tables_below
 from bench.contest.upkeep import maintain_all
 from bench.tpch.answers import change_file
@@ -84,7 +84,6 @@ class Ours(Contender):
         self._pipeline = load_text(PIPELINE, file)
         self._lake = Lake(self._pipeline.lake)
         self._batches: Iterator[Published] = iter(())
-        self._first_job = 0
         self.folder = Path(self._pipeline.lake)
 
     def prepare(self, batch: int) -> None:
@@ -96,17 +95,16 @@ class Ours(Contender):
 
     def run(self, batch: int) -> Work:
         """Work off what is pending, which is this batch. Raises `NothingDone`."""
-        self._first_job = jobs(self._spark)
         self._batches = run_batches(self._pipeline, self._spark)
         published = next(self._batches, None)
         if published is None:
             raise NothingDone(f"batch {batch} of {self._workload}: both of its files are empty")
         return Work(published.seconds, {**published.tables, **published.joins})
 
-    def stage_bytes(self) -> StageBytes:
+    def stage_bytes(self, first_job: int) -> StageBytes:
         """By the names that the run gives its jobs: pipeline, batch and stage, with what Delta adds."""
         found: dict[str, Counter[str]] = {}
-        for name, spent in traffic(self._spark, self._first_job).items():
+        for name, spent in traffic(self._spark, first_job).items():
             stage = _STAGE.search(name)
             found.setdefault(stage[1] if stage else name, Counter()).update(asdict(spent))
         return found

@@ -1,8 +1,6 @@
 """Pieces of what a first load does, each of which can be run and measured alone."""
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from bench.contest.least import least_tables
 from bench.contest.live import live_bytes, tables_below
 from bench.contest.ours import JOIN, Ours
 from bench.contest.recompute import recompute_first
+from bench.contest.scratch import scratch
 from storage.lake import joined_of
 from storage.session import start_session
 
@@ -29,7 +28,7 @@ KEPT = {"tables", "each"}
 _FOLDED = {"rows", "subscription_store"}
 """Tables that maintenance makes, after the load."""
 
-Piece = Callable[[Path], Path | None]
+Piece = Callable[[SparkSession, Path], Path | None]
 """Writes Delta tables below a folder; returns where the joined table is, if it wrote that."""
 
 
@@ -56,15 +55,12 @@ def pieces(kinds: Sequence[str], stand: Stand) -> Mapping[str, Piece]:
 def cost(name: str, piece: Piece, stand: Stand) -> Cost:
     """What it costs to run a piece once. Raises `WrongAnswer` where the joined table is not what it must be."""
     spark = stand.session()
-    folder = Path(tempfile.mkdtemp(prefix="bench-", dir=stand.workload.absolute().parent))
-    scope = Scope(pid=os.getpid(), without=(), folder=folder, jobs=lambda: jobs(spark))
-    collect_garbage(spark)
-    try:
-        joined, found = measure(partial(piece, folder), scope)
+    with scratch(stand.workload) as folder:
+        scope = Scope(pid=os.getpid(), without=(), folder=folder, jobs=lambda: jobs(spark))
+        collect_garbage(spark)
+        joined, found = measure(partial(piece, spark, folder), scope)
         if joined is not None:
             check(spark.read.format("delta").load(str(joined)), name, stand.workload, 0)
-    finally:
-        shutil.rmtree(folder)
     return found
 
 
@@ -80,44 +76,39 @@ def _only_cost(kind: str, stand: Stand) -> Cost:
 
 
 def _pieces(kind: str, stand: Stand) -> Mapping[str, Piece]:
-    workload = stand.workload
-    if kind == "recompute":
-        return {kind: lambda folder: _recompute(stand.session(), workload, folder)}
-    if kind == "load":
-        return {kind: lambda folder: _load(stand.session(), workload, folder)}
-    if kind == "sources":
-        return {kind: lambda folder: _write(least_tables(stand.session(), workload), folder)}
-    lake = _lake(stand)
+    of_workload = {"recompute": _recompute, "sources": _sources, "load": _load}
+    if kind in of_workload:
+        return {kind: partial(of_workload[kind], stand.workload)}
+    assert stand.kept is not None  # the command line asks for it
+    lake = stand.kept / "lake"
     names = [
         str(table.relative_to(lake))
         for table in tables_below(lake)
         if not table.name.startswith("_") and table.name not in _FOLDED and live_bytes(table)
     ]
     if kind == "tables":
-        return {kind: partial(_copy, stand, names)}
-    return {name: partial(_copy, stand, [name]) for name in names}
+        return {kind: partial(_copy, lake, names)}
+    return {name: partial(_copy, lake, [name]) for name in names}
 
 
-def _recompute(spark: SparkSession, workload: Path, folder: Path) -> Path:
+def _recompute(workload: Path, spark: SparkSession, folder: Path) -> Path:
     recompute_first(spark, workload, folder / "joined")
     return folder / "joined"
 
 
-def _load(spark: SparkSession, workload: Path, folder: Path) -> Path:
+def _sources(workload: Path, spark: SparkSession, folder: Path) -> Path | None:
+    return _write(least_tables(spark, workload), folder)
+
+
+def _load(workload: Path, spark: SparkSession, folder: Path) -> Path:
     ours = Ours(spark, workload, folder / "ours")
     ours.prepare(0)
     ours.run(0)
     return ours.folder / joined_of(JOIN)
 
 
-def _copy(stand: Stand, names: Sequence[str], folder: Path) -> Path | None:
-    read = stand.session().read.format("delta")
-    return _write({name: read.load(str(_lake(stand) / name)) for name in names}, folder)
-
-
-def _lake(stand: Stand) -> Path:
-    assert stand.kept is not None  # the command line asks for it
-    return stand.kept / "lake"
+def _copy(lake: Path, names: Sequence[str], spark: SparkSession, folder: Path) -> Path | None:
+    return _write({name: spark.read.format("delta").load(str(lake / name)) for name in names}, folder)
 
 
 def _write(tables: Mapping[str, DataFrame], folder: Path) -> Path | None:

@@ -117,8 +117,9 @@ class Race:
         contender.prepare(batch)
         collect_garbage(self._spark)
         started = datetime.now(UTC)
+        first_job = scope.jobs()
         work, cost = measure(lambda: contender.run(batch), scope)
-        by_stage = contender.stage_bytes() if course.by_stage else {}
+        by_stage = contender.stage_bytes(first_job) if course.by_stage else {}
         everything = course.maintains(batch)
         _, maintenance = measure(lambda: contender.maintain(everything=everything), scope)
         return Round(contender.name, batch, started, cost, work, by_stage, maintenance, contender.stored())

@@ -37,10 +37,9 @@ def versions(spark: SparkSession) -> dict[str, str]:
     return {"python": platform.python_version(), "java": java_version(spark), **found}
 
 
-def heading(kind: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Return what every result begins with that is no race: what it is, when, of which commit, where."""
+def heading(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what every result has: what it is a result of, when, and where it was measured."""
     return {
-        "kind": kind,
         "recipe": options.recipe,
         "date": now(),
         "commit": commit(),

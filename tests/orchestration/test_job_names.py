@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from bench.contest.jvm import jobs, traffic
 from faults.shop import ORDERS, make_shop, run
 from orchestration.batch_context import stages_of
 from orchestration.maintenance import maintain
@@ -16,26 +17,12 @@ DAYS = list(ORDERS)
 pytestmark = pytest.mark.spark
 
 
-def job_names(spark: SparkSession, first: int = 0) -> list[str | None]:
-    """Names of the jobs from this number on, the newest first."""
-    context = spark.sparkContext._jsc.sc()
-    context.listenerBus().waitUntilEmpty()
-    jobs = spark._jvm.scala.jdk.javaapi.CollectionConverters.asJava(context.statusStore().jobsList(None))
-    found = [(job.jobId(), job.description()) for job in jobs]
-    return [str(name.get()) if name.isDefined() else None for number, name in found if number >= first]
-
-
-def jobs_so_far(spark: SparkSession) -> int:
-    """Number of the job that comes next."""
-    return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
-
-
 def test_every_job_of_a_batch_is_called_by_pipeline_batch_and_stage(
     tmp_path: Path, spark: SparkSession
 ) -> None:
     """Also what writes beside a stage, and what Delta does for itself, which it says before the name and behind it."""
     pipeline = make_shop(tmp_path, DAYS[:2])
-    first = jobs_so_far(spark)
+    first = jobs(spark)
 
     run(pipeline, spark)
 
@@ -44,13 +31,15 @@ def test_every_job_of_a_batch_is_called_by_pipeline_batch_and_stage(
         *[f"read/{name}" for name in pipeline.tables],
         *[f"join/{name}" for name in pipeline.joins],
     ]
-    names = job_names(spark, first)
-    found = [re.search(r"shop, batch ([12]): ([^:]+)", name or "") for name in names]
+    names = set(traffic(spark, first))
+    found = [re.search(r"shop, batch ([12]): ([^:]+)", name) for name in names]
     assert all(found), names
     assert {name[2] for name in found if name} <= set(stages)
-    assert {"shop, batch 1: changes/orders", "shop, batch 2: joined/left", "shop, batch 2: join/left"} <= set(
-        names
-    )
+    assert {
+        "shop, batch 1: changes/orders",
+        "shop, batch 2: joined/left",
+        "shop, batch 2: join/left",
+    } <= names
 
 
 def test_every_job_of_maintenance_is_called_by_pipeline_work_and_table(
@@ -59,22 +48,24 @@ def test_every_job_of_maintenance_is_called_by_pipeline_work_and_table(
     """Delta puts what it does for itself before the name."""
     pipeline = make_shop(tmp_path, DAYS[:1])
     run(pipeline, spark)
-    first = jobs_so_far(spark)
+    first = jobs(spark)
 
     done = list(maintain(pipeline, lambda: spark, everything=True))
 
-    names = job_names(spark, first)
+    names = set(traffic(spark, first))
     assert "shop: fold tables/orders/rows" in names
-    assert all("shop: " in (name or "") for name in names)
+    assert all("shop: " in name for name in names)
     assert not any(step.failed for step in done)
 
 
 def test_name_holds_for_a_block_and_gives_way_to_one_within(spark: SparkSession) -> None:
     """What it was before is restored, also where the block fails."""
 
-    def newest() -> str | None:
+    def newest() -> str:
+        first = jobs(spark)
         spark.range(1).count()
-        return job_names(spark)[0]
+        (name,) = traffic(spark, first)
+        return name
 
     before = newest()
     with jobs_called(spark, "outer"):
