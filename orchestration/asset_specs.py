@@ -21,7 +21,7 @@ from storage.lake import Lake
 from transforms.marks import MARK
 from transforms.resolution import LEFT_HASH, RIGHT_HASH, TOMBSTONE
 from transforms.responses import response_schema
-from transforms.schemas import BATCH, HASH, POSITION
+from transforms.schemas import BATCH, POSITION
 from transforms.specs import JoinSpec
 from transforms.subscriptions import STEP, subscription_schema
 
@@ -39,7 +39,6 @@ _DESCRIPTIONS = {
     BATCH: "Number of the batch that wrote the row",
     POSITION: "Where the change stood: date, file and line",
     STEP: "Place of the message among those of one change",
-    HASH: "Hash of the joined value",
     LEFT_HASH: "Hash of the left value in the row",
     RIGHT_HASH: "Hash of the right value in the row; null where nothing matched",
     TOMBSTONE: "True where the emission deleted its key",

@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 from expectations.validation import Asset
 from orchestration.config import Pipeline
 from storage.frames import SMALL
-from storage.joined import joined_schema
 from storage.lake import changes_of, response_log_of, subscription_log_of
 from storage.logs import read_log
 from storage.state import State
@@ -92,7 +91,7 @@ def _touched(pipeline: Pipeline, join: JoinSpec, scope: Scope) -> DataFrame:
         _recent(read_log(scope.state, response_log_of(join.name), response_schema(join)), scope),
     ]
     if join.left in pipeline.foreign_key_joins:
-        left = _recent(scope.state.joined(join.left, joined_schema(pipeline.join_spec(join.left))), scope)
+        left = _recent(scope.state.joined(pipeline.join_spec(join.left)), scope)
     else:
         left = _changed(pipeline.tables[join.left].spec, scope)
     keys = left.select(key_struct(join.left_key).alias("key"))
@@ -133,7 +132,7 @@ def _keyed(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
 
 def _left_rows(pipeline: Pipeline, join: JoinSpec, scope: Scope, keys: DataFrame | None) -> DataFrame:
     if join.left in pipeline.foreign_key_joins:
-        rows = scope.state.joined(join.left, joined_schema(pipeline.join_spec(join.left)))
+        rows = scope.state.joined(pipeline.join_spec(join.left))
         rows = _of_keys(rows, join.left_key, scope, keys).withColumn(DELETED, F.lit(False))
     else:
         rows = _rows(pipeline.tables[join.left].spec, scope, keys)
@@ -146,7 +145,7 @@ def _left_rows(pipeline: Pipeline, join: JoinSpec, scope: Scope, keys: DataFrame
 
 
 def _joined(join: JoinSpec, scope: Scope, keys: DataFrame | None) -> DataFrame:
-    rows = _of_keys(scope.state.joined(join.name, joined_schema(join)), join.left_key, scope, keys)
+    rows = _of_keys(scope.state.joined(join), join.left_key, scope, keys)
     right_key = F.struct(*[named(join.prefix + name).alias(name) for name in join.right_key])
     return rows.select(
         key_struct(join.left_key).alias("primary_key"),

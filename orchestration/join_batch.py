@@ -18,6 +18,7 @@ from transforms.resolution import (
     emit_results,
     redundant,
     resolve_responses,
+    with_joined_hash,
 )
 from transforms.responses import answer_right_changes, answer_subscriptions, response_schema
 from transforms.rows import restrict
@@ -124,13 +125,13 @@ def _right_rows(sent: DataFrame, right: Right) -> DataFrame:
 def read_back(batch: JoinBatch, log: DataFrame, responses: DataFrame, joined: DataFrame) -> JoinBatch:
     """A join that begins, with its rows read from the files that will be its tables."""
     join = batch.spec
-    emitted = joined.withColumns({PRIMARY_KEY: key_struct(join.left_key), TOMBSTONE: F.lit(False)})
+    keyed = joined.withColumns({PRIMARY_KEY: key_struct(join.left_key), TOMBSTONE: F.lit(False)})
     gone = batch.emissions.where(named(TOMBSTONE))
     return replace(
         batch,
         log=log,
         responses=responses,
-        emissions=emitted.unionByName(gone),
+        emissions=with_joined_hash(keyed, join).unionByName(gone),
         store=_stored(log),
     )
 

@@ -16,9 +16,9 @@ from storage.commits import begin
 from storage.data_files import LOG_PROPERTIES
 from storage.delta import DeltaTransaction
 from storage.frames import SMALL
-from storage.joined import PROPERTIES, apply_emissions, create_joined, joined_rows, joined_schema
+from storage.joined import apply_emissions, create_joined, joined_rows, properties
 from storage.lake import changelog_of, joined_of, response_log_of, subscription_log_of
-from transforms.schemas import DELETED, POSITION, POSITION_TYPE, key_struct, named
+from transforms.schemas import DELETED, HASH, POSITION, POSITION_TYPE, key_struct, named
 from transforms.specs import JoinSpec
 
 
@@ -56,14 +56,14 @@ def _written_first(batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, coun
         f"joined/{name}": (
             joined_of(name),
             joined_rows(batch.numbered(join.emissions), join.spec),
-            PROPERTIES,
+            properties(join.spec),
         ),
     }
     if any(batch.lake.snapshot(table) is not None for table, *_ in rows.values()):
         return join
     writing = [
-        pool.submit(batch.write, stage, table, frame, count, properties)
-        for stage, (table, frame, properties) in rows.items()
+        pool.submit(batch.write, stage, table, frame, count, stated)
+        for stage, (table, frame, stated) in rows.items()
     ]
     log, responses, joined = [future.result() for future in writing]
     if log is None or responses is None or joined is None:  # another run has begun one meanwhile
@@ -86,8 +86,7 @@ def _left(
         if not bootstrapped:
             counts = verdicts[join.left].result()
             return left_join(join, joins[join.left], counts, batch.state, batch.frames)
-        source = batch.pipeline.join_spec(join.left)
-        rows = batch.state.joined(join.left, joined_schema(source))
+        rows = batch.state.joined(batch.pipeline.join_spec(join.left))
         rows = rows.withColumns({DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)})
         return _bootstrap(batch, join, rows)
     if join.name in batch.plan.bootstrap:
@@ -113,9 +112,9 @@ def commit_logs(
         (f"response_log/{name}", response_log_of(name), join.responses, "answers"),
     ]
     if join.spec.changelog:
-        before = batch.state.joined(name, joined_schema(join.spec))
+        before = batch.state.joined(join.spec)
         known = before.select(
-            key_struct(join.spec.joined_key).alias("primary_key"), named("_lj_hash").alias("hash")
+            key_struct(join.spec.joined_key).alias("primary_key"), named(HASH).alias("hash")
         )
         logs.append((f"changelog/{name}", changelog_of(name), changelog_rows(join, known), "emissions"))
     return [

@@ -46,10 +46,10 @@ def kinds_of(records: DataFrame, table: TableSpec, *, small: bool) -> RecordKind
     ]
     if small:
         return RecordKinds(**aggregated(records, *looked_at))
-    # all of fixed width, which Spark groups without sorting
+    # all of fixed width, which Spark groups without sorting; and by key first, for mostly each stands once
     keys = [named(name) for name in table.key]
     copies = F.when(reduce(and_, [key.isNotNull() for key in keys]), F.count("*"))
-    of_keys = records.groupBy(*keys).agg(copies.alias(_COPIES), *looked_at)
+    of_keys = records.repartition(*keys).groupBy(*keys).agg(copies.alias(_COPIES), *looked_at)
     sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _COUNTS]
     times = [aggregate(name).alias(name) for name, aggregate in _TIMES.items()]
     alone = F.coalesce(F.max(_COPIES) == 1, F.lit(True)).alias("alone")

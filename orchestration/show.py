@@ -90,7 +90,7 @@ def _shown_name(table: str) -> str:
 
 
 def _joined(join: JoinSpec, state: State) -> View:
-    rows = state.joined(join.name, joined_schema(join))
+    rows = state.joined(join)
     return View(join.name, rows, columns_of(join.joined_key), order_of(join.joined_key))
 
 

@@ -9,7 +9,6 @@ from pyspark.sql import functions as F
 from orchestration.join_batch import JoinBatch, Left, Right
 from orchestration.table_batch import TableBatch
 from storage.frames import Frames, empty
-from storage.joined import joined_schema
 from storage.state import State
 from transforms.resolution import TOMBSTONE
 from transforms.responses import last_changes
@@ -49,15 +48,13 @@ def left_join(
     )
 
     def lookup(keys: DataFrame) -> DataFrame:
-        stored = state.joined(join.left, joined_schema(batch.spec)).withColumn(
-            POSITION, F.lit(None).cast(POSITION_TYPE)
-        )
+        stored = state.joined(batch.spec).withColumn(POSITION, F.lit(None).cast(POSITION_TYPE))
         wanted = spread(keys, "primary_key", join.left_key)
         found = restrict(stored, wanted, join.left_key, small=frames.small)
         return valued(found, join.left_key, join.left_columns)
 
     keys = batch.emissions.select(*[named(name) for name in join.left_key])
-    stored = state.joined(join.left, joined_schema(batch.spec))
+    stored = state.joined(batch.spec)
     before = restrict(stored, keys, join.left_key, small=frames.small)
     inserts, rest = None, rows
     if not frames.small and not state.has_joined(join.left):

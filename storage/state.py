@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from storage.data_files import read_table
 from storage.frames import empty
+from storage.joined import joined_schema
 from storage.lake import (
     Lake,
     changes_of,
@@ -26,6 +27,7 @@ from storage.lake import (
 from storage.plan import Plan
 from storage.pruning import Few, FilesRead
 from transforms.guards import stands
+from transforms.resolution import with_joined_hash
 from transforms.rows import latest_rows, restrict, settled
 from transforms.schemas import BATCH, changes_schema, named, rows_schema
 from transforms.specs import JoinSpec, TableSpec
@@ -99,13 +101,14 @@ class State:
         log, store = subscription_log_of(join.name), subscription_store_of(join.name)
         return self._base(store, schema, few).unionByName(self._behind(log, store, schema))
 
-    def joined(self, join: str, schema: StructType) -> DataFrame:
-        """The joined table of a join."""
-        version = self._version(joined_of(join))
+    def joined(self, join: JoinSpec) -> DataFrame:
+        """The joined table of a join, with the `HASH` of its rows."""
+        schema, version = joined_schema(join), self._version(joined_of(join.name))
         if version is None:
-            return empty(self.spark, schema)
+            return with_joined_hash(empty(self.spark, schema), join)
         reader = self.spark.read.format("delta").option("versionAsOf", version)
-        return reader.load(self.lake.path(joined_of(join))).select(*[named(name) for name in schema.names])
+        rows = reader.load(self.lake.path(joined_of(join.name)))
+        return with_joined_hash(rows.select(*[named(name) for name in schema.names]), join)
 
     def has_rows(self, table: str) -> bool:
         """Whether a declared table held anything before the batch; a first load has nothing to look up."""

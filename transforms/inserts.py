@@ -6,8 +6,12 @@ answer belongs to, the last of several answers) is known, and one join with the 
 A first load consists of such rows. That they end as they do by the other steps is tested.
 """
 
+from functools import reduce
+from operator import and_
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from transforms.marks import MARK, new_mark
 from transforms.responses import response_schema
@@ -41,11 +45,13 @@ def pair(inserts: DataFrame, right: DataFrame, changed: DataFrame, how: How) -> 
     Returns primary_key, foreign_key, left_hash, left_value, right_hash, right_position, right_value (null: none),
     cause, `MARK` and `POSITION` of the answer, and before_foreign_key (null, for there was no row).
     """
-    no_row = F.lit(None).cast(inserts.schema["foreign_key"].dataType)
+    key = inserts.schema["foreign_key"].dataType
+    assert isinstance(key, StructType)
     left = inserts.withColumnsRenamed({"hash": "left_hash", "value": "left_value"}).withColumns(
-        {MARK: new_mark(), "before_foreign_key": no_row}
+        {MARK: new_mark(), "before_foreign_key": F.lit(None).cast(key)}
     )
-    same_key = F.col("foreign_key") == F.col("right_key")
+    # by their fields: Spark keeps single numbers in a table of their own, and structs in a slower one
+    same_key = reduce(and_, [F.col("foreign_key")[name] == F.col("right_key")[name] for name in key.names])
     subscribed = left.join(beside(right, *_RIGHT), same_key, "left").withColumn(
         "cause", F.lit("subscription")
     )

@@ -112,6 +112,14 @@ def emit_pairs(pairs: DataFrame, join: JoinSpec) -> DataFrame:
     return emitted.withColumn(HASH, F.when(~F.col(TOMBSTONE), value_hash(join.columns)))
 
 
+def with_joined_hash(rows: DataFrame, join: JoinSpec) -> DataFrame:
+    """Rows of the joined table with their `HASH`, which only the changelog and a join of this one ask for.
+
+    It follows from their columns, so it is not stored: that would be hashing each row whenever it is written.
+    """
+    return rows.withColumn(HASH, value_hash(join.columns))
+
+
 def _with_tombstone(pairs: DataFrame, join: JoinSpec) -> DataFrame:
     if join.result_key == "combined":
         return retract_and_add(pairs).withColumnRenamed(GONE, TOMBSTONE)

@@ -12,7 +12,6 @@ from pyspark.sql import functions as F
 from orchestration.config import Pipeline, load
 from orchestration.cut import published_cut
 from orchestration.run import run_batches
-from storage.joined import joined_schema
 from storage.journal import Journal
 from storage.lake import LEASE, PLAN, PUBLISHED, Lake
 from storage.state import State
@@ -117,7 +116,7 @@ def joins(pipeline: Pipeline, spark: SparkSession) -> Content:
     state = State(spark, Lake(pipeline.lake), published_cut(Journal(Lake(pipeline.lake))))
     found = {}
     for name in pipeline.foreign_key_joins:
-        rows = state.joined(name, joined_schema(pipeline.join_spec(name)))
+        rows = state.joined(pipeline.join_spec(name))
         found[name] = texts(rows.select(*[named(c) for c in rows.columns if not is_internal(c)]))
     return found
 

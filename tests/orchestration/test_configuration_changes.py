@@ -14,7 +14,7 @@ from storage.errors import ConfigurationChanged
 from storage.journal import Journal
 from storage.lake import Lake, joined_of
 from transforms import hashing
-from transforms.schemas import HASH
+from transforms.resolution import LEFT_HASH
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -213,10 +213,26 @@ def test_changed_join_stays_as_it_was_until_it_is_computed_anew(
     assert joins(pipeline, spark) == made_anew(tmp_path / "anew", edited(ADDED), spark)
 
 
+def test_internal_column_of_an_earlier_version_is_left_alone(
+    before: Pipeline, tmp_path: Path, spark: SparkSession
+) -> None:
+    """Joined tables once held the hash of each row, which is made of the row now."""
+    copy_of(before, tmp_path / "shop")
+    pipeline = declare(tmp_path / "shop", TEXT, *DAYS)
+    for name in pipeline.joins:
+        table = f"delta.`{Lake(pipeline.lake).path(joined_of(name))}`"
+        spark.sql(
+            f"ALTER TABLE {table} ADD COLUMNS (_lj_hash struct<spec smallint, high bigint, low bigint>)"
+        )
+
+    assert follow(pipeline, spark) == ["run"]
+    assert joins(pipeline, spark) == made_anew(tmp_path / "anew", TEXT, spark)
+
+
 def test_joins_begin_anew_with_another_specification_of_hashes(
     before: Pipeline, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows of tables keep the hashes they have, and no answer is held against another one; checks find nothing."""
+    """Rows of tables keep the hashes they have, joined ones get others; no answer is held against another one."""
     copy_of(before, tmp_path / "shop")
     pipeline = declare(tmp_path / "shop", TEXT, *DAYS)
     expected = made_anew(tmp_path / "anew", TEXT, spark)
@@ -225,9 +241,10 @@ def test_joins_begin_anew_with_another_specification_of_hashes(
     try:
         assert follow(pipeline, spark) == ["run --rebuild left --rebuild pairs"]
         assert joins(pipeline, spark) == expected
-        for name in pipeline.joins:
+        for name, specifications in (("left", {1, 2}), ("over", {2})):
             rows = spark.read.format("delta").load(Lake(pipeline.lake).path(joined_of(name)))
-            assert {row["spec"] for row in rows.select(f"{HASH}.spec").collect()} == {2}
+            found = {row["spec"] for row in rows.select(f"{LEFT_HASH}.spec").collect()}
+            assert found == specifications, name
         broken = {
             name: [rule.rule for rule in found if not rule.success]
             for name, found in check_lake(pipeline, spark, batches=None).results.items()
