@@ -6,14 +6,17 @@ whichever way these are counted, and totals tell: how many there are, and the ex
 that stand once, equal totals are equal sets, but for one chance in 2^64, and then no rule of `expectations.rules` is
 broken. Unequal ones prove nothing of a batch that does more than insert: then the gate looks at every key.
 
-Only the frame that has every key is grouped by it. Its keys then stand once, and so do those of the sides' rows that it
-equals; and a frame with as many rows as some that each stand once, and the same exclusive or, has each of them once.
+That keys stand once is seen when records are read. Where the sides' rows are as many as the keys there were, and their
+keys come to the same exclusive or, each has a key of its own: only more rows could differ from distinct keys by pairs.
+Where nobody looked, the frame that has every key is grouped by it, and stands for the others in the same way.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from expectations.gate import to_view
 from expectations.keys import JOIN_FRAMES
@@ -27,10 +30,25 @@ _NAMED = "foreign_key IS NOT NULL"
 _EVERY = "true"
 
 
-def differing_totals(frames: Mapping[str, DataFrame], how: How) -> DataFrame:
+@dataclass(frozen=True)
+class Keys:
+    """Keys of which none stands twice."""
+
+    count: int
+    digest: int | None
+    """The exclusive or of their hashes; None where there are none."""
+
+
+def key_hash(key: Sequence[Column]) -> Column:
+    """The hash of a key, by its columns."""
+    return F.xxhash64(*key)
+
+
+def differing_totals(frames: Mapping[str, DataFrame], how: How, keys: Keys | None = None) -> DataFrame:
     """Hold the totals of a join's frames against those that its two sides yield; nothing is run here.
 
-    `frames`: as for `expectations.gate.gate`, restricted to touched keys. Returns rows like those of `gate`, one for
+    `frames`: as for `expectations.gate.gate`, restricted to touched keys. `keys`: those that the left rows must have,
+    where they are known. Returns rows like those of `gate`, one for
     each frame whose totals differ: `totals of` it as `rule`, how many rows it has as `offending`, no sample. Where
     there is none, `gate` would find none.
     """
@@ -39,23 +57,26 @@ def differing_totals(frames: Mapping[str, DataFrame], how: How) -> DataFrame:
     }
     rows: DataFrame = read["right_rows"]
     right_key = rows.select("primary_key.*").columns
-    return rows.sparkSession.sql(totals_sql(how, right_key), **read)
+    return rows.sparkSession.sql(totals_sql(how, right_key, keys), **read)
 
 
-def totals_sql(how: How, right_key: Sequence[str]) -> str:
+def totals_sql(how: How, right_key: Sequence[str], keys: Keys | None) -> str:
     """Return the query of `differing_totals`; it reads frames as `{name}`. `right_key`: the fields of the right key."""
     # an inner join answers only who finds its right row, and shows only those
     met, answered = (_MET, _MET) if how == "inner" else (_EVERY, _NAMED)
+    of_sides = [
+        ("joined", _JOINED, met), ("subscriptions", _SUBSCRIBED, _NAMED), ("answers", _SUBSCRIBED, answered)
+    ]  # fmt: skip
     expected = ",\n      ".join(
-        f"struct('{frame}' AS frame, {_totals(columns, where)})"
-        for frame, columns, where in (
-            ("joined", _JOINED, met), ("subscriptions", _SUBSCRIBED, _NAMED), ("answers", _SUBSCRIBED, answered)
-        )
-    )  # fmt: skip
+        f"struct('{frame}' AS frame, {_totals(_digest(columns), where)})"
+        for frame, columns, where in of_sides
+    )
+    if keys is not None:
+        expected += f",\n      struct('keys' AS frame, {_totals('xxhash64(primary_key)', _EVERY)})"
     joined = ("joined", _JOINED, "{joined}")
     subscribed = ("subscriptions", _SUBSCRIBED, "(SELECT *, hash AS left_hash FROM {subscriptions})")
     # a left join shows every row, an inner one only rows that have a subscription
-    grouped, counted = (joined, subscribed) if how == "left" else (subscribed, joined)
+    all_keys, others = (joined, subscribed) if how == "left" else (subscribed, joined)
     same_key = " AND ".join(f"r.primary_key.{name} = l.foreign_key.{name}" for name in map(quoted, right_key))
     return f"""
 WITH sides AS (
@@ -67,11 +88,12 @@ WITH sides AS (
       {expected}))
   FROM sides
   UNION ALL
-  {_grouped(*grouped)}
+  {_grouped(*all_keys) if keys is None else _counted(*all_keys)}
   UNION ALL
-  {_counted(*counted)}
+  {_counted(*others)}
   UNION ALL
   {_counted("answers", _SUBSCRIBED, "(SELECT *, hash AS left_hash FROM {answers})", _NAMED)}
+  {"" if keys is None else _stated(keys)}
 )
 SELECT concat('totals of ', frame) AS rule, max(copies) AS offending, CAST(NULL AS array<string>) AS sample
 FROM totals
@@ -87,14 +109,19 @@ def _grouped(frame: str, columns: tuple[str, ...], rows: str) -> str:
 
 
 def _counted(frame: str, columns: tuple[str, ...], rows: str, where: str = _EVERY) -> str:
-    return f"SELECT '{frame}', {_totals(columns, where)} FROM {rows}"
+    return f"SELECT '{frame}', {_totals(_digest(columns), where)} FROM {rows}"
 
 
-def _totals(columns: tuple[str, ...], where: str) -> str:
+def _stated(keys: Keys) -> str:
+    digest = "NULL" if keys.digest is None else f"'{keys.digest}'"
+    return f"UNION ALL SELECT 'keys', {keys.count}L, CAST(NULL AS bigint), CAST({digest} AS bigint)"
+
+
+def _totals(digest: str, where: str) -> str:
     """How many rows there are, and what their digests come to; `keys` are told where rows are grouped by them."""
     return (
         f"count_if({where}) AS copies, CAST(NULL AS bigint) AS keys,"
-        f" bit_xor(CASE WHEN {where} THEN {_digest(columns)} END) AS digest"
+        f" bit_xor(CASE WHEN {where} THEN {digest} END) AS digest"
     )
 
 

@@ -54,7 +54,9 @@ def _first_look(batch: JoinBatch, held: Mapping[str, DataFrame], *, small: bool)
     """What is found wrong with a batch; with a large one, whether anything may be."""
     if small:
         return gate(held, batch.spec.how, small=True)
-    return differing_totals(held, batch.spec.how) if batch.plain else gate(held, batch.spec.how, digests=True)
+    if batch.plain:
+        return differing_totals(held, batch.spec.how, batch.keys)
+    return gate(held, batch.spec.how, digests=True)
 
 
 def _seen_by_rules(batch: JoinBatch) -> DataFrame:

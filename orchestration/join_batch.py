@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from expectations.totals import Keys
 from storage.frames import SMALL, Frames
 from storage.joined import joined_schema
 from storage.state import State
@@ -52,6 +53,8 @@ class Left:
     among `changes` nor in `after`."""
     plain: bool = False
     """Whether nothing else changed than these inserts."""
+    keys: Keys | None = None
+    """Their keys, as they were seen when the records were read."""
 
 
 @dataclass(frozen=True)
@@ -85,15 +88,16 @@ class JoinBatch:
     """Live subscriptions at hand: of the changed left rows and of the changed right keys."""
     plain: bool = False
     """Whether it begins with this batch, and with nothing but plain inserts."""
+    keys: Keys | None = None
+    """The keys of these, where they are known."""
 
 
 def join_batch(join: JoinSpec, left: Left, right: Right, state: State, frames: Frames) -> JoinBatch:
     """Run a join's steps over the changes of its two sides; nothing is committed here."""
     if left.inserts is not None and left.plain and not state.has_subscriptions(join.name):
         sent = _sent(subscribe(left.inserts, join.how), join)
-        return replace(
-            _inserted(join, left.inserts, sent, _right_rows(sent, right), right.changes), plain=True
-        )
+        batch = _inserted(join, left.inserts, sent, _right_rows(sent, right), right.changes)
+        return replace(batch, plain=True, keys=left.keys)
     log = frames.keep(_sent(send_subscriptions(with_previous(left.changes, left.before), join.how), join))
     store = frames.keep(_store(join, log, right, state, frames))
 

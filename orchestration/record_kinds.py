@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from expectations.totals import Keys, key_hash
 from storage.frames import aggregated
 from transforms.event_time import has_time, times_of
 from transforms.schemas import CONTEXT, OP, POSITION, REASON, UNAVAILABLE, named
@@ -28,8 +29,8 @@ class RecordKinds:
     """Records that leave a value out."""
     beside: int = 0
     """Records that do not reach the walk, lines before the batch's own among them."""
-    alone: bool = False
-    """No key has two records; False also where nobody looked."""
+    keys: Keys | None = None
+    """The keys of the records if none has two; None also where nobody looked."""
     oldest: int | None = None
     """Least event time, in microseconds since 1970."""
     newest: int | None = None
@@ -52,8 +53,11 @@ def kinds_of(records: DataFrame, table: TableSpec, *, small: bool) -> RecordKind
     of_keys = records.repartition(*keys).groupBy(*keys).agg(copies.alias(_COPIES), *looked_at)
     sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _COUNTS]
     times = [aggregate(name).alias(name) for name, aggregate in _TIMES.items()]
-    alone = F.coalesce(F.max(_COPIES) == 1, F.lit(True)).alias("alone")
-    return RecordKinds(**aggregated(of_keys, *sums, *times, alone))
+    digest = F.bit_xor(F.when(F.col(_COPIES).isNotNull(), key_hash(keys))).alias("digest")
+    of_all = [F.max(_COPIES).alias("most"), F.count(_COPIES).alias("count"), digest]
+    found = aggregated(of_keys, *sums, *times, *of_all)
+    most, seen = found.pop("most"), Keys(found.pop("count"), found.pop("digest"))
+    return RecordKinds(**found, keys=seen if most in {None, 1} else None)
 
 
 def first_truncate(records: DataFrame) -> Any:

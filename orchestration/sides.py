@@ -33,6 +33,7 @@ def left_table(join: JoinSpec, batch: TableBatch, state: State, frames: Frames) 
         lookup=lambda keys: _stored(batch.spec, keys, state, small=frames.small),
         inserts=inserts,
         plain=changed == batch.inserts,
+        keys=batch.keys,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from expectations.totals import Keys
 from orchestration.record_kinds import RecordKinds, first_truncate, kinds_of
 from orchestration.verdicts import COUNTS, LOGGED, is_logged, records_schema
 from orchestration.version_batch import EXPIRED, in_time
@@ -68,6 +69,8 @@ class TableBatch:
     """How many rows `changes` has."""
     clock: datetime | None = None
     """Of a versioned table: its greatest event time after the batch."""
+    keys: Keys | None = None
+    """The keys of the records, where every one is a plain insert of a key of its own."""
 
     @property
     def changes(self) -> DataFrame:
@@ -147,7 +150,9 @@ def table_batch(  # noqa: PLR0913 - what a batch works with, and what it may be 
     before = _before(good, table, state, frames, columns)
     beside = records if kinds.beside or versioned else records.limit(0)
     walked, counts = walk_batch(good, beside, before, table, state, frames, kinds, first)
-    return TableBatch(table, walked, before, counts, counts.pop(INSERTED), counts.pop(LOGGED), clock)
+    inserts, logged = counts.pop(INSERTED), counts.pop(LOGGED)
+    keys = kinds.keys if kinds.keys is not None and kinds.keys.count == inserts else None
+    return TableBatch(table, walked, before, counts, inserts, logged, clock, keys)
 
 
 def _check_truncates_in_time(records: DataFrame, table: TableSpec) -> None:

@@ -32,7 +32,7 @@ def walk_batch(  # noqa: PLR0913, PLR0917 - what the walk reads, and one look at
     rather kept in the files of its log than in others besides.
     """
     # a truncate event adds records to keys that have one
-    alone = kinds.alone and not kinds.truncated
+    alone = kinds.keys is not None and not kinds.truncated
     walked = walk(good, before, table, _floor(state, table), alone=alone)
     all_logged = not kinds.beside and not kinds.unavailable
     if first is not None and alone and all_logged and not state.has_rows(table.name):

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from expectations.totals import Keys
 from orchestration.record_kinds import RecordKinds, first_truncate, kinds_of
 from transforms.parsing import records_schema
 from transforms.schemas import POSITION_TYPE
@@ -55,7 +56,8 @@ def test_kinds_are_counted_alike_among_few_and_many(spark: SparkSession, small: 
 
     kinds = kinds_of(records, _TABLE, small=small)
 
-    assert kinds == RecordKinds(2, 1, 4, alone=not small, oldest=_NOON_MICROS, newest=_NOON_MICROS)
+    assert kinds == RecordKinds(2, 1, 4, kinds.keys, oldest=_NOON_MICROS, newest=_NOON_MICROS)
+    assert (kinds.keys is None) is small
     assert first_truncate(records) == "f:5"
 
 
@@ -75,9 +77,10 @@ def test_keys_are_alone_if_none_has_two_records(
     spark: SparkSession, others: list[Record], *, alone: bool
 ) -> None:
     """A key is one only as a whole; records without one have none in common."""
-    assert kinds_of(frame(spark, record(), *others), _TABLE, small=False).alone is alone
+    keys = kinds_of(frame(spark, record(), *others), _TABLE, small=False).keys
+    assert (keys is not None) is alone
 
 
 def test_no_records_are_of_no_kind(spark: SparkSession) -> None:
     """Nor does any key have two."""
-    assert kinds_of(frame(spark, record()).limit(0), _TABLE, small=False) == RecordKinds(alone=True)
+    assert kinds_of(frame(spark, record()).limit(0), _TABLE, small=False) == RecordKinds(keys=Keys(0, None))
