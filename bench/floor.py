@@ -111,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--times", type=count, default=5, metavar="N", help="turns (default: 5)")
     parser.add_argument(
-        "--processes", type=count, default=3, metavar="N", help="new processes for each piece (default: 3)"
+        "--processes", type=count, default=5, metavar="N", help="new processes for each piece (default: 5)"
     )
     add_result(parser)
     add_session(parser)

@@ -130,14 +130,10 @@ def read_back(batch: JoinBatch, log: DataFrame, responses: DataFrame, joined: Da
     """A join that begins, with its rows read from the files that will be its tables."""
     join = batch.spec
     keyed = joined.withColumns({PRIMARY_KEY: key_struct(join.left_key), TOMBSTONE: F.lit(False)})
-    gone = batch.emissions.where(named(TOMBSTONE))
-    return replace(
-        batch,
-        log=log,
-        responses=responses,
-        emissions=with_joined_hash(keyed, join).unionByName(gone),
-        store=_stored(log),
-    )
+    emissions = with_joined_hash(keyed, join)
+    if join.how == "inner":  # an insert is a tombstone where its right row goes in the same batch
+        emissions = emissions.unionByName(batch.emissions.where(named(TOMBSTONE)))
+    return replace(batch, log=log, responses=responses, emissions=emissions, store=_stored(log))
 
 
 def _under_way(rows: DataFrame) -> DataFrame:

@@ -3,16 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
+from bench.targets.first_loads import first_load
 from bench.targets.results import Result, Turn, upkeep, wall
 from bench.targets.sought import Measured, Sought, of_one, of_two
-from bench.targets.targets import CHANGES, LEFT_ROWS, PEERS, Target
+from bench.targets.targets import CHANGES, LEFT_ROWS, Target
 
 _MEBIBYTE = 1024 * 1024
 _WARM = 5
 """So many batches go before the smallest one counts as warm, where there are more than twice as many."""
-
-_LOADING = ("recompute", "sources", "load")
-"""Who makes the joined table of a first load: the rival, the shortest program that leaves our tables, and ours."""
 
 
 def measured(target: Target, results: Sequence[Result], size: float = 1) -> Measured | None:
@@ -79,34 +77,6 @@ def _empty_run(target: Target, sought: Sought) -> Measured | None:  # noqa: ARG0
     # a run with a JVM has failed, however fast it was
     value = float("inf") if result.found["java_in_empty_run"] else run / session
     return of_one(value, note, result, [*result.found["empty_runs"], *result.found["spark_sessions"]])
-
-
-def _first_load(target: Target, sought: Sought) -> Measured | None:
-    rows = round(LEFT_ROWS * target.scale * sought.size)
-    result = next(
-        (
-            found
-            for found in sought.results
-            if found.kind == "floor" and found.has_costs(*_LOADING) and found.left_rows == rows
-        ),
-        None,
-    )
-    if result is None:
-        return None
-    ours, spark = result.costs("load", "turns"), result.costs("recompute", "turns")
-    rate = result.loaded_rows / wall(ours)
-    note = (
-        f"{wall(ours):.1f} s against {wall(spark):.1f} s, medians of {len(ours)} in turn; "
-        f"the shortest program that leaves the same tables {_times_the_rival(result, 'sources', 'turns'):.3g}; "
-        f"in new processes a load {_times_the_rival(result, 'load', 'new_process'):.3g}, that program "
-        f"{_times_the_rival(result, 'sources', 'new_process'):.3g}; "
-        f"{rate:,.0f} rows/s on {result.cores} cores ({PEERS}, on one)"
-    )
-    return of_one(_times_the_rival(result, "load", "turns"), note, result, [*ours, *spark])
-
-
-def _times_the_rival(result: Result, piece: str, when: str) -> float:
-    return wall(result.costs(piece, when)) / wall(result.costs("recompute", when))
 
 
 def _hot(target: Target, sought: Sought) -> Measured | None:
@@ -216,7 +186,7 @@ _MEASURES: Mapping[int, Callable[[Target, Sought], Measured | None]] = {
     3: _large_batch,
     4: _smallest,
     5: _empty_run,
-    6: _first_load,
+    6: first_load,
     7: _hot,
     8: _storage,
     9: _endurance,
