@@ -130,10 +130,9 @@ def read_back(batch: JoinBatch, log: DataFrame, responses: DataFrame, joined: Da
     """A join that begins, with its rows read from the files that will be its tables."""
     join = batch.spec
     keyed = joined.withColumns({PRIMARY_KEY: key_struct(join.left_key), TOMBSTONE: F.lit(False)})
-    emissions = with_joined_hash(keyed, join)
     if join.how == "inner":  # an insert is a tombstone where its right row goes in the same batch
-        emissions = emissions.unionByName(batch.emissions.where(named(TOMBSTONE)))
-    return replace(batch, log=log, responses=responses, emissions=emissions, store=_stored(log))
+        keyed = keyed.unionByName(batch.emissions.where(named(TOMBSTONE)))
+    return replace(batch, log=log, responses=responses, emissions=keyed, store=_stored(log))
 
 
 def _under_way(rows: DataFrame) -> DataFrame:
@@ -219,5 +218,6 @@ def changelog_rows(batch: JoinBatch, before: DataFrame) -> DataFrame:
     `before`: key (as primary_key) and hash of the joined table's rows before the batch.
     """
     columns = [named(name) for name in (*joined_schema(batch.spec).names, TOMBSTONE, REDUNDANT)]
-    emissions = batch.emissions.withColumn(PRIMARY_KEY, key_struct(batch.spec.joined_key))
+    emissions = with_joined_hash(batch.emissions, batch.spec)
+    emissions = emissions.withColumn(PRIMARY_KEY, key_struct(batch.spec.joined_key))
     return redundant(emissions, before).select(*columns)

@@ -10,7 +10,7 @@ from orchestration.join_batch import JoinBatch, Left, Right
 from orchestration.table_batch import TableBatch
 from storage.frames import Frames, empty
 from storage.state import State
-from transforms.resolution import TOMBSTONE
+from transforms.resolution import TOMBSTONE, with_joined_hash
 from transforms.responses import last_changes
 from transforms.rows import restrict
 from transforms.schemas import CURRENT, DELETED, INSERTED, POSITION, POSITION_TYPE, named, rows_schema
@@ -41,7 +41,7 @@ def left_join(
     join: JoinSpec, batch: JoinBatch, counts: Mapping[str, int], state: State, frames: Frames
 ) -> Left:
     """Another join as the left side: its emissions of the batch, redundant ones included, are the changes."""
-    rows = batch.emissions.withColumns(
+    rows = with_joined_hash(batch.emissions, batch.spec).withColumns(
         {
             DELETED: F.col(TOMBSTONE),
             POSITION: F.lit(None).cast(POSITION_TYPE),  # one emission for a key in a batch needs no order

@@ -80,8 +80,8 @@ def emit_results(
     `resolved`: answers with their resolution. `left`: primary_key, hash and value of the left rows after the batch.
     `right`: primary_key and value of the right rows likewise. `before`: for a combined key, primary_key and foreign_key
     of the live left rows before the batch, of the keys that it changed.
-    Returns the columns of the joined table, the left key as `PRIMARY_KEY`, left, right and joined hash, and
-    `TOMBSTONE`: left row gone, or right value null in an inner join. A tombstone carries the key and no other value.
+    Returns the columns of the joined table, the left key as `PRIMARY_KEY`, left and right hash, and `TOMBSTONE`: left
+    row gone, or right value null in an inner join. A tombstone carries the key and no other value.
     """
     applied = resolved.where(F.col("resolution") == "applied").select(
         "primary_key", "foreign_key", "right_hash", "cause"
@@ -102,22 +102,22 @@ def emit_pairs(pairs: DataFrame, join: JoinSpec) -> DataFrame:
     `pairs`: primary_key, left_hash, left_value, right_hash, right_value; for a combined key foreign_key, cause and
     before_foreign_key as well. Returns what `emit_results` does.
     """
-    emitted = _with_tombstone(pairs, join).select(
+    return _with_tombstone(pairs, join).select(
         F.col("primary_key").alias(PRIMARY_KEY),
         TOMBSTONE,
         *_columns(join),
         F.when(~F.col(TOMBSTONE), F.col("left_hash")).alias(LEFT_HASH),
         F.when(~F.col(TOMBSTONE), F.col("right_hash")).alias(RIGHT_HASH),
     )
-    return emitted.withColumn(HASH, F.when(~F.col(TOMBSTONE), value_hash(join.columns)))
 
 
 def with_joined_hash(rows: DataFrame, join: JoinSpec) -> DataFrame:
-    """Rows of the joined table with their `HASH`, which only the changelog and a join of this one ask for.
+    """Rows of the joined table, or emissions, with their `HASH`; of a tombstone it is null.
 
-    It follows from their columns, so it is not stored: that would be hashing each row whenever it is written.
+    Only a changelog and a join of this one ask for it, so it is not stored, but made of the columns for these.
     """
-    return rows.withColumn(HASH, value_hash(join.columns))
+    hashed = value_hash(join.columns)
+    return rows.withColumn(HASH, F.when(~F.col(TOMBSTONE), hashed) if TOMBSTONE in rows.columns else hashed)
 
 
 def _with_tombstone(pairs: DataFrame, join: JoinSpec) -> DataFrame:

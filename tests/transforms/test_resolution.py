@@ -17,6 +17,7 @@ from transforms.resolution import (
     emit_results,
     redundant,
     resolve_responses,
+    with_joined_hash,
 )
 from transforms.responses import response_schema
 from transforms.schemas import BATCH, HASH, HASH_TYPE, POSITION, POSITION_TYPE, PRIMARY_KEY, named
@@ -199,7 +200,7 @@ def test_applied_answer_emits_the_joined_row_or_a_tombstone(spark: SparkSession,
                 assert (row[LEFT_HASH], row[RIGHT_HASH]) == (NEW, None), name
             case _:
                 assert (row[TOMBSTONE], values) == (True, (None,) * 4), name
-                assert (row[HASH], row[LEFT_HASH], row[RIGHT_HASH]) == (None, None, None), name
+                assert (row[LEFT_HASH], row[RIGHT_HASH]) == (None, None), name
 
 
 def test_emissions_are_rows_of_the_joined_table_with_its_hash(spark: SparkSession) -> None:
@@ -219,7 +220,10 @@ def test_emissions_are_rows_of_the_joined_table_with_its_hash(spark: SparkSessio
     columns = emitted.select(*[named(name) for name in join.columns.names])
     assert columns.schema == join.columns
     assert columns.collect() == [Row(region="EU", no=1, fk="f", v="v", to_code="f", to_name="F")]
-    assert emitted.select(HASH).collect() == columns.select(value_hash(join.columns)).collect()
+    hashed = with_joined_hash(emitted, join).select(HASH).collect()
+    assert hashed == columns.select(value_hash(join.columns)).collect()
+    gone = emitted.withColumn(TOMBSTONE, F.lit(True))
+    assert with_joined_hash(gone, join).select(HASH).collect() == [Row(None)]
 
 
 def hashed(spark: SparkSession, rows: Sequence[tuple[int, Hash | None]], column: str) -> DataFrame:
