@@ -15,7 +15,7 @@ from storage.frames import SMALL
 from storage.lake import changes_of, response_log_of, subscription_log_of
 from storage.logs import read_log
 from storage.state import State
-from transforms.resolution import LEFT_HASH, RIGHT_HASH
+from transforms.resolution import LEFT_HASH, RIGHT_HASH, with_joined_hash
 from transforms.responses import response_schema
 from transforms.rows import restrict
 from transforms.schemas import BATCH, CURRENT, DELETED, HASH, changes_schema, key_struct, named, rows_schema
@@ -132,8 +132,9 @@ def _keyed(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
 
 def _left_rows(pipeline: Pipeline, join: JoinSpec, scope: Scope, keys: DataFrame | None) -> DataFrame:
     if join.left in pipeline.foreign_key_joins:
-        rows = scope.state.joined(pipeline.join_spec(join.left))
-        rows = _of_keys(rows, join.left_key, scope, keys).withColumn(DELETED, F.lit(False))
+        source = pipeline.join_spec(join.left)
+        rows = _of_keys(scope.state.joined(source), join.left_key, scope, keys)
+        rows = with_joined_hash(rows, source).withColumn(DELETED, F.lit(False))
     else:
         rows = _rows(pipeline.tables[join.left].spec, scope, keys)
     return rows.select(

@@ -16,8 +16,9 @@ from storage.commits import begin
 from storage.data_files import LOG_PROPERTIES
 from storage.delta import DeltaTransaction
 from storage.frames import SMALL
-from storage.joined import apply_emissions, create_joined, joined_rows, properties
+from storage.joined import PROPERTIES, apply_emissions, create_joined, joined_rows
 from storage.lake import changelog_of, joined_of, response_log_of, subscription_log_of
+from transforms.resolution import with_joined_hash
 from transforms.schemas import DELETED, HASH, POSITION, POSITION_TYPE, key_struct, named
 from transforms.specs import JoinSpec
 
@@ -56,7 +57,7 @@ def _written_first(batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, coun
         f"joined/{name}": (
             joined_of(name),
             joined_rows(batch.numbered(join.emissions), join.spec),
-            properties(join.spec),
+            PROPERTIES,
         ),
     }
     if any(batch.lake.snapshot(table) is not None for table, *_ in rows.values()):
@@ -86,8 +87,10 @@ def _left(
         if not bootstrapped:
             counts = verdicts[join.left].result()
             return left_join(join, joins[join.left], counts, batch.state, batch.frames)
-        rows = batch.state.joined(batch.pipeline.join_spec(join.left))
-        rows = rows.withColumns({DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)})
+        source = batch.pipeline.join_spec(join.left)
+        rows = with_joined_hash(batch.state.joined(source), source).withColumns(
+            {DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)}
+        )
         return _bootstrap(batch, join, rows)
     if join.name in batch.plan.bootstrap:
         rows = batch.state.all_rows(batch.pipeline.tables[join.left].spec)
@@ -112,7 +115,7 @@ def commit_logs(
         (f"response_log/{name}", response_log_of(name), join.responses, "answers"),
     ]
     if join.spec.changelog:
-        before = batch.state.joined(join.spec)
+        before = with_joined_hash(batch.state.joined(join.spec), join.spec)
         known = before.select(
             key_struct(join.spec.joined_key).alias("primary_key"), named(HASH).alias("hash")
         )

@@ -47,15 +47,15 @@ def left_join(
             POSITION: F.lit(None).cast(POSITION_TYPE),  # one emission for a key in a batch needs no order
         }
     )
+    stored = state.joined(batch.spec)
 
     def lookup(keys: DataFrame) -> DataFrame:
-        stored = state.joined(batch.spec).withColumn(POSITION, F.lit(None).cast(POSITION_TYPE))
         wanted = spread(keys, "primary_key", join.left_key)
         found = restrict(stored, wanted, join.left_key, small=frames.small)
-        return valued(found, join.left_key, join.left_columns)
+        hashed = with_joined_hash(found, batch.spec).withColumn(POSITION, F.lit(None).cast(POSITION_TYPE))
+        return valued(hashed, join.left_key, join.left_columns)
 
     keys = batch.emissions.select(*[named(name) for name in join.left_key])
-    stored = state.joined(batch.spec)
     before = restrict(stored, keys, join.left_key, small=frames.small)
     inserts, rest = None, rows
     if not frames.small and not state.has_joined(join.left):

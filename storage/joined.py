@@ -4,17 +4,7 @@ from collections.abc import Callable, Mapping
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame
-from pyspark.sql.types import (
-    DataType,
-    DateType,
-    LongType,
-    NumericType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import LongType, StructField, StructType
 
 from storage.commits import append, merge, overwrite, replace
 from storage.data_files import TIMED_LOG_PROPERTIES
@@ -29,11 +19,9 @@ from transforms.specs import JoinSpec
 MERGE = "spark.lakejoin.merge"
 """Setting: `true` changes the joined table by MERGE, through Delta's public API alone; slower at any size."""
 _FEED = {"delta.enableChangeDataFeed": "true"}
-_OF_TABLES = {"delta.enableDeletionVectors": "true", **_FEED}
+PROPERTIES = {"delta.enableDeletionVectors": "true", **_FEED}
 """An update then writes the rows that changed and marks the old ones, instead of rewriting their files; and from these
 Delta derives the Change Data Feed, for which our commits write nothing (MERGE would)."""
-_MOST_STATISTICS = 32
-"""Columns of which Delta keeps statistics, unless told which."""
 OF_STREAMS = {**TIMED_LOG_PROPERTIES, **_FEED}
 """The joined table of a stream only grows."""
 
@@ -48,24 +36,6 @@ def joined_schema(join: JoinSpec) -> StructType:
             StructField(RIGHT_HASH, HASH_TYPE),
         ]
     )
-
-
-def properties(join: JoinSpec) -> dict[str, str]:
-    """Properties of the joined table of a join of tables.
-
-    Statistics, by which readers skip files, are kept of both sides' keys, of numbers and of times. Of other texts they
-    cost more than of all these, and a file in the order of its key holds nearly every text there is.
-    """
-    keys = {*join.joined_key, *[join.prefix + name for name in join.right_key]}
-    ordered = [f for f in join.columns if f.name in keys] + [f for f in join.columns if f.name not in keys]
-    kept = [f.name for f in ordered if _has_statistics(f.dataType, is_key=f.name in keys)]
-    stated = [BATCH, *kept[: _MOST_STATISTICS - 1]]
-    return {"delta.dataSkippingStatsColumns": ",".join(map(quoted, stated)), **_OF_TABLES}
-
-
-def _has_statistics(dtype: DataType, *, is_key: bool) -> bool:
-    ordered = isinstance(dtype, NumericType | DateType | TimestampType | TimestampNTZType)
-    return ordered or (is_key and isinstance(dtype, StringType))
 
 
 def apply_emissions(  # noqa: PLR0913
@@ -103,9 +73,9 @@ def create_joined(
     """
     rows = joined_rows(emissions, join)
     if first is None:
-        overwrite(rows, path, transaction, properties(join))
+        overwrite(rows, path, transaction, PROPERTIES)
     else:
-        append(rows, path, transaction, properties(join), first=first)
+        append(rows, path, transaction, PROPERTIES, first=first)
 
 
 def joined_rows(emissions: DataFrame, join: JoinSpec) -> DataFrame:

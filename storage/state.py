@@ -27,7 +27,6 @@ from storage.lake import (
 from storage.plan import Plan
 from storage.pruning import Few, FilesRead
 from transforms.guards import stands
-from transforms.resolution import with_joined_hash
 from transforms.rows import latest_rows, restrict, settled
 from transforms.schemas import BATCH, changes_schema, named, rows_schema
 from transforms.specs import JoinSpec, TableSpec
@@ -102,13 +101,13 @@ class State:
         return self._base(store, schema, few).unionByName(self._behind(log, store, schema))
 
     def joined(self, join: JoinSpec) -> DataFrame:
-        """The joined table of a join, with the `HASH` of its rows."""
+        """The joined table of a join."""
         schema, version = joined_schema(join), self._version(joined_of(join.name))
         if version is None:
-            return with_joined_hash(empty(self.spark, schema), join)
+            return empty(self.spark, schema)
         reader = self.spark.read.format("delta").option("versionAsOf", version)
         rows = reader.load(self.lake.path(joined_of(join.name)))
-        return with_joined_hash(rows.select(*[named(name) for name in schema.names]), join)
+        return rows.select(*[named(name) for name in schema.names])
 
     def has_rows(self, table: str) -> bool:
         """Whether a declared table held anything before the batch; a first load has nothing to look up."""

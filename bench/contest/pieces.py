@@ -15,12 +15,11 @@ from bench.contest.cost import Cost, Scope, measure
 from bench.contest.jvm import collect_garbage, jobs
 from bench.contest.least import least_tables
 from bench.contest.live import live_bytes, tables_below
-from bench.contest.ours import JOIN, PIPELINE, Ours
+from bench.contest.ours import JOIN, Ours
 from bench.contest.recompute import recompute_first
 from bench.contest.scratch import scratch
-from orchestration.config import load_text
 from storage.data_files import LOG_PROPERTIES
-from storage.joined import properties
+from storage.joined import PROPERTIES
 from storage.lake import joined_of
 from storage.session import start_session
 
@@ -90,8 +89,8 @@ def _pieces(kind: str, stand: Stand) -> Mapping[str, Piece]:
         if not table.name.startswith("_") and table.name not in _FOLDED and live_bytes(table)
     ]
     if kind == "tables":
-        return {kind: partial(_copy, stand.workload, lake, names)}
-    return {name: partial(_copy, stand.workload, lake, [name]) for name in names}
+        return {kind: partial(_copy, lake, names)}
+    return {name: partial(_copy, lake, [name]) for name in names}
 
 
 def _recompute(workload: Path, spark: SparkSession, folder: Path) -> Path:
@@ -100,7 +99,7 @@ def _recompute(workload: Path, spark: SparkSession, folder: Path) -> Path:
 
 
 def _sources(workload: Path, spark: SparkSession, folder: Path) -> Path | None:
-    return _write(least_tables(spark, workload), workload, folder)
+    return _write(least_tables(spark, workload), folder)
 
 
 def _load(workload: Path, spark: SparkSession, folder: Path) -> Path:
@@ -110,17 +109,16 @@ def _load(workload: Path, spark: SparkSession, folder: Path) -> Path:
     return ours.folder / joined_of(JOIN)
 
 
-def _copy(workload: Path, lake: Path, names: Sequence[str], spark: SparkSession, folder: Path) -> Path | None:
+def _copy(lake: Path, names: Sequence[str], spark: SparkSession, folder: Path) -> Path | None:
     tables = {name: spark.read.format("delta").load(str(lake / name)) for name in names}
-    return _write(tables, workload, folder)
+    return _write(tables, folder)
 
 
-def _write(tables: Mapping[str, DataFrame], workload: Path, folder: Path) -> Path | None:
+def _write(tables: Mapping[str, DataFrame], folder: Path) -> Path | None:
     """Write tables with the properties that a load gives them, for Delta's statistics take their time."""
-    join = load_text(PIPELINE, workload).join_spec(JOIN)
 
     def write(table: str) -> None:
-        stated = properties(join) if table == joined_of(JOIN) else LOG_PROPERTIES
+        stated = PROPERTIES if table == joined_of(JOIN) else LOG_PROPERTIES
         tables[table].write.format("delta").options(**stated).save(str(folder / table))
 
     with ThreadPoolExecutor() as pool:

@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from storage.commits import append
 from storage.compaction import compact, crumbs, has_many_small_files
@@ -21,8 +21,8 @@ from storage.errors import LakeBusy
 from storage.joined import MERGE, apply_emissions, create_joined, joined_schema
 from storage.table_files import live_files
 from storage.transaction import Transaction
-from transforms.resolution import LEFT_HASH, RIGHT_HASH, TOMBSTONE
-from transforms.schemas import BATCH, HASH_TYPE, absent
+from transforms.resolution import TOMBSTONE
+from transforms.schemas import BATCH
 from transforms.specs import JoinSpec
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("prunes")]
@@ -103,54 +103,6 @@ def test_replaced_rows_are_those_that_a_merge_leaves(
             spark.conf.unset(MERGE)
         left, right = (spark.read.format("delta").load(path) for path in (ours, merged))
         assert sorted(left.collect(), key=repr) == sorted(right.collect(), key=repr)
-
-
-def statistics(path: str, version: int = 0) -> dict[str, dict[str, Any]]:
-    """What the only file that a version brings states of its columns."""
-    log = (Path(path) / "_delta_log" / f"{version:020}.json").read_text().splitlines()
-    (entry,) = (action["add"] for action in map(json.loads, log) if "add" in action)
-    found: dict[str, dict[str, Any]] = json.loads(entry["stats"])
-    return found
-
-
-def test_readers_skip_files_by_keys_numbers_and_times_but_not_by_other_texts(
-    spark: SparkSession, lake: Path
-) -> None:
-    """The first 32 columns of these, keys before all others; odd names are no hindrance."""
-    left = StructType(
-        [
-            StructField("name", StringType()),
-            StructField("key.é`", StringType()),
-            StructField("due", TimestampType()),
-            *[StructField(f"number.{n}", LongType()) for n in range(40)],
-        ]
-    )
-    right = StructType([StructField("code", StringType()), StructField("note", StringType())])
-    join = JoinSpec("j", "l", "r", left, ("key.é`",), right, ("code",), ("name",), "left")
-    values = {f.name: F.lit(None if f.name == "due" else "1").cast(f.dataType) for f in join.columns}
-    rows = spark.range(1).select(
-        *[value.alias(name) for name, value in values.items()],
-        F.lit(1).cast("bigint").alias(BATCH), absent(LEFT_HASH, HASH_TYPE), absent(RIGHT_HASH, HASH_TYPE),
-        F.lit(False).alias(TOMBSTONE),
-    )  # fmt: skip
-
-    create_joined(rows, str(lake), join, transaction(1))
-
-    found = statistics(str(lake))
-    numbers = [f"number.{n}" for n in range(28)]
-    assert found["nullCount"].keys() == {BATCH, "key.é`", "right_code", "due", *numbers}
-    assert found["minValues"] == {BATCH: 1, "key.é`": "1", "right_code": "1", **dict.fromkeys(numbers, 1)}
-
-
-def test_statistics_that_a_reader_asked_for_are_kept_from_then_on(spark: SparkSession, lake: Path) -> None:
-    """By the table's property, which counts for our own transactions, too."""
-    path = str(lake)
-    create_joined(emissions(spark, {(1, "a"): "x"})[0], path, JOIN, transaction(1))
-    columns = f"'{BATCH},id,v'"
-    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.dataSkippingStatsColumns = {columns})")
-    apply(*emissions(spark, {(2, "b"): "y"}), path, transaction(2))
-    kept = [statistics(path, version)["minValues"] for version in (0, 2)]
-    assert kept == [{BATCH: 1, "id": 1, "part": "a"}, {BATCH: 1, "id": 2, "v": "y"}]
 
 
 def test_history_shows_one_merge_with_its_batch(spark: SparkSession, lake: Path) -> None:

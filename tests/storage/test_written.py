@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from storage.commits import append
 from storage.data_files import LOG_PROPERTIES
+from storage.joined import PROPERTIES
 from storage.lake import Lake
 from storage.transaction import Transaction
 from storage.written import write
@@ -17,11 +18,6 @@ from transforms.schemas import BATCH
 
 pytestmark = pytest.mark.spark
 
-JOINED = {
-    "delta.enableDeletionVectors": "true",
-    "delta.enableChangeDataFeed": "true",
-    "delta.dataSkippingStatsColumns": f"`{BATCH}`,`id`",
-}
 FIRST, SECOND = (Transaction("lake/stage", batch, {}) for batch in (1, 2))
 
 
@@ -45,7 +41,7 @@ def stated(path: Path) -> dict[str, Any]:
     return {"metadata": kept, "protocol": actions["protocol"]}
 
 
-@pytest.mark.parametrize("properties", [JOINED, LOG_PROPERTIES], ids=["joined", "log"])
+@pytest.mark.parametrize("properties", [PROPERTIES, LOG_PROPERTIES], ids=["joined", "log"])
 def test_table_that_begins_states_what_one_of_spark_states(
     properties: dict[str, str], tmp_path: Path, spark: SparkSession
 ) -> None:
