@@ -48,9 +48,8 @@ def differing_totals(frames: Mapping[str, DataFrame], how: How, keys: Keys | Non
     """Hold the totals of a join's frames against those that its two sides yield; nothing is run here.
 
     `frames`: as for `expectations.gate.gate`, restricted to touched keys. `keys`: those that the left rows must have,
-    where they are known. Returns rows like those of `gate`, one for
-    each frame whose totals differ: `totals of` it as `rule`, how many rows it has as `offending`, no sample. Where
-    there is none, `gate` would find none.
+    where they are known. Returns rows like those of `gate`, one for each frame whose totals differ: `totals of` it as
+    `rule`, how many rows it has as `offending`, no sample. Where there is none, `gate` would find none.
     """
     read: dict[str, Any] = {
         name: to_view(frames[name], columns, small=False) for name, columns in JOIN_FRAMES.items()

@@ -110,8 +110,7 @@ def _load(workload: Path, spark: SparkSession, folder: Path) -> Path:
 
 
 def _copy(lake: Path, names: Sequence[str], spark: SparkSession, folder: Path) -> Path | None:
-    tables = {name: spark.read.format("delta").load(str(lake / name)) for name in names}
-    return _write(tables, folder)
+    return _write({name: spark.read.format("delta").load(str(lake / name)) for name in names}, folder)
 
 
 def _write(tables: Mapping[str, DataFrame], folder: Path) -> Path | None:

@@ -241,7 +241,7 @@ def test_joins_begin_anew_with_another_specification_of_hashes(
     try:
         assert follow(pipeline, spark) == ["run --rebuild left --rebuild pairs"]
         assert joins(pipeline, spark) == expected
-        for name, specifications in (("left", {1, 2}), ("over", {2})):
+        for name, specifications in (("left", {1, 2}), ("pairs", {1, 2}), ("over", {2})):
             rows = spark.read.format("delta").load(Lake(pipeline.lake).path(joined_of(name)))
             found = {row["spec"] for row in rows.select(f"{LEFT_HASH}.spec").collect()}
             assert found == specifications, name
