@@ -12,8 +12,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from faults.shop import content, make_shop, run
-from orchestration import join_batch
+from expectations.totals import Keys, differing_totals
+from faults.shop import ORDERS, content, make_shop, run
+from orchestration import gate, join_batch
 from orchestration.batch_context import Batch
 from orchestration.gate import GateFailed
 from storage.frames import Frames
@@ -39,12 +40,20 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_first_load_of_many_rows_ends_as_that_of_a_few(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Row by row in every table, each made in one commit; no other file of its rows is written."""
+    """Row by row in every table, each made in one commit; no other file of its rows is written.
+
+    It is judged by totals and by the keys that were seen when its records were read, and not key by key.
+    """
     with patch("storage.frames.SMALL", 1_000):
         few = make_shop(tmp_path / "few", FIRST_DAY)
         run(few, spark)
     written: list[str] = []
     kept: list[DataFrame] = []
+    judged_by: list[Keys | None] = []
+    monkeypatch.setattr(
+        gate, "differing_totals", _watched(differing_totals, lambda *to: judged_by.append(to[-1]))
+    )
+    monkeypatch.setattr(gate, "gate", _fail)
     monkeypatch.setattr(Batch, "write", _watched(Batch.write, lambda _, stage, *__: written.append(stage)))
     monkeypatch.setattr(Frames, "_written", _watched(Frames._written, lambda _, frame: kept.append(frame)))
     many = make_shop(tmp_path / "many", FIRST_DAY)
@@ -56,6 +65,7 @@ def test_first_load_of_many_rows_ends_as_that_of_a_few(
         "changes/orders", "changes/customers",
         *[f"{kind}/{join}" for join in ("inner", "left") for kind in ("subscription_log", "response_log", "joined")],
     }  # fmt: skip
+    assert [keys and keys.count for keys in judged_by] == [len(ORDERS[day]) for day in FIRST_DAY] * 2
     # source records, of a format that is slow to read again, and nothing that is made of them
     assert all(RAW in frame.columns and VERDICT not in frame.columns for frame in kept)
     versions = Lake(many.lake).versions([*TABLES, "tables/orders/changes", "tables/customers/changes"])
