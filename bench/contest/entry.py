@@ -11,13 +11,14 @@ from bench.contest.contender import Contender
 from bench.contest.current import CurrentRows
 from bench.contest.duck import Duck
 from bench.contest.merge import Merge
-from bench.contest.ours import JOIN, Ours
+from bench.contest.ours import JOIN, Ours, OursWithChangelog
 from bench.contest.race import Course, Race, Round
 from bench.contest.recompute import DuckRecompute, SparkRecompute
 from bench.tpch.answers import change_file
 from storage.lake import joined_of
 
-NAMES = ("ours", "spark", "duckdb", "merge")
+NAMES = ("ours", "spark", "duckdb", "merge", "changelog")
+_OURS = {contender.name: contender for contender in (Ours, OursWithChangelog)}
 RECOMPUTING = ("ours", "spark", "duckdb")
 """Who races where nobody is named: us, and those who recompute the join."""
 _WARM_UP_ROWS = 1000
@@ -46,7 +47,7 @@ class Track:
 
 def run_race(track: Track, workload: Path, names: Sequence[str], course: Course) -> Iterator[Round]:
     """Let the named contenders race over a workload. Raises `WrongAnswer` where answers are checked."""
-    recomputed = any(name != "ours" for name in names)
+    recomputed = not set(names) <= set(_OURS)
     track.folder.mkdir()
     with ExitStack() as opened:
         current = (
@@ -80,8 +81,9 @@ def _make(
     name: str, track: Track, workload: Path, current: CurrentRows | None, kept: Path | None
 ) -> Contender:
     folder = track.folder / name
-    if name == "ours" or current is None:
-        return Ours(track.spark, workload, folder, kept)
+    if name in _OURS:
+        return _OURS[name](track.spark, workload, folder, kept)
+    assert current is not None  # made for these
     folder.mkdir()
     original = track.folder / "ours" / "lake" / joined_of(JOIN)
     makers: Mapping[str, Callable[[], Contender]] = {

@@ -1,4 +1,4 @@
-"""Lakejoin itself: from files on disk to the joined table committed, its rules evaluated, no changelog."""
+"""Lakejoin itself: from files on disk to the joined table committed, its rules evaluated, with or without changelog."""
 
 import re
 import shutil
@@ -70,6 +70,7 @@ class Ours(Contender):
     """Works off each batch of a workload as one batch of a pipeline; a process stays warm between them."""
 
     name = "ours"
+    pipeline = PIPELINE
 
     def __init__(self, spark: SparkSession, workload: Path, folder: Path, kept: Path | None = None) -> None:
         """Begin in an empty folder, or with the first load that another race kept."""
@@ -80,8 +81,8 @@ class Ours(Contender):
         else:
             copy_linked(kept, folder)
         file = folder / PIPELINE_FILE
-        file.write_text(PIPELINE)
-        self._pipeline = load_text(PIPELINE, file)
+        file.write_text(self.pipeline)
+        self._pipeline = load_text(self.pipeline, file)
         self._lake = Lake(self._pipeline.lake)
         self._batches: Iterator[Published] = iter(())
         self.folder = Path(self._pipeline.lake)
@@ -129,3 +130,13 @@ class Ours(Contender):
         shutil.rmtree(target, ignore_errors=True)
         target.parent.mkdir(parents=True, exist_ok=True)
         copy_linked(self._home, target)
+
+
+class OursWithChangelog(Ours):
+    """The same, and every emission is kept as well; it may begin with a first load without."""
+
+    name = "changelog"
+    pipeline = PIPELINE.replace("how: left,", "how: left, changelog: true,")
+
+    def keep(self, target: Path) -> None:
+        """Nothing: the load that is kept has no changelog."""

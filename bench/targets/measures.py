@@ -18,13 +18,8 @@ def measured(target: Target, results: Sequence[Result], size: float = 1) -> Meas
     return _MEASURES[target.row](target, Sought(results, size))
 
 
-def _plain(result: Result) -> bool:
-    """Whether all did the same batches, and no right row is one that many left rows point at."""
-    return result.alternates and not result.hot_share
-
-
 def _ratio(target: Target, sought: Sought, changes: tuple[int, int]) -> Measured | None:
-    result = sought.race(target.scale, changes, "ours", "spark", fits=_plain)
+    result = sought.race(target.scale, changes, "ours", "spark", fits=lambda found: found.is_plain)
     if result is None:
         return None
     ours, spark = wall(result.turns("ours")), wall(result.turns("spark"))
@@ -46,7 +41,9 @@ def _large_batch(target: Target, sought: Sought) -> Measured | None:
 
 
 def _growth(target: Target, sought: Sought) -> Measured | None:
-    small, large = (sought.race(scale, CHANGES, "ours", fits=_plain) for scale in (1, target.scale))
+    small, large = (
+        sought.race(scale, CHANGES, "ours", fits=lambda found: found.is_plain) for scale in (1, target.scale)
+    )
     if small is None or large is None:
         return None
     seconds = [wall(result.turns("ours")) for result in (large, small)]
@@ -163,7 +160,7 @@ def _windows(result: Result) -> tuple[range, range]:
 def _memory(target: Target, sought: Sought) -> Measured | None:
     small, large = (
         sought.race(
-            scale, CHANGES, "ours", fits=lambda found: _plain(found) and found.load("ours") is not None
+            scale, CHANGES, "ours", fits=lambda found: found.is_plain and found.load("ours") is not None
         )
         for scale in (1, target.scale)
     )

@@ -30,7 +30,7 @@ def draw(results: Sequence[Result], folder: Path) -> list[Path]:
 
 
 def _is_shown(result: Result) -> bool:
-    return result.is_race and result.has("ours") and result.alternates and not result.hot_share
+    return result.is_race and result.has("ours") and result.is_plain
 
 
 def _save(plot: Callable[[Axes, Sequence[Result]], None], results: Sequence[Result], file: Path) -> Path:

@@ -64,6 +64,11 @@ class Result:
         """Whether all contenders took part in every batch."""
         return int(self.found.get("rivals_every", 1)) == 1
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is of the usual batches, all did the same ones, and ours kept no changelog beside ours."""
+        return self.alternates and not self.hot_share and not self.has("changelog")
+
     def changes(self, batch: int) -> tuple[int, int]:
         """Left and right rows of a batch."""
         rows = self.found["rows"]

@@ -44,7 +44,8 @@ def test_race_is_right_for_all_and_goes_on_with_a_lake_that_was_kept(
     names = ("ours", "spark", "duckdb", "merge")
     first = list(run_race(Track(spark, tmp_path / "first", "1g"), workload, names, course))
     before = {path: path.stat().st_mtime_ns for path in kept.rglob("*")}
-    again = list(run_race(Track(spark, tmp_path / "again", "1g"), workload, ["ours"], Course(1, lake=kept)))
+    course = Course(1, lake=kept)
+    again = list(run_race(Track(spark, tmp_path / "again", "1g"), workload, ["ours", "changelog"], course))
 
     turns = {(turn.batch, turn.contender) for turn in first}
     assert turns == {
@@ -52,11 +53,15 @@ def test_race_is_right_for_all_and_goes_on_with_a_lake_that_was_kept(
         *[(1, name) for name in ("ours", "merge")],
         *[(2, name) for name in names],
     }
-    assert [(turn.batch, turn.contender) for turn in again] == [(1, "ours")]
+    assert {(turn.batch, turn.contender) for turn in again} == {(1, "ours"), (1, "changelog")}
     assert {path: path.stat().st_mtime_ns for path in kept.rglob("*")} == before
     stored = {turn.contender: turn.stored for turn in first}
     assert set(stored["spark"]) == set(stored["duckdb"]) == {"left", "right", "joined"}
     assert stored["ours"]["joins/orders_with_customers/joined"] > 0
+    changelogs = {
+        turn.contender: turn.stored.get("joins/orders_with_customers/changelog", 0) for turn in again
+    }
+    assert changelogs["changelog"] > changelogs["ours"] == 0
 
 
 @pytest.mark.spark

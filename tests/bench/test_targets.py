@@ -100,8 +100,9 @@ def test_size_makes_tables_and_batches_smaller() -> None:
 
 
 def test_growth_compares_two_sizes_and_names_both() -> None:
-    """The row is as old as the older of the two, so both are told."""
-    measure = found(2, race(10, {"ours": [6.0]}, day=4), race(1, {"ours": [4.0]}, day=3))
+    """The row is as old as the older of the two, so both are told; a race of a lake with a changelog is another."""
+    other = race(1, {"ours": [1.0], "changelog": [2.0]}, day=5)
+    measure = found(2, other, race(10, {"ours": [6.0]}, day=4), race(1, {"ours": [4.0]}, day=3))
 
     assert measure.value == 1.5
     assert [result.commit for result in measure.results] == ["commit4", "commit3"]
