@@ -19,7 +19,6 @@ from transforms.resolution import (
     emit_results,
     redundant,
     resolve_responses,
-    with_joined_hash,
 )
 from transforms.responses import answer_right_changes, answer_subscriptions, response_schema
 from transforms.rows import restrict
@@ -215,9 +214,8 @@ def _marks(
 def changelog_rows(batch: JoinBatch, before: DataFrame) -> DataFrame:
     """Rows of `changelog`: each emission, and whether it leaves the joined table as it was.
 
-    `before`: key (as primary_key) and hash of the joined table's rows before the batch.
+    `before`: as `redundant` wants it.
     """
     columns = [named(name) for name in (*joined_schema(batch.spec).names, TOMBSTONE, REDUNDANT)]
-    emissions = with_joined_hash(batch.emissions, batch.spec)
-    emissions = emissions.withColumn(PRIMARY_KEY, key_struct(batch.spec.joined_key))
+    emissions = batch.emissions.withColumn(PRIMARY_KEY, key_struct(batch.spec.joined_key))
     return redundant(emissions, before).select(*columns)

@@ -114,7 +114,7 @@ def emit_pairs(pairs: DataFrame, join: JoinSpec) -> DataFrame:
 def with_joined_hash(rows: DataFrame, join: JoinSpec) -> DataFrame:
     """Rows of the joined table, or emissions, with their `HASH`; of a tombstone it is null.
 
-    Only a changelog and a join of this one ask for it, so it is not stored, but made of the columns for these.
+    Only a join of this one asks for it, so it is not stored, but made of the columns.
     """
     hashed = value_hash(join.columns)
     return rows.withColumn(HASH, F.when(~F.col(TOMBSTONE), hashed) if TOMBSTONE in rows.columns else hashed)
@@ -151,13 +151,15 @@ def _columns(join: JoinSpec) -> list[Column]:
 def redundant(emissions: DataFrame, before: DataFrame) -> DataFrame:
     """Mark the emissions that leave the joined table as it was.
 
-    `emissions`: of one batch, with `PRIMARY_KEY`. `before`: primary_key and hash of the joined rows before it, at least
-    those of the emissions' keys. Returns `emissions` with a boolean `REDUNDANT`.
+    `emissions`: of one batch, with `PRIMARY_KEY`, left and right hash. `before`: primary_key, left_hash, right_hash of
+    the joined rows before it, at least those of the emissions' keys: a joined row is all that its two rows hold, so
+    these tell it. Returns `emissions` with a boolean `REDUNDANT`.
     """
-    stored = beside(before, _STORED, "hash")
-    same = named(HASH).eqNullSafe(F.col(f"{_STORED}_hash"))
+    stored = beside(before, _STORED, "left_hash", "right_hash")
+    same_left = named(LEFT_HASH).eqNullSafe(F.col(f"{_STORED}_left_hash"))
+    same_right = named(RIGHT_HASH).eqNullSafe(F.col(f"{_STORED}_right_hash"))
     return (
         emissions.join(stored, F.col(PRIMARY_KEY) == F.col(f"{_STORED}_key"), "left")
-        .withColumn(REDUNDANT, same)
-        .drop(f"{_STORED}_key", f"{_STORED}_hash")
+        .withColumn(REDUNDANT, same_left & same_right)
+        .drop(*[f"{_STORED}_{name}" for name in ("key", "left_hash", "right_hash")])
     )

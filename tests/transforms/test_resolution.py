@@ -1,6 +1,5 @@
 """Which answers count, what the join emits for them, and which emissions leave the joined table as it was."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -226,27 +225,36 @@ def test_emissions_are_rows_of_the_joined_table_with_its_hash(spark: SparkSessio
     assert with_joined_hash(gone, join).select(HASH).collect() == [Row(None)]
 
 
-def hashed(spark: SparkSession, rows: Sequence[tuple[int, Hash | None]], column: str) -> DataFrame:
-    """Keys by number, each with its hash in a column of this name."""
-    schema = StructType([
-        StructField("primary_key", StructType([StructField("id", StringType())])), StructField(column, HASH_TYPE)
-    ])  # fmt: skip
-    return spark.createDataFrame([((str(no),), value) for no, value in rows], schema)
+def hashed(spark: SparkSession, *rows: tuple[int, Hash | None, Hash | None], emitted: bool) -> DataFrame:
+    """Keys by number, each with its left and right hash, as emissions have them or else joined rows."""
+    names = (PRIMARY_KEY, LEFT_HASH, RIGHT_HASH) if emitted else ("primary_key", "left_hash", "right_hash")
+    types = (StructType([StructField("id", StringType())]), HASH_TYPE, HASH_TYPE)
+    schema = StructType([StructField(name, dtype) for name, dtype in zip(names, types, strict=True)])
+    return spark.createDataFrame([((str(no),), left, right) for no, left, right in rows], schema)
 
 
 def test_emission_is_redundant_where_the_joined_table_is_that_way_already(spark: SparkSession) -> None:
-    """The same row again, or a tombstone for a key without row; anything else changes something."""
-    emissions = hashed(spark, [(1, NEW), (2, NEW), (3, NEW), (4, None), (5, None)], HASH)
-    emissions = emissions.withColumnRenamed("primary_key", PRIMARY_KEY)
-    before = hashed(spark, [(1, NEW), (2, OLD), (4, OLD), (6, NEW)], "hash")
+    """The same two rows again, or a tombstone for a key without row; anything else changes something."""
+    emissions = hashed(
+        spark, (1, NEW, RIGHT), (2, NEW, RIGHT), (3, NEW, RIGHT), (4, None, None), (5, None, None), (6, NEW, None),
+        (7, NEW, RIGHT), (8, NEW, None), (9, NEW, None), emitted=True,
+    )  # fmt: skip
+    before = hashed(
+        spark, (1, NEW, RIGHT), (2, OLD, RIGHT), (4, OLD, RIGHT), (6, NEW, None), (7, NEW, OLD), (8, NEW, RIGHT),
+        (10, NEW, None), emitted=False,
+    )  # fmt: skip
 
     marked = redundant(emissions, before)
 
-    assert marked.columns == [PRIMARY_KEY, HASH, REDUNDANT]
+    assert marked.columns == [PRIMARY_KEY, LEFT_HASH, RIGHT_HASH, REDUNDANT]
     assert {row[PRIMARY_KEY]["id"]: row[REDUNDANT] for row in marked.collect()} == {
         "1": True,  # the same row
-        "2": False,  # another row
+        "2": False,  # another left row
         "3": False,  # the first row
         "4": False,  # the end of one
         "5": True,  # there was none
+        "6": True,  # the same left row, still without a right one
+        "7": False,  # another right row
+        "8": False,  # no right row any more
+        "9": False,  # the first row, without a right one
     }
