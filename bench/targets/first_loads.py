@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.targets.results import Result, Turn, wall
+from bench.targets.results import Result, Turn, wall, warm
 from bench.targets.sought import Measured, Sought, of_one
 from bench.targets.targets import LEFT_ROWS, PEERS, Target
 
@@ -24,12 +24,12 @@ def first_load(target: Target, sought: Sought) -> Measured | None:
     )
     if result is None:
         return None
-    new, warm = (_loads(result, when) for when in ("new_process", "turns"))
+    new, again = (_loads(result, when) for when in ("new_process", "turns"))
     note = (
         f"{new.seconds}, medians of {len(new.ours)}, each in a new process, as a first load is run; "
         f"the shortest program that leaves the same tables {new.shortest:.3g}; "
-        f"in turn in one process, once compiled, a load {warm.load:.3g} ({warm.seconds}), that program "
-        f"{warm.shortest:.3g}; {new.rate:,.0f} and {warm.rate:,.0f} rows/s on {result.cores} cores ({PEERS}, on one)"
+        f"in turn in one process, once compiled, a load {again.load:.3g} ({again.seconds}), that program "
+        f"{again.shortest:.3g}; {new.rate:,.0f} and {again.rate:,.0f} rows/s on {result.cores} cores ({PEERS}, on one)"
     )
     return of_one(new.load, note, result, [*new.ours, *new.spark])
 
@@ -61,5 +61,5 @@ class _Loads:
 
 
 def _loads(result: Result, when: str) -> _Loads:
-    ours, spark, least = (result.costs(piece, when) for piece in ("load", "recompute", "sources"))
+    ours, spark, least = (warm(result.costs(piece, when)) for piece in ("load", "recompute", "sources"))
     return _Loads(ours, spark, least, result.loaded_rows)

@@ -4,13 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 
 from bench.targets.first_loads import first_load
-from bench.targets.results import Result, Turn, upkeep, wall
+from bench.targets.results import Result, Turn, upkeep, wall, warm
 from bench.targets.sought import Measured, Sought, of_one, of_two
 from bench.targets.targets import CHANGES, LEFT_ROWS, Target
 
 _MEBIBYTE = 1024 * 1024
-_WARM = 5
-"""So many batches go before the smallest one counts as warm, where there are more than twice as many."""
 
 
 def measured(target: Target, results: Sequence[Result], size: float = 1) -> Measured | None:
@@ -55,13 +53,9 @@ def _smallest(target: Target, sought: Sought) -> Measured | None:
     result = sought.race(target.scale, (1, 0), "ours", "merge")
     if result is None:
         return None
-    ours, merge = (_warm(result.turns(name)) for name in ("ours", "merge"))
+    ours, merge = (warm(result.turns(name)) for name in ("ours", "merge"))
     note = f"{wall(ours):.2f} s against {wall(merge):.2f} s, medians of {len(ours)}"
     return of_one(wall(ours) / wall(merge), note, result, [*ours, *merge])
-
-
-def _warm(turns: Sequence[Turn]) -> Sequence[Turn]:
-    return turns[_WARM:] if len(turns) > 2 * _WARM else turns
 
 
 def _empty_run(target: Target, sought: Sought) -> Measured | None:  # noqa: ARG001 - as all measures

@@ -43,7 +43,7 @@ RECIPES: Mapping[str, Recipe] = {
     "large-batches": Recipe(5, 5, (CHANGES[0] * 10, CHANGES[1] * 10)),
     "single-changes": Recipe(1, 20, (1, 0), ("ours", "merge")),
     "starts": Recipe(1, 7, contenders=(), measures="starts"),
-    "first-loads": Recipe(1, 5, contenders=(), measures="floor"),
+    "first-loads": Recipe(1, 15, contenders=(), measures="floor"),
     "hot-customer": Recipe(5, 12, contenders=("ours",), hot_share=HOT_SHARE),
     "fifty-batches": Recipe(1, 50, rivals_every=10, maintain_every=50),
     "two-hundred-batches": Recipe(1, 200, (1000, 10), rivals_every=4, maintain_every=50),

@@ -10,6 +10,8 @@ from typing import Any
 
 Turn = Mapping[str, Any]
 """A contender's turn as `run.py` keeps it."""
+_COMPILING = 5
+"""So many turns go before one counts as warm, where there are more than twice as many."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,11 @@ def read_results(folder: Path) -> list[Result]:
     """Read all results of a folder, the newest first; plans and other files beside them are passed over."""
     found = [Result(file.name, json.loads(file.read_text())) for file in folder.glob("*.json")]
     return sorted(found, key=lambda result: result.date, reverse=True)
+
+
+def warm(turns: Sequence[Turn]) -> Sequence[Turn]:
+    """The turns at which everything counts as compiled, where there are many: those behind the first few."""
+    return turns[_COMPILING:] if len(turns) > 2 * _COMPILING else turns
 
 
 def wall(turns: Iterable[Turn]) -> float:

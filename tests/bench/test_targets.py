@@ -147,6 +147,19 @@ def test_first_load_is_held_against_the_rival_and_the_shortest_program_of_its_ru
     assert "that program 2; 27,500 and 15,000 rows/s on 2 cores (Kafka Streams 6,500-20,000" in measure.note
 
 
+def test_load_counts_as_compiled_behind_the_first_turns() -> None:
+    """As a smallest batch does."""
+    pieces = {
+        "recompute": {"new_process": [20.0], "turns": [8.0] * 5 + [4.0] * 6},
+        "sources": {"new_process": [50.0], "turns": [90.0] * 5 + [12.0] * 6},
+        "load": {"new_process": [60.0], "turns": [90.0] * 5 + [14.0] * 6},
+    }
+    assert (
+        "once compiled, a load 3.5 (14.0 s against 4.0 s), that program 3;"
+        in found(6, first_loads(pieces)).note
+    )
+
+
 def test_hot_row_is_held_against_the_other_batches_of_the_race() -> None:
     """Every second batch changes one right row and nothing else."""
     hot = race(
