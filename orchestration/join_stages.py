@@ -18,9 +18,8 @@ from storage.delta import DeltaTransaction
 from storage.frames import SMALL
 from storage.joined import PROPERTIES, apply_emissions, create_joined, joined_rows
 from storage.lake import changelog_of, joined_of, response_log_of, subscription_log_of
-from transforms.resolution import LEFT_HASH, RIGHT_HASH, with_joined_hash
-from transforms.rows import restrict
-from transforms.schemas import DELETED, POSITION, POSITION_TYPE, key_struct, named
+from transforms.resolution import with_joined_hash
+from transforms.schemas import DELETED, POSITION, POSITION_TYPE
 from transforms.specs import JoinSpec
 
 
@@ -106,14 +105,6 @@ def _bootstrap(batch: Batch, join: JoinSpec, rows: DataFrame) -> Left:
     return left_bootstrap(join, rows, count, batch.frames)
 
 
-def _before(batch: Batch, join: JoinBatch) -> DataFrame:
-    """The joined rows that the batch's emissions meet, by their key and hashes: no other column is read."""
-    key = key_struct(join.spec.joined_key).alias("primary_key")
-    hashes = [named(LEFT_HASH).alias("left_hash"), named(RIGHT_HASH).alias("right_hash")]
-    rows = batch.state.joined(join.spec).select(key, *hashes)
-    return restrict(rows, join.emissions.select(key), ("primary_key",), small=batch.frames.small)
-
-
 def commit_logs(
     batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, verdict: Verdict
 ) -> list[Future[None]]:
@@ -124,8 +115,8 @@ def commit_logs(
         (f"response_log/{name}", response_log_of(name), join.responses, "answers"),
     ]
     if join.spec.changelog:
-        changelog = changelog_rows(join, _before(batch, join))
-        logs.append((f"changelog/{name}", changelog_of(name), changelog, "emissions"))
+        before = batch.state.joined_hashes(join.spec, join.emissions, small=batch.frames.small)
+        logs.append((f"changelog/{name}", changelog_of(name), changelog_rows(join, before), "emissions"))
     return [
         pool.submit(
             batch.append_judged, stage, table, rows, verdict, count, makes=_begins(batch, name, stage)

@@ -27,8 +27,9 @@ from storage.lake import (
 from storage.plan import Plan
 from storage.pruning import Few, FilesRead
 from transforms.guards import stands
+from transforms.resolution import LEFT_HASH, RIGHT_HASH
 from transforms.rows import latest_rows, restrict, settled
-from transforms.schemas import BATCH, changes_schema, named, rows_schema
+from transforms.schemas import BATCH, changes_schema, key_struct, named, rows_schema
 from transforms.specs import JoinSpec, TableSpec
 from transforms.streams import stream_schema
 from transforms.subscriptions import subscription_schema
@@ -108,6 +109,16 @@ class State:
         reader = self.spark.read.format("delta").option("versionAsOf", version)
         rows = reader.load(self.lake.path(joined_of(join.name)))
         return rows.select(*[named(name) for name in schema.names])
+
+    def joined_hashes(self, join: JoinSpec, emissions: DataFrame, *, small: bool) -> DataFrame:
+        """The joined rows that emissions meet: the key as primary_key, left_hash, right_hash, and nothing else is read.
+
+        `emissions`: the columns of the joined table's key among others.
+        """
+        key = key_struct(join.joined_key).alias("primary_key")
+        hashes = [named(LEFT_HASH).alias("left_hash"), named(RIGHT_HASH).alias("right_hash")]
+        rows = self.joined(join).select(key, *hashes)
+        return restrict(rows, emissions.select(key), ("primary_key",), small=small)
 
     def has_rows(self, table: str) -> bool:
         """Whether a declared table held anything before the batch; a first load has nothing to look up."""

@@ -1,0 +1,45 @@
+"""What a changelog asks the joined table for: no more than tells whether an emission changes its row."""
+
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from orchestration.cut import published_cut
+from orchestration.demo import Day
+from orchestration.example import Example
+from storage.journal import Journal
+from storage.lake import Lake
+from storage.state import State
+
+pytestmark = pytest.mark.spark
+
+
+def columns_read(frame: DataFrame) -> list[set[str]]:
+    """Return the columns of each scan that a frame is made by."""
+    spark: Any = frame.sparkSession
+    as_java = spark._jvm.scala.jdk.javaapi.CollectionConverters.asJava
+    plan = frame._jdf.queryExecution().sparkPlan()
+    return [{column.name() for column in as_java(leaf.output())} for leaf in as_java(plan.collectLeaves())]
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_of_joined_rows_only_key_and_hashes_are_read(
+    tiny: Example, tiny_days: tuple[Day, ...], spark: SparkSession, *, small: bool
+) -> None:
+    """Every other column would be read of the whole table, in every batch."""
+    assert len(tiny_days) == 3
+    lake = Lake(tiny.pipeline.lake)
+    state = State(spark, lake, published_cut(Journal(lake)))
+    join = tiny.pipeline.join_spec("flights_with_planes")
+    some = state.joined(join).limit(3).collect()
+    emissions = spark.createDataFrame(some, state.joined(join).schema)
+
+    met = state.joined_hashes(join, emissions, small=small)
+
+    assert {tuple(row) for row in met.collect()} == {
+        (tuple(row[name] for name in join.joined_key), row["_lj_left_hash"], row["_lj_right_hash"])
+        for row in some
+    }
+    scans = [columns & {*join.columns.names} for columns in columns_read(met) if "_lj_left_hash" in columns]
+    assert {*join.joined_key} in scans
