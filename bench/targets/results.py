@@ -68,7 +68,7 @@ class Result:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is of the usual batches, all did the same ones, and ours kept no changelog beside ours."""
+        """Whether all did the same batches, of usual rows, and no lake in it keeps a changelog."""
         return self.alternates and not self.hot_share and not self.has("changelog")
 
     def changes(self, batch: int) -> tuple[int, int]:
