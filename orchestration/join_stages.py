@@ -115,7 +115,8 @@ def commit_logs(
         (f"response_log/{name}", response_log_of(name), join.responses, "answers"),
     ]
     if join.spec.changelog:
-        before = batch.state.joined_hashes(join.spec, join.emissions, small=batch.frames.small)
+        # many emissions are not kept: to choose rows by them would compute them all once more
+        before = batch.state.joined_hashes(join.spec, join.emissions if batch.frames.small else None)
         logs.append((f"changelog/{name}", changelog_of(name), changelog_rows(join, before), "emissions"))
     return [
         pool.submit(

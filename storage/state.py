@@ -110,15 +110,15 @@ class State:
         rows = reader.load(self.lake.path(joined_of(join.name)))
         return rows.select(*[named(name) for name in schema.names])
 
-    def joined_hashes(self, join: JoinSpec, emissions: DataFrame, *, small: bool) -> DataFrame:
-        """The joined rows that emissions meet: the key as primary_key, left_hash, right_hash, and nothing else is read.
+    def joined_hashes(self, join: JoinSpec, few: DataFrame | None) -> DataFrame:
+        """What tells the joined rows: the key as primary_key, left_hash, right_hash; no other column is read.
 
-        `emissions`: the columns of the joined table's key among others.
+        `few`: emissions that fit one task, to have only the rows that they meet.
         """
         key = key_struct(join.joined_key).alias("primary_key")
         hashes = [named(LEFT_HASH).alias("left_hash"), named(RIGHT_HASH).alias("right_hash")]
         rows = self.joined(join).select(key, *hashes)
-        return restrict(rows, emissions.select(key), ("primary_key",), small=small)
+        return rows if few is None else restrict(rows, few.select(key), ("primary_key",), small=True)
 
     def has_rows(self, table: str) -> bool:
         """Whether a declared table held anything before the batch; a first load has nothing to look up."""
