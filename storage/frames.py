@@ -21,6 +21,8 @@ SMALL = 200_000
 """Up to this many records a batch is worked off without shuffles: what it holds fits one task."""
 
 _FOR_SMALL = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+_FOR_LARGE = {"spark.sql.files.openCostInBytes": "1m"}
+"""Spark cuts a file into a part for each core, and all but the last are longer by what it reckons for opening one."""
 
 
 class Frames:
@@ -33,7 +35,7 @@ class Frames:
     def __init__(self, spark: SparkSession, scratch: str, *, small: bool) -> None:
         self.small = small
         """Whether the batch, and all that it touches so far, fits one task."""
-        self._usual = {name: str(spark.conf.get(name)) for name in _FOR_SMALL}
+        self._usual = {name: str(spark.conf.get(name)) for name in (*_FOR_SMALL, *_FOR_LARGE)}
         self._spark, self._scratch, self._numbers = spark, scratch, count(1)
         self._kept: list[DataFrame] = []
         # What kept frames are computed from. If the JVM collected these plans before the batch ends, the metrics of
@@ -69,7 +71,7 @@ class Frames:
     def grow(self) -> None:
         """Go on with the settings of a large batch: this one turned out to touch many rows."""
         self.small = False
-        _set(self._spark, self._usual)
+        _set(self._spark, self._usual | _FOR_LARGE)
 
     def release(self) -> None:
         """Free everything that was kept."""
@@ -93,13 +95,12 @@ class Frames:
 
 @contextmanager
 def framing(spark: SparkSession, scratch: str, records: int) -> Iterator[Frames]:
-    """Frames for a batch of so many records, and settings by which a small one neither shuffles nor plans twice.
+    """Frames for a batch of so many records, and settings: a small one neither shuffles nor plans twice.
 
     `scratch`: folder for the frames of a large batch, which no other batch uses; it is removed at the end.
     """
     frames = Frames(spark, scratch, small=records <= SMALL)
-    if frames.small:
-        _set(spark, _FOR_SMALL)
+    _set(spark, _FOR_SMALL if frames.small else _FOR_LARGE)
     try:
         yield frames
     finally:
