@@ -9,11 +9,13 @@ and the tests hold its tables against those that MERGE makes. Deletion vectors: 
 """
 # ruff: noqa: SLF001 - the gateway to the JVM is a private part of PySpark
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial, reduce
 from typing import Any
 
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -21,8 +23,10 @@ from pyspark.sql.types import StructType
 
 from storage.data_files import data_paths
 from storage.errors import LakeInconsistent
+from storage.file_systems import open_file_system
 from storage.opened import opened
 from storage.pruning import Count, Few, ignored
+from storage.text_bounds import STATISTICS, columns_but_texts, with_texts
 from transforms.guards import stands
 
 FILE, ROW = "_lj_file", "_lj_row"
@@ -93,8 +97,31 @@ class DeltaTransaction:
         self._transaction.readTxn().addOne(app)
         return has_committed(opened(self.path), app, version)
 
-    def create(self, rows: DataFrame, properties: Mapping[str, str]) -> None:
-        """State what a table is that there is not yet: the columns of its first rows, any of which may be null."""
+    def write_first(self, rows: DataFrame, properties: Mapping[str, str]) -> Any:
+        """Write the first rows of a table that there is not yet; the commit makes it, with these properties.
+
+        Its columns are those of the rows, and any may be null. What bounds texts have, the files' footers tell.
+        """
+        self._create(rows, properties)
+        gathered = None if STATISTICS in properties else columns_but_texts(rows.schema)
+        if gathered is None:
+            return self.write(rows)
+        aside = DeltaTransaction(self._spark, self.path)  # never committed: it is told to gather less
+        aside._create(rows, {**properties, STATISTICS: gathered})
+        plain = aside._items(aside.write(rows))
+        with ThreadPoolExecutor() as pool:
+            files = list(pool.map(partial(self._with_texts, schema=rows.schema), plain))
+        figures = {"numFiles": len(files), "numOutputRows": sum(map(_rows, files))}
+        self._state_figures({**figures, "numOutputBytes": sum(file.size() for file in files)})
+        return self._sequence(files)
+
+    def _with_texts(self, file: Any, schema: StructType) -> Any:
+        system, inner = open_file_system(f"{self.path.rstrip('/')}/{file.path()}")
+        footer = pq.read_metadata(inner, filesystem=system)
+        upper = self._delta.stats.StatisticsCollection.truncateMaxStringAgg
+        return self._altered(file, stats=with_texts(file.stats(), footer, schema, upper))
+
+    def _create(self, rows: DataFrame, properties: Mapping[str, str]) -> None:
         configuration = _module(self._jvm.scala.collection.immutable, "Map").empty()
         for name, value in properties.items():
             configuration = configuration.updated(name, value)
@@ -172,11 +199,8 @@ class DeltaTransaction:
         Rows marked as deleted are left out. Raises `LakeInconsistent` where fewer or more rows were written.
         """
         chosen = [file for file in self._items(self.files) if file.path() in names]
-        some = self._nil
-        for file in chosen:
-            some = some.appended(file)
         snapshot, streaming = self._transaction.snapshot(), False
-        rows = self._log.createDataFrame(snapshot, some, streaming, self._none)
+        rows = self._log.createDataFrame(snapshot, self._sequence(chosen), streaming, self._none)
         written = self.write(arrange(DataFrame(rows, self._spark)))
         expected, found = (sum(map(_rows, files)) for files in (chosen, self._items(written)))
         if expected != found:
@@ -185,9 +209,7 @@ class DeltaTransaction:
                 "Delta's log; nothing was changed. Files of the table were altered: restore it from a copy."
             )
         now, changes_rows = int(self._jvm.System.currentTimeMillis()), False
-        actions = self._nil
-        for file in self._items(written):
-            actions = actions.appended(self._without_change(file))
+        actions = self._sequence(self._altered(file, dataChange=False) for file in self._items(written))
         for file in chosen:
             actions = actions.appended(file.removeWithTimestamp(now, changes_rows))
         return Rewritten(actions, len(chosen), int(written.size()))
@@ -196,13 +218,15 @@ class DeltaTransaction:
         """A sequence of Scala as one of Python."""
         return self._jvm.scala.jdk.javaapi.CollectionConverters.asJava(actions)
 
-    def _without_change(self, file: Any) -> Any:
-        """The same new file, stated to bring no row that was not there."""
+    def _sequence(self, items: Iterable[Any]) -> Any:
+        """The reverse of `_items`."""
+        return reduce(lambda sequence, item: sequence.appended(item), items, self._nil)
+
+    def _altered(self, file: Any, **members: Any) -> Any:
+        """The same new file with other members, where `False` for `dataChange` says that it brings no new row."""
         names = [file.productElementName(number) for number in range(file.productArity())]
         values = [file.productElement(number) for number in range(file.productArity())]
-        return file.copy(
-            *[False if name == "dataChange" else v for name, v in zip(names, values, strict=True)]
-        )
+        return file.copy(*[members.get(name, value) for name, value in zip(names, values, strict=True)])
 
     def commit_rewrite(self, rewritten: "Rewritten", app: str, version: int) -> None:
         """Commit files that were written anew as an OPTIMIZE."""

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
 from storage.commits import append, merge, overwrite, replace
-from storage.data_files import TIMED_LOG_PROPERTIES
+from storage.data_files import APPENDED_PROPERTIES
 from storage.delta import DeltaTransaction
 from storage.pruning import Count, ignored
 from storage.transaction import Settled, Transaction
@@ -22,7 +22,7 @@ _FEED = {"delta.enableChangeDataFeed": "true"}
 PROPERTIES = {"delta.enableDeletionVectors": "true", **_FEED}
 """An update then writes the rows that changed and marks the old ones, instead of rewriting their files; and from these
 Delta derives the Change Data Feed, for which our commits write nothing (MERGE would)."""
-OF_STREAMS = {**TIMED_LOG_PROPERTIES, **_FEED}
+OF_STREAMS = {**APPENDED_PROPERTIES, **_FEED}
 """The joined table of a stream only grows."""
 
 

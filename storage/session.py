@@ -54,6 +54,8 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.sql.files.ignoreMissingFiles": "false",
         # The default, INT96, is deprecated and has no statistics to skip row groups by.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # Footers have no bounds of texts of some thousand characters unless these are cut; Delta takes 32 of them.
+        "spark.hadoop.parquet.statistics.truncate.length": "128",
         # Only files above 8 MiB are split: the lines of a smaller one are numbered within one task. Were it more, the
         # parts of one of some 40 MiB would be so unequal that whatever is made of it keeps one core busy.
         "spark.sql.files.openCostInBytes": str(8 * 1024 * 1024),

@@ -59,7 +59,7 @@ def write(
     """
     delta = DeltaTransaction(rows.sparkSession, path)
     if not delta.exists:
-        delta.create(rows, properties)
-    elif delta.is_committed(transaction.app, transaction.batch):
+        return Written(rows, delta, delta.write_first(rows, properties))
+    if delta.is_committed(transaction.app, transaction.batch):
         return None
     return Written(rows, delta, delta.write(rows))

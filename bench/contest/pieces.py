@@ -18,10 +18,12 @@ from bench.contest.live import live_bytes, tables_below
 from bench.contest.ours import JOIN, Ours
 from bench.contest.recompute import recompute_first
 from bench.contest.scratch import scratch
+from storage.commits import append
 from storage.data_files import LOG_PROPERTIES
 from storage.joined import PROPERTIES
 from storage.lake import joined_of
 from storage.session import start_session
+from storage.transaction import Transaction
 
 KINDS = ("recompute", "sources", "tables", "each", "load")
 KEPT = {"tables", "each"}
@@ -114,11 +116,11 @@ def _copy(lake: Path, names: Sequence[str], spark: SparkSession, folder: Path) -
 
 
 def _write(tables: Mapping[str, DataFrame], folder: Path) -> Path | None:
-    """Write tables with the properties that a load gives them, for Delta's statistics take their time."""
+    """Write tables as a load does, with the properties that it gives them, for statistics take their time."""
 
     def write(table: str) -> None:
         stated = PROPERTIES if table == joined_of(JOIN) else LOG_PROPERTIES
-        tables[table].write.format("delta").options(**stated).save(str(folder / table))
+        append(tables[table], str(folder / table), Transaction(table, 1, {}), stated)
 
     with ThreadPoolExecutor() as pool:
         list(pool.map(write, tables))

@@ -7,6 +7,7 @@ from pyspark.sql.types import BooleanType, LongType, StructField, StructType, Ti
 from storage.log_entries import NO_CLEANUP
 from storage.stores.errors import StoreUnreadable, WrongKey
 from storage.stores.layout import DELETED, OBSERVED, PLACE, PROPERTY, PUT, Layout
+from storage.text_bounds import STATISTICS
 from transforms.schemas import quoted
 
 INTERNAL = StructType(
@@ -46,7 +47,7 @@ def create_table(spark: SparkSession, path: str, layout: Layout, key: StructType
         .location(path)
         .addColumns(StructType([*keys, *times, *INTERNAL, *value]))
         .property(PROPERTY, layout.to_json())
-        .property("delta.dataSkippingStatsColumns", ",".join(map(quoted, [*found, PUT, OBSERVED])))
+        .property(STATISTICS, ",".join(map(quoted, [*found, PUT, OBSERVED])))
         # of a lake's tables maintenance shortens the log; a store has none, and pins nothing
         .property(NO_CLEANUP[0], "true")
         .execute()

@@ -1,0 +1,116 @@
+"""Statistics of texts from footers are those that Delta gathers, and no reader finds fewer."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from storage.commits import append
+from storage.joined import PROPERTIES
+from storage.text_bounds import columns_but_texts
+from storage.transaction import Transaction
+
+FIRST = Transaction("lake/stage", 1, {})
+LONG = "á" * 31 + "𝄞" * 5 + "z" * 6000
+SIMPLE = "id BIGINT, price DECIMAL(38, 10), name STRING, open BOOLEAN, at TIMESTAMP, of STRUCT<note: STRING, n: INT>"
+ROWS = [
+    (1, "1234567890123456789012345678.0123456789", "b", True, "2026-01-01 00:00:00.123456", ("x", 1)),
+    (2, None, "", None, None, None),
+    (3, "0.1", LONG, False, "1970-01-01", (None, None)),
+    (4, "-7", None, None, None, ('quote " and \\', 3)),
+    (5, "-7", "\uffff" * 40, None, None, ("\U0010ffff" * 33, 3)),
+]
+
+
+def frame(spark: SparkSession, rows: list[Any], schema: str = SIMPLE) -> DataFrame:
+    """Rows as a table may begin with them, in one file."""
+    texts = schema.replace("DECIMAL(38, 10)", "STRING").replace("TIMESTAMP", "STRING")
+    found = spark.createDataFrame(rows, texts)
+    return found.select(*[F.col(name).cast(kind) for name, kind in typed(spark, schema)]).coalesce(1)
+
+
+def typed(spark: SparkSession, schema: str) -> list[tuple[str, Any]]:
+    """The columns of a schema with their types."""
+    return [(field.name, field.dataType) for field in spark.createDataFrame([], schema).schema]
+
+
+def numbered(spark: SparkSession, count: int, files: int) -> DataFrame:
+    """Rows with long texts in the order of their numbers."""
+    digits = F.lpad(F.col("id").cast("string"), 10, "0")
+    return spark.range(0, count, 1, files).select("id", F.rpad(digits, 50, ".").alias("text"))
+
+
+def statistics(table: Path) -> list[Any]:
+    """What the first commit says of its files, each number as it was written."""
+    lines = (table / "_delta_log" / f"{0:020}.json").read_text().splitlines()
+    added = [json.loads(line)["add"] for line in lines if "add" in json.loads(line)]
+    return [json.loads(file["stats"], parse_float=str) for file in added]
+
+
+def figures(table: Path) -> Any:
+    """What the first commit says of itself."""
+    commit = json.loads((table / "_delta_log" / f"{0:020}.json").read_text().splitlines()[0])
+    return {**commit["commitInfo"]["operationMetrics"], "numOutputBytes": ""}
+
+
+def both(rows: DataFrame, folder: Path) -> tuple[Path, Path]:
+    """A table that begins with these rows, made by us and by Spark."""
+    ours, theirs = folder / "ours", folder / "theirs"
+    append(rows, str(ours), FIRST, PROPERTIES)
+    rows.write.format("delta").options(**PROPERTIES).save(str(theirs))
+    return ours, theirs
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "rows", [ROWS, ROWS[1:2], ROWS[3:4], ROWS[:1]], ids=["all", "no long text", "no text", "one"]
+)
+def test_footers_tell_what_delta_gathers(rows: list[Any], tmp_path: Path, spark: SparkSession) -> None:
+    """Texts that are empty, null, long and beyond the first plane; booleans; and decimals no float could hold."""
+    ours, theirs = both(frame(spark, rows), tmp_path)
+    assert statistics(ours) == statistics(theirs)
+    assert figures(ours) == figures(theirs)
+
+
+@pytest.mark.spark
+def test_each_of_several_files_has_its_own_bounds(tmp_path: Path, spark: SparkSession) -> None:
+    """And row groups of one file are put together."""
+    rows = numbered(spark, 40_000, files=2)
+    spark.conf.set("parquet.block.size", 200_000)
+    try:
+        ours, theirs = both(rows, tmp_path)
+    finally:
+        spark.conf.unset("parquet.block.size")
+    assert sorted(map(str, statistics(ours))) == sorted(map(str, statistics(theirs)))
+    assert len(statistics(ours)) == 2
+
+
+@pytest.mark.spark
+def test_reader_skips_files_by_texts(tmp_path: Path, spark: SparkSession) -> None:
+    """A filter upon a text leaves out files that cannot hold it."""
+    append(numbered(spark, 1000, files=4), str(tmp_path / "table"), FIRST, PROPERTIES)
+    found = spark.read.format("delta").load(str(tmp_path / "table"))
+    assert len(found.inputFiles()) == 4
+    assert len(found.where(F.col("text") == "0000000999" + "." * 40).inputFiles()) == 1
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ("id BIGINT, `a,``b.c` DATE, text STRING", "`id`,`a,``b.c`"),
+        ("id BIGINT, of STRUCT<at: TIMESTAMP, note: STRING>", "`id`,`of`.`at`"),
+        ("id BIGINT, open BOOLEAN", None),
+        ("text STRING", None),
+        ("id BIGINT, text STRING, many ARRAY<INT>", None),
+        (", ".join(f"n{number} INT" for number in range(32)) + ", text STRING", None),
+    ],
+)
+def test_delta_gathers_all_where_footers_would_not_do(
+    schema: str, expected: str | None, spark: SparkSession
+) -> None:
+    """Without texts among the first 32 columns nothing is gained; arrays are counted otherwise in footers."""
+    assert columns_but_texts(spark.createDataFrame([], schema).schema) == expected
