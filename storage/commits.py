@@ -161,15 +161,20 @@ def overwrite(
 ) -> None:
     """Replace the rows of a Delta table and its columns, once; `properties` are set when this makes the table."""
     stated = {
-        **properties,
         "overwriteSchema": "true",
         "txnAppId": transaction.app,
         "txnVersion": str(transaction.batch),
         "userMetadata": transaction.user_metadata,
     }
-    _once(
-        path, transaction, lambda: rows.write.format("delta").mode("overwrite").options(**stated).save(path)
-    )
+
+    def attempt() -> None:
+        delta = DeltaTransaction(rows.sparkSession, path)
+        if delta.exists:
+            rows.write.format("delta").mode("overwrite").options(**stated).save(path)
+        else:
+            Written(rows, delta, delta.write_first(rows, properties)).commit(transaction)
+
+    _once(path, transaction, attempt)
 
 
 def remove_batch(spark: SparkSession, path: str, transaction: Transaction) -> None:

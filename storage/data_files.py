@@ -29,7 +29,7 @@ from transforms.schemas import BATCH, TIME, named
 
 ENCODING = {"parquet.writer.version": "PARQUET_2_0"}
 """Numbers as their differences, texts by what they share with the one before: up to two fifths fewer bytes, which are
-read as fast. Spark's writer takes it from a table's properties. Only of state: some readers do not know it yet."""
+read as fast. Spark's writer takes it from a table's properties (docs/decisions/0019)."""
 _BY_BATCH = {STATISTICS: BATCH, "delta.checkpointInterval": "100"}
 LOG_PROPERTIES = {**_BY_BATCH, **ENCODING}
 """Of a log: the files of a batch are found by its number; more would be gathered with every row for nobody."""
@@ -37,7 +37,7 @@ _BY_TIME = {STATISTICS: f"{BATCH},{TIME}"}
 TIMED_LOG_PROPERTIES = {**LOG_PROPERTIES, **_BY_TIME}
 """Of a log that is read by time, too."""
 APPENDED_PROPERTIES = {**_BY_BATCH, **_BY_TIME}
-"""Of a table for everybody that only grows."""
+"""The same of a table for every reader, some of which do not know these encodings."""
 _PLAIN, _FEATURES = 1, {"typeWidening"}
 """The protocol's reader version of a table without features such as deletion vectors or column mapping, and features
 with which a table's files still hold exactly its rows: Spark reads a file's narrower values as those of the schema."""

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import LongType, StructField, StructType
 
 from storage.commits import append, merge, overwrite, replace
-from storage.data_files import APPENDED_PROPERTIES
+from storage.data_files import APPENDED_PROPERTIES, ENCODING
 from storage.delta import DeltaTransaction
 from storage.pruning import Count, ignored
 from storage.transaction import Settled, Transaction
@@ -19,11 +19,12 @@ from transforms.specs import JoinSpec
 MERGE = "spark.lakejoin.merge"
 """Setting: `true` changes the joined table by MERGE, through Delta's public API alone; slower at any size."""
 _FEED = {"delta.enableChangeDataFeed": "true"}
-PROPERTIES = {"delta.enableDeletionVectors": "true", **_FEED}
+PROPERTIES = {"delta.enableDeletionVectors": "true", **_FEED, **ENCODING}
 """An update then writes the rows that changed and marks the old ones, instead of rewriting their files; and from these
-Delta derives the Change Data Feed, for which our commits write nothing (MERGE would)."""
+Delta derives the Change Data Feed, for which our commits write nothing (MERGE would). Who reads deletion vectors reads
+the encodings, too."""
 OF_STREAMS = {**APPENDED_PROPERTIES, **_FEED}
-"""The joined table of a stream only grows."""
+"""The joined table of a stream only grows: readers that know neither can read it."""
 
 
 def joined_schema(join: JoinSpec) -> StructType:

@@ -1,23 +1,25 @@
 """Tables of state in Parquet's second encodings: every type is read as it was written, by whoever reads them."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from storage.commits import append
-from storage.data_files import LOG_PROPERTIES, read_table
+from storage.commits import append, overwrite
+from storage.data_files import ENCODING, LOG_PROPERTIES, read_table
 from storage.joined import OF_STREAMS, PROPERTIES
 from storage.transaction import Transaction
 from transforms.schemas import BATCH, TIME
 
 pytestmark = pytest.mark.spark
 
-FIRST = Transaction("lake/stage", 1, {})
+FIRST, SECOND = (Transaction("lake/stage", batch, {}) for batch in (1, 2))
 
 
 def frame(spark: SparkSession) -> DataFrame:
@@ -101,10 +103,32 @@ def test_wider_types_are_read_of_narrower_values(tmp_path: Path, spark: SparkSes
     assert digest(found) == digest(rows.select(*[F.col(name).cast(kind) for name, kind in wider.items()]))
 
 
-@pytest.mark.parametrize("properties", [PROPERTIES, OF_STREAMS], ids=["tables", "streams"])
-def test_joined_tables_are_for_every_reader(
-    properties: dict[str, str], tmp_path: Path, spark: SparkSession
-) -> None:
-    """Those that do not know the second encodings read the first."""
-    append(frame(spark), str(tmp_path / "joined"), FIRST, properties)
+def test_joined_table_of_a_stream_is_for_every_reader(tmp_path: Path, spark: SparkSession) -> None:
+    """Those that know neither deletion vectors nor these encodings."""
+    append(frame(spark), str(tmp_path / "joined"), FIRST, OF_STREAMS)
     assert not any(code.startswith("DELTA") for code in encodings(tmp_path / "joined"))
+
+
+@pytest.mark.parametrize("begin", [append, overwrite])
+def test_joined_table_is_for_readers_of_deletion_vectors(
+    begin: Callable[..., None], tmp_path: Path, spark: SparkSession
+) -> None:
+    """Whoever makes it, it has the encodings, and another reader that knows them both finds its rows."""
+    rows = frame(spark).drop("local")
+    begin(rows, str(tmp_path / "joined"), FIRST, PROPERTIES)
+    assert "DELTA_BINARY_PACKED" in encodings(tmp_path / "joined")
+    query = QueryBuilder().register("joined", DeltaTable(tmp_path / "joined"))
+    found = query.execute("SELECT sum(large) AS large, count(DISTINCT text) AS texts FROM joined").read_all()
+    large, texts = rows.agg(F.sum("large"), F.count_distinct("text")).first() or (None, None)
+    assert pa.table(found).to_pylist() == [{"large": large, "texts": texts}]
+
+
+def test_owner_of_a_table_may_choose_other_encodings(tmp_path: Path, spark: SparkSession) -> None:
+    """What its properties say counts for all that is written from then on."""
+    path = tmp_path / "joined"
+    append(frame(spark), str(path), FIRST, PROPERTIES)
+    [*map(Path.unlink, path.glob("*.parquet"))]
+    ((name, _),) = ENCODING.items()
+    spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{name}' = 'PARQUET_1_0')").collect()
+    append(frame(spark), str(path), SECOND, PROPERTIES)
+    assert not any(code.startswith("DELTA") for code in encodings(path))
