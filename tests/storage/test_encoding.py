@@ -127,7 +127,8 @@ def test_owner_of_a_table_may_choose_other_encodings(tmp_path: Path, spark: Spar
     """What its properties say counts for all that is written from then on."""
     path = tmp_path / "joined"
     append(frame(spark), str(path), FIRST, PROPERTIES)
-    [*map(Path.unlink, path.glob("*.parquet"))]
+    for file in path.glob("*.parquet"):
+        file.unlink()  # what is looked at below is new
     ((name, _),) = ENCODING.items()
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{name}' = 'PARQUET_1_0')").collect()
     append(frame(spark), str(path), SECOND, PROPERTIES)
