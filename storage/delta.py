@@ -209,10 +209,9 @@ class DeltaTransaction:
                 "Delta's log; nothing was changed. Files of the table were altered: restore it from a copy."
             )
         now, changes_rows = int(self._jvm.System.currentTimeMillis()), False
-        actions = self._sequence(self._altered(file, dataChange=False) for file in self._items(written))
-        for file in chosen:
-            actions = actions.appended(file.removeWithTimestamp(now, changes_rows))
-        return Rewritten(actions, len(chosen), int(written.size()))
+        added = [self._altered(file, dataChange=False) for file in self._items(written)]
+        ended = [file.removeWithTimestamp(now, changes_rows) for file in chosen]
+        return Rewritten(self._sequence(added + ended), len(ended), len(added))
 
     def _items(self, actions: Any) -> Any:
         """A sequence of Scala as one of Python."""

@@ -98,9 +98,8 @@ def test_wider_types_are_read_of_narrower_values(tmp_path: Path, spark: SparkSes
         "single": "double",
         "long_decimal": "decimal(28, 5)",
     }
-    schema = rows.select(*[F.col(name).cast(kind) for name, kind in wider.items()]).schema
-    found = read_table(spark, table, 0, schema)
-    assert digest(found) == digest(rows.select(*[F.col(name).cast(kind) for name, kind in wider.items()]))
+    expected = rows.select(*[F.col(name).cast(kind) for name, kind in wider.items()])
+    assert digest(read_table(spark, table, 0, expected.schema)) == digest(expected)
 
 
 def test_joined_table_of_a_stream_is_for_every_reader(tmp_path: Path, spark: SparkSession) -> None:
