@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from storage.bookkeeping import record
 from storage.commits import overwrite
 from storage.compaction import COMPRESSION
+from storage.data_files import ENCODING
 from storage.errors import LakeBusy
 from storage.frames import Frames, aggregated, framing
 from storage.journal import Journal
@@ -210,4 +211,5 @@ def _replace(rows: DataFrame, lake: Lake, journal: Journal, fold: Fold, order: l
     files = max(1, -(-rows.count() // ROWS_PER_FILE))
     ordered = rows.repartitionByRange(files, *order).sortWithinPartitions(*order)
     with changed_settings(rows.sparkSession, COMPRESSION):
-        overwrite(ordered, lake.path(fold.base), journal.transaction(f"fold/{fold.base}", fold.through))
+        transaction = journal.transaction(f"fold/{fold.base}", fold.through)
+        overwrite(ordered, lake.path(fold.base), transaction, ENCODING)

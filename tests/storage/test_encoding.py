@@ -1,8 +1,10 @@
 """Tables of state in Parquet's second encodings: every type is read as it was written, by whoever reads them."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,9 +13,16 @@ from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from faults.shop import make_shop, run
+from orchestration.finished import finished_state
+from orchestration.folding import fold
 from storage.commits import append, overwrite
+from storage.compaction import COMPRESSION, compact, crumbs
 from storage.data_files import ENCODING, LOG_PROPERTIES, read_table
 from storage.joined import OF_STREAMS, PROPERTIES
+from storage.journal import Journal
+from storage.lake import Lake, rows_of
+from storage.table_files import live_files
 from storage.transaction import Transaction
 from transforms.schemas import BATCH, TIME
 
@@ -53,6 +62,12 @@ def encodings(table: Path) -> set[str]:
     """How the columns of a table's files are encoded."""
     groups = [pq.ParquetFile(file).metadata.row_group(0) for file in table.glob("*.parquet")]
     return {code for group in groups for n in range(group.num_columns) for code in group.column(n).encodings}
+
+
+def compressions(table: Path) -> set[str]:
+    """How the columns of a table's files are compressed."""
+    groups = [pq.ParquetFile(file).metadata.row_group(0) for file in table.glob("*.parquet")]
+    return {group.column(n).compression for group in groups for n in range(group.num_columns)}
 
 
 def digest(rows: DataFrame) -> Any:
@@ -132,3 +147,30 @@ def test_owner_of_a_table_may_choose_other_encodings(tmp_path: Path, spark: Spar
     spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{name}' = 'PARQUET_1_0')").collect()
     append(frame(spark), str(path), SECOND, PROPERTIES)
     assert not any(code.startswith("DELTA") for code in encodings(path))
+
+
+def test_folded_bases_have_these_encodings_and_zstd(tmp_path: Path, spark: SparkSession) -> None:
+    """Nobody but a batch reads them, and each batch reads them whole."""
+    pipeline = make_shop(tmp_path, ["2024-01-01"])
+    run(pipeline, spark)
+    lake, base = Lake(pipeline.lake), rows_of("orders")
+    journal = Journal(lake)
+    fold(pipeline, spark, lake, journal, finished_state(pipeline, lake, journal, datetime.now(UTC)), base)
+    found = Path(lake.path(base))
+    assert "DELTA_BINARY_PACKED" in encodings(found)
+    assert compressions(found) == {"ZSTD"}
+
+
+def test_compaction_compresses_by_more_than_the_usual_level(tmp_path: Path, spark: SparkSession) -> None:
+    """The level is one of Parquet's settings, which Delta's writer passes on; Spark itself has none for it."""
+    words = F.concat_ws(" ", *[F.xxhash64("id", F.lit(n)) % 1000 for n in range(20)])
+    rows = spark.range(0, 20_000, 1, 1).select(F.lit(1).cast("bigint").alias(BATCH), words.alias("words"))
+    sizes = []
+    for name, settings in (("usual", {"spark.sql.parquet.compression.codec": "zstd"}), ("ours", COMPRESSION)):
+        path = str(tmp_path / name)
+        append(rows, path, FIRST, LOG_PROPERTIES)
+        with patch("storage.compaction.COMPRESSION", settings):
+            compact(spark, path, crumbs(path), [F.col(BATCH)], SECOND)
+        (file,) = live_files(path)
+        sizes.append(file.size)
+    assert sizes[1] < 0.99 * sizes[0]
