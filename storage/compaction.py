@@ -30,7 +30,7 @@ LARGE_FILE = 128 * 1024 * 1024
 """About the size of files that a compaction writes."""
 COMPRESSION = {"spark.sql.parquet.compression.codec": "zstd", "parquet.compression.codec.zstd.level": "9"}
 """What is written once and read for long is worth the better compression: a level of 9 instead of 3 spares 4 % of a
-table and takes up to a third longer to write, one of 12 spares 6 % and takes five times as long
+table and takes up to a good third longer to write, one of 12 spares 6 % and takes six times as long
 (docs/decisions/0019)."""
 
 

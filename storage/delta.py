@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from typing import Any
 
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -23,14 +22,14 @@ from pyspark.sql.types import StructType
 
 from storage.data_files import data_paths
 from storage.errors import LakeInconsistent
-from storage.file_systems import open_file_system
 from storage.opened import opened
 from storage.pruning import Count, Few, ignored
-from storage.text_bounds import STATISTICS, columns_but_texts, with_texts
+from storage.text_bounds import INDEXED, STATISTICS, Footers, columns_but_texts, with_texts
 from transforms.guards import stands
 
 FILE, ROW = "_lj_file", "_lj_row"
 """Where a row stands in a table: the URI of its file, and its number in it from 0."""
+_COLLECTS = "spark.databricks.delta.stats.collect"
 
 
 @dataclass(frozen=True)
@@ -103,21 +102,30 @@ class DeltaTransaction:
         Its columns are those of the rows, and any may be null. What bounds texts have, the files' footers tell.
         """
         self._create(rows, properties)
-        gathered = None if STATISTICS in properties else columns_but_texts(rows.schema)
-        if gathered is None:
+        gathered = None if self._has_its_own_statistics else columns_but_texts(rows.schema)
+        footers = None if gathered is None else Footers.of(self.path)
+        if gathered is None or footers is None:
             return self.write(rows)
         aside = DeltaTransaction(self._spark, self.path)  # never committed: it is told to gather less
         aside._create(rows, {**properties, STATISTICS: gathered})
         plain = aside._items(aside.write(rows))
         with ThreadPoolExecutor() as pool:
-            files = list(pool.map(partial(self._with_texts, schema=rows.schema), plain))
-        figures = {"numFiles": len(files), "numOutputRows": sum(map(_rows, files))}
-        self._state_figures({**figures, "numOutputBytes": sum(file.size() for file in files)})
+            files = list(pool.map(partial(self._with_texts, schema=rows.schema, footers=footers), plain))
+        size, count = sum(file.size() for file in files), sum(map(_rows, files))
+        self._state_figures({"numFiles": len(files), "numOutputRows": count, "numOutputBytes": size})
         return self._sequence(files)
 
-    def _with_texts(self, file: Any, schema: StructType) -> Any:
-        system, inner = open_file_system(f"{self.path.rstrip('/')}/{file.path()}")
-        footer = pq.read_metadata(inner, filesystem=system)
+    @property
+    def _has_its_own_statistics(self) -> bool:
+        """Whether the table that is made says of which columns they are, or the session that there are none."""
+        stated = self._transaction.metadata().configuration()
+        collects = self._spark.conf.get(_COLLECTS, "true") or ""
+        return any(stated.contains(name) for name in (STATISTICS, INDEXED)) or collects.lower() != "true"
+
+    def _with_texts(self, file: Any, schema: StructType, footers: Footers) -> Any:
+        footer = footers.read(file.path())
+        if footer is None:
+            return file
         upper = self._delta.stats.StatisticsCollection.truncateMaxStringAgg
         return self._altered(file, stats=with_texts(file.stats(), footer, schema, upper))
 

@@ -16,12 +16,14 @@ from pyspark.sql.types import StructType
 
 from storage.file_systems import spark_path
 from storage.hadoop import remove
+from storage.session import SETTINGS
 
 SMALL = 200_000
 """Up to this many records a batch is worked off without shuffles: what it holds fits one task."""
 
 _FOR_SMALL = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
-_FOR_LARGE = {"spark.sql.files.openCostInBytes": "1m"}
+_OPEN_COST = "spark.sql.files.openCostInBytes"
+_FOR_LARGE = {_OPEN_COST: "1m"}
 """Spark cuts a file into a part for each core, and all but the last are longer by what it reckons for opening one."""
 
 
@@ -69,9 +71,17 @@ class Frames:
         return frame.coalesce(1) if self.small else frame
 
     def grow(self) -> None:
-        """Go on with the settings of a large batch: this one turned out to touch many rows."""
+        """Go on as a large batch: this one turned out to touch many rows.
+
+        Sources are cut as before: meanwhile another thread may number lines by where the parts of a file begin.
+        """
         self.small = False
-        _set(self._spark, self._usual | _FOR_LARGE)
+        _set(self._spark, {name: self._usual[name] for name in _FOR_SMALL})
+
+    def begin(self) -> None:
+        """Take the settings of a small batch or of a large one; how files are cut stays where a user has said it."""
+        stated = self._usual[_OPEN_COST] != SETTINGS[_OPEN_COST]
+        _set(self._spark, _FOR_SMALL if self.small else {} if stated else _FOR_LARGE)
 
     def release(self) -> None:
         """Free everything that was kept."""
@@ -100,7 +110,7 @@ def framing(spark: SparkSession, scratch: str, records: int) -> Iterator[Frames]
     `scratch`: folder for the frames of a large batch, which no other batch uses; it is removed at the end.
     """
     frames = Frames(spark, scratch, small=records <= SMALL)
-    _set(spark, _FOR_SMALL if frames.small else _FOR_LARGE)
+    frames.begin()
     try:
         yield frames
     finally:

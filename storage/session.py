@@ -56,8 +56,8 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # Footers have no bounds of texts of some thousand characters unless these are cut; Delta takes 32 of them.
         "spark.hadoop.parquet.statistics.truncate.length": "128",
-        # Only files above 8 MiB are split: the lines of a smaller one are numbered within one task. Large batches
-        # reckon less (`storage.frames`), for the more it is, the more unequal are the parts of a file.
+        # Small batches split only files above 8 MiB: the lines of a smaller one are numbered within one task. Large
+        # ones reckon less (`storage.frames`), for the more it is, the more unequal are the parts of a file.
         "spark.sql.files.openCostInBytes": str(8 * 1024 * 1024),
         "spark.sql.adaptive.enabled": "true",
         # Small frames of one partition are joined where they are. The limit would shuffle them whenever a join

@@ -7,10 +7,13 @@ leave texts out, and they are put beside what it gathered. Readers find what the
 """
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import pyarrow.parquet as pq
+from pyarrow import fs
 from pyspark.sql.types import (
     BooleanType,
     DataType,
@@ -22,12 +25,16 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from storage.file_systems import open_file_system
+from storage.source_errors import SourceRefused
 from transforms.schemas import quoted
 
 STATISTICS = "delta.dataSkippingStatsColumns"
 """The property of a table that names the columns of which Delta gathers statistics."""
+INDEXED = "delta.dataSkippingNumIndexedCols"
+"""The property that says of how many,"""
 _INDEXED = 32
-"""Of how many columns Delta gathers statistics where nothing else is stated; the fields of structs count."""
+"""and of how many where neither is stated; the fields of structs count."""
 _PREFIX = 32
 """How many characters of a text its bounds have."""
 _GATHERED = (NumericType, DateType, TimestampType, TimestampNTZType)
@@ -35,6 +42,33 @@ _FROM_FOOTER = (StringType, BooleanType)
 """Delta cannot be asked for the nulls of a boolean by its name, only where all columns are meant."""
 
 Path = tuple[str, ...]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Footers:
+    """The footers of the files of a table."""
+
+    system: fs.FileSystem
+    root: str
+
+    @classmethod
+    def of(cls, path: str) -> Self | None:
+        """Those of a table at a path; None in a store that only Hadoop knows how to open."""
+        try:
+            system, root = open_file_system(path)
+        except SourceRefused:
+            return None
+        return cls(system, root.rstrip("/"))
+
+    def read(self, name: str) -> pq.FileMetaData | None:
+        """The footer of a file; None, and a warning, where it cannot be read just now."""
+        try:
+            return pq.read_metadata(f"{self.root}/{name}", filesystem=self.system)
+        except OSError as error:
+            logger.warning("%s/%s: no statistics of its texts: %s", self.root, name, error)
+            return None
 
 
 def columns_but_texts(schema: StructType) -> str | None:

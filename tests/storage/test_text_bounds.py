@@ -4,16 +4,20 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from storage.commits import append
 from storage.joined import PROPERTIES
+from storage.session import changed_settings
+from storage.source_errors import SourceRefused
 from storage.text_bounds import columns_but_texts
 from storage.transaction import Transaction
 
 FIRST = Transaction("lake/stage", 1, {})
+DEFAULTS = "spark.databricks.delta.properties.defaults"
 LONG = "á" * 31 + "𝄞" * 5 + "z" * 6000
 SIMPLE = "id BIGINT, price DECIMAL(38, 10), name STRING, open BOOLEAN, at TIMESTAMP, of STRUCT<note: STRING, n: INT>"
 ROWS = [
@@ -48,6 +52,12 @@ def statistics(table: Path) -> list[Any]:
     lines = (table / "_delta_log" / f"{0:020}.json").read_text().splitlines()
     added = [json.loads(line)["add"] for line in lines if "add" in json.loads(line)]
     return [json.loads(file["stats"], parse_float=str) for file in added]
+
+
+def stated(table: Path) -> list[Any]:
+    """The same as text, None where there are none."""
+    lines = (table / "_delta_log" / f"{0:020}.json").read_text().splitlines()
+    return [json.loads(line)["add"].get("stats") for line in lines if "add" in json.loads(line)]
 
 
 def figures(table: Path) -> Any:
@@ -86,6 +96,48 @@ def test_each_of_several_files_has_its_own_bounds(tmp_path: Path, spark: SparkSe
         spark.conf.unset("parquet.block.size")
     assert sorted(map(str, statistics(ours))) == sorted(map(str, statistics(theirs)))
     assert len(statistics(ours)) == 2
+    assert all(pq.read_metadata(file).num_row_groups > 1 for file in ours.glob("*.parquet"))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {f"{DEFAULTS}.dataSkippingNumIndexedCols": "2"},
+        {f"{DEFAULTS}.dataSkippingStatsColumns": "name,price"},
+        {"spark.databricks.delta.stats.collect": "false"},
+    ],
+    ids=["fewer columns", "other columns", "none"],
+)
+def test_statistics_that_a_session_states_are_left_to_delta(
+    setting: dict[str, str], tmp_path: Path, spark: SparkSession
+) -> None:
+    """A user's word about statistics counts for the first rows of a table as for all others."""
+    with changed_settings(spark, setting):
+        ours, theirs = both(frame(spark, ROWS), tmp_path)
+    assert (ours / "_delta_log" / f"{0:020}.json").exists()
+    assert stated(ours) == stated(theirs)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("fails", ["read_metadata", "open_file_system"])
+def test_footer_that_cannot_be_read_costs_no_more_than_bounds(
+    fails: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table begins all the same, and is whole: with bounds of numbers, or with all where Delta gathers them."""
+
+    def refuse(path: str, **_: Any) -> Any:
+        if fails == "read_metadata":
+            raise OSError("slow down")
+        raise SourceRefused("no such store")
+
+    place = {"read_metadata": "pq.read_metadata"}.get(fails, fails)
+    monkeypatch.setattr(f"storage.text_bounds.{place}", refuse)
+    append(frame(spark, ROWS), str(tmp_path / "table"), FIRST, PROPERTIES)
+    assert spark.read.format("delta").load(str(tmp_path / "table")).count() == len(ROWS)
+    (found,) = statistics(tmp_path / "table")
+    assert (found["numRecords"], found["minValues"]["id"]) == (5, 1)
+    assert ("name" in found["minValues"]) == (fails == "open_file_system")
 
 
 @pytest.mark.spark
