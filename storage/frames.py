@@ -4,7 +4,7 @@ A cached frame would do for the first, but its plan lives on in every plan built
 again at each step: with a frame used twice at each of five steps, most of a small batch's time went there.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from typing import Any
@@ -16,14 +16,13 @@ from pyspark.sql.types import StructType
 
 from storage.file_systems import spark_path
 from storage.hadoop import remove
-from storage.session import SETTINGS
+from storage.session import SETTINGS, changed_settings
 
 SMALL = 200_000
 """Up to this many records a batch is worked off without shuffles: what it holds fits one task."""
 
 _FOR_SMALL = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
-_OPEN_COST = "spark.sql.files.openCostInBytes"
-_FOR_LARGE = {_OPEN_COST: "1m"}
+_FOR_LARGE = {"spark.sql.files.openCostInBytes": "1m"}
 """Spark cuts a file into a part for each core, and all but the last are longer by what it reckons for opening one."""
 
 
@@ -37,7 +36,7 @@ class Frames:
     def __init__(self, spark: SparkSession, scratch: str, *, small: bool) -> None:
         self.small = small
         """Whether the batch, and all that it touches so far, fits one task."""
-        self._usual = {name: str(spark.conf.get(name)) for name in (*_FOR_SMALL, *_FOR_LARGE)}
+        self._usual = {name: str(spark.conf.get(name)) for name in _FOR_SMALL}
         self._spark, self._scratch, self._numbers = spark, scratch, count(1)
         self._kept: list[DataFrame] = []
         # What kept frames are computed from. If the JVM collected these plans before the batch ends, the metrics of
@@ -76,12 +75,8 @@ class Frames:
         Sources are cut as before: meanwhile another thread may number lines by where the parts of a file begin.
         """
         self.small = False
-        _set(self._spark, {name: self._usual[name] for name in _FOR_SMALL})
-
-    def begin(self) -> None:
-        """Take the settings of a small batch or of a large one; how files are cut stays where a user has said it."""
-        stated = self._usual[_OPEN_COST] != SETTINGS[_OPEN_COST]
-        _set(self._spark, _FOR_SMALL if self.small else {} if stated else _FOR_LARGE)
+        for name, value in self._usual.items():
+            self._spark.conf.set(name, value)
 
     def release(self) -> None:
         """Free everything that was kept."""
@@ -89,7 +84,6 @@ class Frames:
             # a kept frame is a leaf that Python cannot free
             kept._jdf.queryExecution().analyzed().rdd().unpersist(False)  # noqa: SLF001
         remove(self._spark, [self._scratch], folders=True)
-        _set(self._spark, self._usual)
 
     def _in_memory(self, frame: DataFrame) -> DataFrame:
         kept = frame.localCheckpoint(eager=False, storageLevel=StorageLevel.MEMORY_AND_DISK)
@@ -110,16 +104,16 @@ def framing(spark: SparkSession, scratch: str, records: int) -> Iterator[Frames]
     `scratch`: folder for the frames of a large batch, which no other batch uses; it is removed at the end.
     """
     frames = Frames(spark, scratch, small=records <= SMALL)
-    frames.begin()
-    try:
-        yield frames
-    finally:
-        frames.release()
+    with changed_settings(spark, _FOR_SMALL if frames.small else _for_large(spark)):
+        try:
+            yield frames
+        finally:
+            frames.release()
 
 
-def _set(spark: SparkSession, settings: Mapping[str, str]) -> None:
-    for name, value in settings.items():
-        spark.conf.set(name, value)
+def _for_large(spark: SparkSession) -> dict[str, str]:
+    """The settings of a large batch, without those of which a user has said otherwise."""
+    return {name: value for name, value in _FOR_LARGE.items() if spark.conf.get(name) == SETTINGS[name]}
 
 
 def aggregated(rows: DataFrame, *values: Column) -> dict[str, Any]:

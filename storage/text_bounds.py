@@ -33,7 +33,7 @@ STATISTICS = "delta.dataSkippingStatsColumns"
 """The property of a table that names the columns of which Delta gathers statistics."""
 INDEXED = "delta.dataSkippingNumIndexedCols"
 """The property that says of how many,"""
-_INDEXED = 32
+_USUAL = 32
 """and of how many where neither is stated; the fields of structs count."""
 _PREFIX = 32
 """How many characters of a text its bounds have."""
@@ -115,7 +115,7 @@ class _Number(str):
 
 
 def _indexed(schema: StructType) -> list[tuple[Path, DataType]]:
-    return list(_leaves(schema))[:_INDEXED]
+    return list(_leaves(schema))[:_USUAL]
 
 
 def _leaves(schema: StructType, above: Path = ()) -> Iterator[tuple[Path, DataType]]:

@@ -1,27 +1,18 @@
 """How a batch's settings of Spark change, and how they do not: while one thread reads sources, another may go on."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from storage.frames import SMALL, framing
-from storage.session import SETTINGS
+from storage.session import SETTINGS, changed_settings
 
 pytestmark = pytest.mark.spark
 
 CUT = "spark.sql.files.openCostInBytes"
 SHUFFLE = "spark.sql.shuffle.partitions"
 USUAL = SETTINGS[CUT]
-
-
-@pytest.fixture
-def as_stated(spark: SparkSession) -> Iterator[SparkSession]:
-    """Return a session whose way to cut files a test may state; it is as before behind it."""
-    before = spark.conf.get(CUT) or ""
-    yield spark
-    spark.conf.set(CUT, before)
 
 
 @pytest.mark.parametrize(("records", "cut"), [(SMALL, USUAL), (SMALL + 1, "1m")], ids=["small", "large"])
@@ -45,9 +36,9 @@ def test_small_batch_that_grows_shuffles_again(tmp_path: Path, spark: SparkSessi
         assert spark.conf.get(SHUFFLE) == usual
 
 
-def test_how_a_user_wants_files_to_be_cut_stays(tmp_path: Path, as_stated: SparkSession) -> None:
+def test_how_a_user_wants_files_to_be_cut_stays(tmp_path: Path, spark: SparkSession) -> None:
     """A large batch has a better number only for those who said none."""
-    as_stated.conf.set(CUT, "3m")
-    with framing(as_stated, str(tmp_path), SMALL + 1):
-        assert as_stated.conf.get(CUT) == "3m"
-    assert as_stated.conf.get(CUT) == "3m"
+    with changed_settings(spark, {CUT: "3m"}):
+        with framing(spark, str(tmp_path), SMALL + 1):
+            assert spark.conf.get(CUT) == "3m"
+        assert spark.conf.get(CUT) == "3m"

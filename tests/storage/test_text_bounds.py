@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow.parquet as pq
 import pytest
@@ -47,23 +48,24 @@ def numbered(spark: SparkSession, count: int, files: int) -> DataFrame:
     return spark.range(0, count, 1, files).select("id", F.rpad(digits, 50, ".").alias("text"))
 
 
-def statistics(table: Path) -> list[Any]:
-    """What the first commit says of its files, each number as it was written."""
-    lines = (table / "_delta_log" / f"{0:020}.json").read_text().splitlines()
-    added = [json.loads(line)["add"] for line in lines if "add" in json.loads(line)]
-    return [json.loads(file["stats"], parse_float=str) for file in added]
+def actions(table: Path) -> list[Any]:
+    """What the first commit says, that of itself first."""
+    return [json.loads(line) for line in (table / "_delta_log" / f"{0:020}.json").read_text().splitlines()]
 
 
 def stated(table: Path) -> list[Any]:
-    """The same as text, None where there are none."""
-    lines = (table / "_delta_log" / f"{0:020}.json").read_text().splitlines()
-    return [json.loads(line)["add"].get("stats") for line in lines if "add" in json.loads(line)]
+    """What the first commit says of its files, as text; None where it says nothing."""
+    return [action["add"].get("stats") for action in actions(table) if "add" in action]
+
+
+def statistics(table: Path) -> list[Any]:
+    """The same, each number as it was written."""
+    return [json.loads(text, parse_float=str) for text in stated(table)]
 
 
 def figures(table: Path) -> Any:
     """What the first commit says of itself."""
-    commit = json.loads((table / "_delta_log" / f"{0:020}.json").read_text().splitlines()[0])
-    return {**commit["commitInfo"]["operationMetrics"], "numOutputBytes": ""}
+    return {**actions(table)[0]["commitInfo"]["operationMetrics"], "numOutputBytes": ""}
 
 
 def both(rows: DataFrame, folder: Path) -> tuple[Path, Path]:
@@ -89,11 +91,8 @@ def test_footers_tell_what_delta_gathers(rows: list[Any], tmp_path: Path, spark:
 def test_each_of_several_files_has_its_own_bounds(tmp_path: Path, spark: SparkSession) -> None:
     """And row groups of one file are put together."""
     rows = numbered(spark, 40_000, files=2)
-    spark.conf.set("parquet.block.size", 200_000)
-    try:
+    with changed_settings(spark, {"parquet.block.size": "200000"}):
         ours, theirs = both(rows, tmp_path)
-    finally:
-        spark.conf.unset("parquet.block.size")
     assert sorted(map(str, statistics(ours))) == sorted(map(str, statistics(theirs)))
     assert len(statistics(ours)) == 2
     assert all(pq.read_metadata(file).num_row_groups > 1 for file in ours.glob("*.parquet"))
@@ -115,29 +114,33 @@ def test_statistics_that_a_session_states_are_left_to_delta(
     """A user's word about statistics counts for the first rows of a table as for all others."""
     with changed_settings(spark, setting):
         ours, theirs = both(frame(spark, ROWS), tmp_path)
-    assert (ours / "_delta_log" / f"{0:020}.json").exists()
-    assert stated(ours) == stated(theirs)
+    assert stated(ours) == stated(theirs) != []
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("fails", ["read_metadata", "open_file_system"])
+@pytest.mark.parametrize(
+    ("asked", "error", "has_texts"),
+    [
+        ("pq.read_metadata", OSError("slow down"), False),
+        ("open_file_system", SourceRefused("no such store"), True),
+    ],
+    ids=["just now", "ever"],
+)
 def test_footer_that_cannot_be_read_costs_no_more_than_bounds(
-    fails: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    asked: str,
+    error: Exception,
+    has_texts: bool,
+    tmp_path: Path,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The table begins all the same, and is whole: with bounds of numbers, or with all where Delta gathers them."""
-
-    def refuse(path: str, **_: Any) -> Any:
-        if fails == "read_metadata":
-            raise OSError("slow down")
-        raise SourceRefused("no such store")
-
-    place = {"read_metadata": "pq.read_metadata"}.get(fails, fails)
-    monkeypatch.setattr(f"storage.text_bounds.{place}", refuse)
+    monkeypatch.setattr(f"storage.text_bounds.{asked}", Mock(side_effect=error))
     append(frame(spark, ROWS), str(tmp_path / "table"), FIRST, PROPERTIES)
     assert spark.read.format("delta").load(str(tmp_path / "table")).count() == len(ROWS)
     (found,) = statistics(tmp_path / "table")
     assert (found["numRecords"], found["minValues"]["id"]) == (5, 1)
-    assert ("name" in found["minValues"]) == (fails == "open_file_system")
+    assert ("name" in found["minValues"]) == has_texts
 
 
 @pytest.mark.spark
