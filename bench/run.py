@@ -26,7 +26,7 @@ from bench.tpch.answers import answer_file, change_file
 from bench.workload import made_file
 from orchestration.cli.terminal import print_table, say
 from storage.errors import LakejoinError
-from storage.session import start_session
+from storage.spark.session import start_session
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

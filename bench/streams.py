@@ -22,9 +22,9 @@ from pyspark.sql import functions as F
 from bench.contest.surroundings import commit
 from orchestration.cli.terminal import print_table, say
 from orchestration.config import load_text
-from orchestration.pending import BatchBy
-from orchestration.run import run_batches
-from storage.session import start_session
+from orchestration.planning.pending_input import BatchBy
+from orchestration.runs.run import run_batches
+from storage.spark.session import start_session
 
 DAYS = 10
 KEYS = 1000

@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 
 from expectations.gate import to_view
 from expectations.keys import JOIN_FRAMES
-from transforms.schemas import quoted
-from transforms.specs import How
+from transforms.model.schemas import quoted
+from transforms.model.specs import How
 
 _JOINED = ("primary_key", "left_hash", "right_key", "right_hash")
 _SUBSCRIBED = ("primary_key", "foreign_key", "left_hash")

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage, unknown
-from storage.lake import (
+from storage.lake.layout import (
     Lake,
     changelog_of,
     joined_of,

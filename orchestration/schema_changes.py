@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from orchestration.config import Input, Pipeline
-from orchestration.pending import blamed
+from orchestration.planning.pending_input import blamed
 from storage.errors import LakejoinError
-from storage.plan import PlannedFile
-from storage.schema_drift import Difference, differences
+from storage.lake.plan import PlannedFile
+from storage.sources.schema_check import Difference, differences
 
 _SHOWN = 10
 

@@ -5,13 +5,13 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.batch_context import Batch
-from orchestration.stream_batch import StreamBatch
-from storage.lake import records_of
-from storage.table_files import rows_after
-from transforms.event_time import moved_back
-from transforms.specs import StreamJoinSpec
-from transforms.stream_table_join import ROUTE, is_due, waiting
+from orchestration.batch.context import Batch
+from orchestration.batch.streams.stream import StreamBatch
+from storage.delta_log.live_files import rows_after
+from storage.lake.layout import records_of
+from transforms.model.event_time import moved_back
+from transforms.model.specs import StreamJoinSpec
+from transforms.stream_join.table_join import ROUTE, is_due, waiting
 
 
 def waited(join: StreamJoinSpec, batch: Batch) -> int:

@@ -6,8 +6,8 @@ LakejoinError
 ├── LakeInconsistent    a table's log does not fit the plan
 ├── ConfigurationChanged  the state was built with another configuration
 ├── SourceError         a source file cannot be used (see storage.source_errors)
-├── JavaNotFound        no Java that Spark accepts (see storage.java)
-└── JarsNotFound        Delta's JARs could not be fetched (see storage.jars)
+├── JavaNotFound        no Java that Spark accepts (see storage.spark.java)
+└── JarsNotFound        Delta's JARs could not be fetched (see storage.spark.jars)
 """
 
 import re

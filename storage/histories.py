@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-from storage.lake import versions_of
-from storage.plan import Plan
-from transforms.event_time import latest, moved_back
-from transforms.specs import TableSpec
+from storage.lake.layout import versions_of
+from storage.lake.plan import Plan
+from transforms.model.event_time import latest, moved_back
+from transforms.model.specs import TableSpec
 
 
 def history_bound(plan: Plan, table: TableSpec) -> datetime | None:

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from storage.data_files import read_table
-from storage.frames import empty
-from storage.lake import changes_of
-from storage.state import State
-from transforms.replacing import replaced
-from transforms.schemas import changes_schema
-from transforms.specs import TableSpec
+from storage.delta_table.direct_scan import read_table
+from storage.lake.layout import changes_of
+from storage.spark.kept_frames import empty
+from storage.state.pinned_state import State
+from transforms.changelog.replaced_files import replaced
+from transforms.model.schemas import changes_schema
+from transforms.model.specs import TableSpec
 
 
 def read_log(state: State, table: str, schema: StructType) -> DataFrame:

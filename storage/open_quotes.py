@@ -13,9 +13,9 @@ from operator import or_
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from storage.file_content import open_text
-from storage.line_numbers import FileRange
-from transforms.schemas import POSITION
+from storage.sources.fingerprint import open_text
+from storage.sources.line_numbers import FileRange
+from transforms.model.schemas import POSITION
 
 _OPENING = re.compile('(?:^|,)"')
 _QUOTED = re.compile('(?:[^"]++|"")*+')

@@ -11,7 +11,9 @@ from pyspark.sql import SparkSession
 import guards
 from faults.lakes import forget_logs
 from reliability import Report
-from storage.session import start_session
+from storage.spark.session import start_session
+
+pytest_plugins = ["tiny_lake"]
 
 # Spark makes the time of an example uneven; the blob repeats a failure elsewhere.
 settings.register_profile("lakejoin", deadline=None, print_blob=True)
@@ -59,7 +61,10 @@ def forgetting(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def prunes() -> Iterator[None]:
     """Files are held against a batch's keys however few rows they have."""
-    with patch("storage.pruning.WORTH_ROWS", 1), patch("storage.pruning.LARGE_FILE", 1):
+    with (
+        patch("storage.delta_table.file_pruning.WORTH_ROWS", 1),
+        patch("storage.delta_table.file_pruning.LARGE_FILE", 1),
+    ):
         yield
 
 

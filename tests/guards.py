@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from storage.errors import LakejoinError
-from transforms.guards import Guard, without
+from transforms.model.guards import Guard, without
 
 GUARDS: tuple[Guard, ...] = get_args(Guard)
 _PARAMETER = "guard"

@@ -14,13 +14,15 @@ from pyspark.sql import functions as F
 from bench.contest.ours import JOIN, PIPELINE
 from bench.tpch.answers import change_file
 from orchestration.config import load_text
-from storage.joined import joined_schema
-from storage.lake import changes_of, joined_of, response_log_of, subscription_log_of
-from transforms.hashing import value_hash
-from transforms.inserts import applied_answers, pair, subscribe
-from transforms.resolution import emit_pairs
-from transforms.responses import response_schema
-from transforms.schemas import (
+from storage.lake.layout import changes_of, joined_of, response_log_of, subscription_log_of
+from storage.state.joined_table import joined_schema
+from transforms.foreign_key_join.insert_only import applied_answers, pair, subscribe
+from transforms.foreign_key_join.resolution import emit_pairs
+from transforms.foreign_key_join.responses import response_schema
+from transforms.foreign_key_join.subscriptions import subscription_schema
+from transforms.model.hashing import value_hash
+from transforms.model.join_sides import inserted, valued
+from transforms.model.schemas import (
     BATCH,
     CURRENT,
     DELETED,
@@ -36,9 +38,7 @@ from transforms.schemas import (
     changes_schema,
     named,
 )
-from transforms.sides import inserted, valued
-from transforms.specs import TableSpec
-from transforms.subscriptions import subscription_schema
+from transforms.model.specs import TableSpec
 
 
 def least_tables(spark: SparkSession, workload: Path) -> Mapping[str, DataFrame]:

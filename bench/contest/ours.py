@@ -16,10 +16,10 @@ from bench.contest.live import live_bytes, tables_below
 from bench.contest.upkeep import maintain_all
 from bench.tpch.answers import change_file
 from orchestration.config import load_text
-from orchestration.run import run_batches
+from orchestration.runs.run import run_batches
 from storage.errors import LakejoinError
-from storage.lake import Lake, joined_of
-from storage.plan import Published
+from storage.lake.layout import Lake, joined_of
+from storage.lake.plan import Published
 
 PIPELINE_FILE = "lakejoin.yaml"
 JOIN = "orders_with_customers"

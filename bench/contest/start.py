@@ -22,7 +22,7 @@ _LOOK_SECONDS = 0.01
 _READY = "ready"
 _SESSION = """\
 import sys
-from storage.session import start_session
+from storage.spark.session import start_session
 start_session(sys.argv[1], {"spark.driver.memory": sys.argv[2]})
 print(sys.argv[3], flush=True)
 sys.stdin.read()

@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 
 from orchestration.config import Pipeline
-from orchestration.maintenance import maintain
+from orchestration.maintenance.maintain import maintain
 
 
 def maintain_all(pipeline: Pipeline, spark: SparkSession) -> None:

@@ -16,7 +16,7 @@ import typer
 from orchestration.cli.check import check
 from orchestration.cli.demo import demo
 from orchestration.cli.dev import dev
-from orchestration.cli.failures import Commands
+from orchestration.cli.exit_codes import Commands
 from orchestration.cli.maintain import maintain
 from orchestration.cli.migrate import migrate
 from orchestration.cli.quarantine import quarantine

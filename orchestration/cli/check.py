@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestration.cli import options
-from orchestration.cli.failures import FAILED
+from orchestration.cli.exit_codes import FAILED
 from orchestration.cli.options import Config
 from orchestration.cli.terminal import Row, print_table, say
 
 if TYPE_CHECKING:
     from expectations.results import RuleResult
-    from orchestration.checks import Checked
+    from orchestration.checks.check_lake import Checked
 
 
 def check(
@@ -32,7 +32,7 @@ def check(
     pipeline = options.load_pipeline(config)
     _check_published(pipeline.lake)
     spark = options.open_session(pipeline)
-    from orchestration.checks import check_lake
+    from orchestration.checks.check_lake import check_lake
 
     run = "check --full" if full else "check"
     checked = check_lake(pipeline, spark, batches=None if full else batches, run=run)
@@ -43,9 +43,9 @@ def check(
 
 def _check_published(lake: str) -> None:
     """Say that there is nothing to check before Spark is started for it."""
-    from orchestration.cut import published_cut
-    from storage.journal import Journal
-    from storage.lake import Lake
+    from orchestration.lake_state.published_snapshot import published_cut
+    from storage.lake.journal import Journal
+    from storage.lake.layout import Lake
 
     published_cut(Journal(Lake(lake)))
 

@@ -8,16 +8,16 @@ import typer
 
 from orchestration.cli import options
 from orchestration.cli.check import print_checked
-from orchestration.cli.failures import FAILED
+from orchestration.cli.exit_codes import FAILED
 from orchestration.cli.summary import batch_line, print_summary
 from orchestration.cli.terminal import console, print_rows, progress_bar, say
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orchestration.comparison import Comparison
-    from orchestration.demo import Day
-    from orchestration.example import Example
+    from orchestration.demo.csv_comparison import Comparison
+    from orchestration.demo.days import Day
+    from orchestration.demo.example import Example
 
 SHOWN = (
     *("flight_id", "carrier", "tailnum", "origin", "dest", "status", "fare_total"),
@@ -50,8 +50,8 @@ def demo(
     Each day is compared with what PostgreSQL answered; at the end, each departure's weather is. Starts from an empty
     lake. Exit code 1 unless every comparison is equal, every other weather has a cause and every check passes.
     """
-    from orchestration.demo import empty_lake
-    from orchestration.example import EXAMPLE, open_example
+    from orchestration.demo.days import empty_lake
+    from orchestration.demo.example import EXAMPLE, open_example
 
     opened = open_example(example or EXAMPLE, lake)
     empty_lake(opened.pipeline)
@@ -69,7 +69,7 @@ def demo(
 
 
 def _run(example: "Example") -> tuple[list["Day"], "SparkSession"]:
-    from orchestration.demo import run_days
+    from orchestration.demo.days import run_days
 
     days = []
     with progress_bar("starting Spark", len(example.days)) as bar:
@@ -84,7 +84,7 @@ def _run(example: "Example") -> tuple[list["Day"], "SparkSession"]:
 
 
 def _print_cost(days: Sequence["Day"]) -> None:
-    from storage.memory import peak_megabytes
+    from orchestration.demo.peak_memory import peak_megabytes
 
     peak = peak_megabytes()
     memory = "" if peak is None else f"; peak memory {peak:,} MB, Java and Python together"
@@ -106,7 +106,7 @@ def _print_comparison(found: "Comparison") -> None:
 
 
 def _check(example: "Example", spark: "SparkSession") -> bool:
-    from orchestration.checks import check_lake
+    from orchestration.checks.check_lake import check_lake
 
     checked = check_lake(example.pipeline, spark, batches=None, run="demo")
     print_checked(checked)
@@ -115,11 +115,11 @@ def _check(example: "Example", spark: "SparkSession") -> bool:
 
 def _explain(example: "Example", spark: "SparkSession") -> bool:
     """Say how the departures compare, and whether every difference has a cause."""
-    from orchestration.cut import published_cut
-    from orchestration.departures import EQUAL, JOIN, explain, has_departures
-    from storage.journal import Journal
-    from storage.lake import Lake
-    from storage.state import State
+    from orchestration.demo.departures import EQUAL, JOIN, explain, has_departures
+    from orchestration.lake_state.published_snapshot import published_cut
+    from storage.lake.journal import Journal
+    from storage.lake.layout import Lake
+    from storage.state.pinned_state import State
 
     if not has_departures(example):
         return True
@@ -135,12 +135,12 @@ def _explain(example: "Example", spark: "SparkSession") -> bool:
 
 
 def _print_rows(example: "Example", spark: "SparkSession") -> None:
-    from orchestration.cut import published_cut
-    from orchestration.formats import texts
-    from orchestration.show import find_view
-    from storage.journal import Journal
-    from storage.lake import Lake
-    from storage.state import State
+    from orchestration.lake_state.published_snapshot import published_cut
+    from orchestration.show.tables import find_view
+    from orchestration.show.text_formats import texts
+    from storage.lake.journal import Journal
+    from storage.lake.layout import Lake
+    from storage.state.pinned_state import State
 
     lake, name = Lake(example.pipeline.lake), next(iter(example.pipeline.joins))
     cut = published_cut(Journal(lake))

@@ -46,7 +46,7 @@ def dev(
     It listens on the loopback address, with the pipeline in it, until Ctrl-C ends it. Nothing is sent
     anywhere: Dagster's telemetry is off.
     """
-    from orchestration.example import DEMO
+    from orchestration.demo.example import DEMO
     from orchestration.instance import prepare_home
 
     pipeline = options.load_pipeline(config or DEMO)
@@ -81,7 +81,7 @@ def command(port: int) -> list[str]:
 
 def default_home(pipeline: "Pipeline") -> Path:
     """Return where Dagster keeps its records: below the lake, or here for a lake at a URI."""
-    from storage.lake import Lake
+    from storage.lake.layout import Lake
 
     directory = Lake(pipeline.lake).local
     return directory / "_dagster" if directory is not None else Path(f".dagster_{pipeline.name}")

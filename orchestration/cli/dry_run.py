@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from orchestration.cli.terminal import say
 
 if TYPE_CHECKING:
-    from orchestration.backlog import Backlog
     from orchestration.config import Pipeline
-    from storage.files import FoundFile
+    from orchestration.planning.backlog import Backlog
+    from storage.sources.files import FoundFile
 
 
 def print_work(pipeline: "Pipeline", waiting: "Backlog", replace: str | None, *, flush: bool) -> None:

@@ -13,8 +13,8 @@ def migrate(config: Config) -> None:
     are gone or have a type that is no wider one are refused. Joins that changed as well are left as they are, and the
     command is named that computes them anew.
     """
-    from orchestration.migrating import migrate as work
-    from storage.plan import Published
+    from orchestration.runs.migrate import migrate as work
+    from storage.lake.plan import Published
 
     pipeline = options.load_pipeline(config)
     found = False

@@ -27,6 +27,6 @@ def load_pipeline(config: Path) -> "Pipeline":
 
 def open_session(pipeline: "Pipeline") -> "SparkSession":
     """Return the Spark session that a pipeline asks for; no command gets one in another way."""
-    from storage.session import start_session
+    from storage.spark.session import start_session
 
     return start_session(pipeline.spark.master, pipeline.spark.conf, pipeline.places)

@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from orchestration.cli import options
-from orchestration.cli.following import follow
 from orchestration.cli.options import Config
+from orchestration.cli.progress import follow
 from orchestration.cli.terminal import console, print_rows, say
 
 Names = Annotated[
@@ -33,9 +33,9 @@ def listed(
 
     Those that were read with success since are left out, and those of files that were replaced.
     """
-    from orchestration.formats import texts
-    from orchestration.quarantine import in_quarantine, known
-    from orchestration.spark_failures import explained
+    from orchestration.runs.retry_quarantine import in_quarantine, known
+    from orchestration.show.text_formats import texts
+    from orchestration.spark_errors import explained
 
     pipeline = options.load_pipeline(config)
     chosen = known(pipeline, names or ())
@@ -58,8 +58,8 @@ def retry(config: Config, names: Names = None) -> None:
     For records that can be accepted now: a limit was raised, or a value that was left out is known. Each is held
     against the rows as a late one, at its own position. For a file that was corrected: `lakejoin run FILE --replace`.
     """
-    from orchestration.quarantine import known
-    from orchestration.quarantine import retry as again
+    from orchestration.runs.retry_quarantine import known
+    from orchestration.runs.retry_quarantine import retry as again
 
     pipeline = options.load_pipeline(config)
     chosen = known(pipeline, names or ())

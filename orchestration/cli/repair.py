@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestration.cli import options
-from orchestration.cli.failures import FAILED
-from orchestration.cli.following import follow
+from orchestration.cli.exit_codes import FAILED
 from orchestration.cli.options import Config
+from orchestration.cli.progress import follow
 from orchestration.cli.terminal import Row, print_table, say
 
 if TYPE_CHECKING:
-    from orchestration.repair import Damage
+    from orchestration.runs.repair import Damage
 
 
 def repair(
@@ -35,10 +35,10 @@ def repair(
     names, a table's folded rows and history are made from its changes, a join and the joins over it from the rows of
     their tables. What is in the way is moved to `_aside` in the lake, nothing is removed.
     """
-    from orchestration.abandoning import abandon
     from orchestration.errors import WrongUsage
-    from orchestration.repair import examine
-    from orchestration.repair import repair as mend
+    from orchestration.runs.abandon import abandon
+    from orchestration.runs.repair import examine
+    from orchestration.runs.repair import repair as mend
 
     pipeline = options.load_pipeline(config)
     if not names and not replan:

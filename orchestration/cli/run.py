@@ -9,16 +9,16 @@ import typer
 
 from orchestration.cli import options
 from orchestration.cli.dry_run import left_to_settle, print_work
-from orchestration.cli.following import follow
 from orchestration.cli.options import Config
+from orchestration.cli.progress import follow
 from orchestration.cli.terminal import say
 
 if TYPE_CHECKING:
-    from orchestration.backlog import Backlog
-    from orchestration.batch_context import Progress
+    from orchestration.batch.context import Progress
     from orchestration.config import Pipeline
-    from orchestration.pending import Dates
-    from storage.plan import Published
+    from orchestration.planning.backlog import Backlog
+    from orchestration.planning.pending_input import Dates
+    from storage.lake.plan import Published
 
 
 def run(  # noqa: PLR0913 - one parameter for each option
@@ -101,8 +101,8 @@ def run(  # noqa: PLR0913 - one parameter for each option
 
     def work(progress: "Progress") -> "Iterator[Published]":
         spark = options.open_session(pipeline)
-        from orchestration.exported_again import day_or_name
-        from orchestration.run import run_batches
+        from orchestration.planning.replaced_files import day_or_name
+        from orchestration.runs.run import run_batches
 
         return run_batches(
             pipeline, spark, dates=dates, batch_by=batch_by, batch_rows=batch_rows, batches=batches,
@@ -123,9 +123,9 @@ def run(  # noqa: PLR0913 - one parameter for each option
 
 def _check_new_joins(pipeline: "Pipeline", rebuilt: Collection[str]) -> None:
     """Refuse to promise the beginning of a join that a run refuses, for its tables are there from an earlier time."""
-    from orchestration.kept_joins import new_joins
-    from storage.journal import Journal
-    from storage.lake import Lake
+    from orchestration.lake_state.active_joins import new_joins
+    from storage.lake.journal import Journal
+    from storage.lake.layout import Lake
 
     lake = Lake(pipeline.lake)
     new_joins(pipeline, lake, Journal(lake), rebuilt)
@@ -133,8 +133,8 @@ def _check_new_joins(pipeline: "Pipeline", rebuilt: Collection[str]) -> None:
 
 def _buffered(pipeline: "Pipeline") -> bool:
     """Whether records of a stream waited for their grace period when the last batch ended."""
-    from storage.journal import Journal
-    from storage.lake import Lake
+    from storage.lake.journal import Journal
+    from storage.lake.layout import Lake
 
     last = Journal(Lake(pipeline.lake)).last
     return last is not None and last.waits
@@ -155,10 +155,10 @@ def _waiting(
     pipeline: "Pipeline", dates: "Dates | None", rebuilt: Collection[str], now: datetime
 ) -> "Backlog":
     """List what is pending; warn about a source without any file: more often than not a mistyped path."""
-    from orchestration.backlog import backlog
-    from orchestration.shapes import check_shapes
-    from storage.journal import Journal
-    from storage.lake import Lake
+    from orchestration.lake_state.config_fingerprints import check_shapes
+    from orchestration.planning.backlog import backlog
+    from storage.lake.journal import Journal
+    from storage.lake.layout import Lake
 
     check_shapes(pipeline, Journal(Lake(pipeline.lake)), rebuilt)
     waiting = backlog(pipeline, now, dates=dates)
@@ -169,7 +169,7 @@ def _waiting(
 
 def _as_left(pipeline: "Pipeline", waiting: "Backlog", dates: "Dates | None", now: datetime) -> "Backlog":
     """The backlog with those of its young files that the run left: meanwhile some were old enough for it."""
-    from orchestration.backlog import backlog
+    from orchestration.planning.backlog import backlog
 
     return dataclasses.replace(waiting, young=backlog(pipeline, now, dates=dates).young)
 

@@ -16,7 +16,7 @@ from orchestration.cli.options import Config
 from orchestration.cli.terminal import console, print_rows
 
 if TYPE_CHECKING:
-    from orchestration.cli.shown import Shown
+    from orchestration.cli.show_rows import Shown
 
 ROWS = 20
 """How many rows are shown to a person who does not say how many."""
@@ -88,8 +88,8 @@ def show(  # noqa: PLR0913 - one parameter for each option
 
     Sorted by key, as the last finished batch left them, whatever is being written meanwhile.
     """
-    from orchestration.cli.shown import Asked, open_shown
-    from orchestration.ranges import Range
+    from orchestration.cli.show_rows import Asked, open_shown
+    from orchestration.show.key_ranges import Range
 
     chosen = Range(key, prefix, key_from, key_to, time_from, time_to, reverse)
     some = ROWS if limit is None and form == "table" else limit
@@ -121,7 +121,7 @@ def _conditions_blamed(where: str | None) -> Iterator[None]:
     from pyspark.errors import PySparkException
 
     from orchestration.errors import WrongUsage
-    from orchestration.spark_failures import quiet_query_context
+    from orchestration.spark_errors import quiet_query_context
 
     if where is None:
         yield

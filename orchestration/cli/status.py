@@ -13,7 +13,7 @@ from orchestration.cli.terminal import Row, print_table, say
 
 if TYPE_CHECKING:
     from orchestration.config import Pipeline
-    from orchestration.status import Status
+    from orchestration.show.status import Status
 
 
 def status(
@@ -27,7 +27,7 @@ def status(
 
     Batches, counts by reason, quarantine, pending files; read from logs and listings, without Spark.
     """
-    from orchestration.status import lake_status
+    from orchestration.show.status import lake_status
 
     pipeline = options.load_pipeline(config)
     found = lake_status(pipeline, datetime.now(UTC))
@@ -106,7 +106,7 @@ def _print_waiting(pipeline: "Pipeline", found: "Status") -> None:
 
 def _print_new(pipeline: "Pipeline", join: str) -> None:
     from orchestration.rebuilding import join_remains, rebuild_command
-    from storage.lake import Lake
+    from storage.lake.layout import Lake
 
     if join in pipeline.foreign_key_joins and join_remains(Lake(pipeline.lake), join):
         say(f"join {join} is not kept up to date: {rebuild_command(pipeline, [join])} begins it anew")

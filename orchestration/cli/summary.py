@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from orchestration.cli.terminal import Counts, Row, print_counts, print_table
 
 if TYPE_CHECKING:
-    from storage.plan import Published
+    from storage.lake.plan import Published
 
 _TABLE = {
     "rows": True,
@@ -67,7 +67,7 @@ def print_summary(batches: Sequence["Published"]) -> None:
     """Print what the batches did together; nothing where there are none."""
     if not batches:
         return
-    from orchestration.status import added
+    from orchestration.show.status import added
 
     print_tables(added([batch.tables for batch in batches]))
     print_joins(added([batch.joins for batch in batches]))

@@ -1,8 +1,8 @@
 """The configuration file: `load` reads, checks and types it; every mistake in it is reported at once."""
 
 from orchestration.config.loading import load, load_text
-from orchestration.config.model import Input
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import ConfigurationError
+from orchestration.config.schema.model import Input
 
 __all__ = ["ConfigurationError", "Input", "Pipeline", "load", "load_text"]

@@ -5,14 +5,14 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from orchestration.config.checked_document import Reading
+from orchestration.config.checks.joins import check_joins
+from orchestration.config.checks.streams import check_streams
+from orchestration.config.checks.tables import check_tables
 from orchestration.config.document import MAX_BYTES, Document, read_document
-from orchestration.config.join_checks import check_joins
-from orchestration.config.mistakes import report_mistakes
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import ConfigurationError, Problem
-from orchestration.config.reading import Reading
-from orchestration.config.stream_checks import check_streams
-from orchestration.config.table_checks import check_tables
+from orchestration.config.pydantic_errors import report_mistakes
 
 
 def load(path: str | os.PathLike[str]) -> Pipeline:

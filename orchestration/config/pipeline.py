@@ -14,17 +14,17 @@ from typing import Annotated, Any
 from pydantic import Field, PrivateAttr, field_validator
 from pyspark.sql.types import DataType, StructType
 
-from orchestration.config.column_types import parse_type, type_text
 from orchestration.config.document import line_of
-from orchestration.config.expression_types import Columns
-from orchestration.config.expressions import expression_type
-from orchestration.config.model import Input, Join, Maintenance, Spark, Table
 from orchestration.config.problems import KeyPath, Problem
-from orchestration.config.source_model import Frozen
-from orchestration.config.stream_model import AnyJoin, Stream, StreamJoin
-from orchestration.config.values import LakePath, Name
-from transforms.schemas import quoted
-from transforms.specs import JoinSpec, StreamJoinSpec
+from orchestration.config.schema.column_types import parse_type, type_text
+from orchestration.config.schema.expression_types import Columns
+from orchestration.config.schema.expressions import expression_type
+from orchestration.config.schema.model import Input, Join, Maintenance, Spark, Table
+from orchestration.config.schema.source import Frozen
+from orchestration.config.schema.stream import AnyJoin, Stream, StreamJoin
+from orchestration.config.schema.values import LakePath, Name
+from transforms.model.schemas import quoted
+from transforms.model.specs import JoinSpec, StreamJoinSpec
 
 
 @dataclass(frozen=True)

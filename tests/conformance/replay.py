@@ -15,9 +15,9 @@ from pyspark.sql import Row, SparkSession
 
 from conformance.case import Case, Emission, expected_emissions, first_difference, sorted_emissions, text
 from conformance.steps import Key, Steps, Version
-from transforms.resolution import TOMBSTONE
-from transforms.schemas import BATCH
-from transforms.specs import How
+from transforms.foreign_key_join.resolution import TOMBSTONE
+from transforms.model.schemas import BATCH
+from transforms.model.specs import How
 
 Message = tuple[Any, ...]
 

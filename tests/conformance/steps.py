@@ -8,18 +8,18 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
-from transforms.hashing import value_hash
-from transforms.resolution import emit_results, resolve_responses
-from transforms.responses import answer_right_changes, answer_subscriptions, response_schema
-from transforms.schemas import BATCH, DELETED, HASH, POSITION, POSITION_TYPE
-from transforms.sides import left_changes, live_keys, valued
-from transforms.specs import How, JoinSpec
-from transforms.subscriptions import (
+from transforms.foreign_key_join.resolution import emit_results, resolve_responses
+from transforms.foreign_key_join.responses import answer_right_changes, answer_subscriptions, response_schema
+from transforms.foreign_key_join.subscriptions import (
     live_subscriptions,
     send_subscriptions,
     subscription_schema,
     with_previous,
 )
+from transforms.model.hashing import value_hash
+from transforms.model.join_sides import left_changes, live_keys, valued
+from transforms.model.schemas import BATCH, DELETED, HASH, POSITION, POSITION_TYPE
+from transforms.model.specs import How, JoinSpec
 
 Key = tuple[str, str]
 """Case and key."""

@@ -21,11 +21,11 @@ from pyspark.sql.types import StringType, StructType
 from conformance.case import Batches, Case, Event, to_json
 from conformance.store_calls import CALLS, MILLISECOND, REFUSED, time_of
 from storage.stores.errors import NullKey
-from storage.stores.key_value import KeyValueStore
-from storage.stores.layout import TIMES, Kind
-from storage.stores.session import SessionStore
-from storage.stores.versioned import VersionedKeyValueStore
-from storage.stores.window import WindowStore
+from storage.stores.kinds.key_value import KeyValueStore
+from storage.stores.kinds.session import SessionStore
+from storage.stores.kinds.versioned import VersionedKeyValueStore
+from storage.stores.kinds.window import WindowStore
+from storage.stores.write.layout import TIMES, Kind
 
 KINDS: Mapping[str, Kind] = {
     "kv-range": "key-value",

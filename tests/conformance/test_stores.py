@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from conformance.case import STORES, Batches, Case, load_cases
 from conformance.stores import Settings, run_store, run_stores
-from storage.stores.layout import Layout
-from stores.without_spark import make_store
+from storage.stores.write.layout import Layout
+from stores_without_spark import make_store
 
 CASES = [case for case in load_cases(Path(__file__).parent / "cases") if case.topology in STORES]
 BY_NAME = {case.name: case for case in CASES}

@@ -12,7 +12,7 @@ from conformance.case import Batches, Case, Emission, sorted_emissions, text, to
 from conformance.pipeline import FIRST_DAY, Answers, flat_row, joined_value, lake_rows
 from conformance.places import Place, places_of, write_configuration
 from orchestration.config import load
-from orchestration.run import run_batches
+from orchestration.runs.run import run_batches
 
 
 def run_timed(

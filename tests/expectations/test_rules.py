@@ -19,7 +19,7 @@ from expectations.gate import gate
 from expectations.keys import Kind, frames_for, keys_sql
 from expectations.rules import RULES, rules_for
 from expectations.totals import Keys, differing_totals, key_hash
-from transforms.specs import How
+from transforms.model.specs import How
 
 State = dict[str, list[dict[str, Any]]]
 Change = tuple[str, str, tuple[object, ...]]  # add to a frame, or drop a row by the beginning of its values

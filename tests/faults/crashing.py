@@ -16,10 +16,12 @@ from deltalake.table import TableOptimizer
 from pyspark.sql.readwriter import DataFrameWriter
 
 from faults.halfway import leave_files, leave_files_of_command
-from orchestration import abandoning, upkeep
-from storage import bookkeeping, joined
-from storage.delta import DeltaTransaction
-from storage.written import Written
+from orchestration.maintenance import steps as maintenance_steps
+from orchestration.runs import abandon
+from storage.delta_table.private_transaction import DeltaTransaction
+from storage.delta_table.uncommitted_files import Written
+from storage.lake import bookkeeping
+from storage.state import joined_table
 
 When = Literal["before", "during", "after"]
 """Before anything of the commit is written, when its data files are and the log is not, when it is made."""
@@ -202,9 +204,9 @@ def commits(
         (DeltaTransaction, "_commit", counting.committed(DeltaTransaction._commit)),
         (Written, "remove", counting.removed(Written.remove)),
         (bookkeeping, "write_deltalake", counting.whole(_RECORD, _recorded, _part_of_record)),
-        (joined, "merge", counting.told(joined.merge)),
+        (joined_table, "merge", counting.told(joined_table.merge)),
         (DeltaMergeBuilder, "execute", counting.command(DeltaMergeBuilder.execute)),
-        (abandoning, "remove_batch", counting.told(abandoning.remove_batch)),
+        (abandon, "remove_batch", counting.told(abandon.remove_batch)),
         (SparkTable, "delete", counting.command(SparkTable.delete)),
     )
     with ExitStack() as patches:
@@ -243,7 +245,8 @@ def steps(last: int | None = None, when: When = "after") -> Iterator[Commits]:
     with commits(last, when) as counting, ExitStack() as patches:
         for module, name in (
             (TableOptimizer, "compact"), (DeltaTable, "create_checkpoint"),
-            (upkeep, "state_retention"), (upkeep, "vacuum"), (upkeep, "checkpoint"), (upkeep, "clear"),
+            (maintenance_steps, "state_retention"), (maintenance_steps, "vacuum"),
+            (maintenance_steps, "checkpoint"), (maintenance_steps, "clear"),
         ):  # fmt: skip
             counted = counting.whole(getattr(module, name), _named(name))
             patches.enter_context(mock.patch.object(module, name, counted))

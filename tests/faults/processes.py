@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestration.config import Pipeline
-from storage.lake import PLAN
+from storage.lake.layout import PLAN
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 300

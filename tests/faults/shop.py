@@ -10,12 +10,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from orchestration.config import Pipeline, load
-from orchestration.cut import published_cut
-from orchestration.run import run_batches
-from storage.journal import Journal
-from storage.lake import LEASE, PLAN, PUBLISHED, Lake
-from storage.state import State
-from transforms.schemas import is_internal, named
+from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.runs.run import run_batches
+from storage.lake.journal import Journal
+from storage.lake.layout import LEASE, PLAN, PUBLISHED, Lake
+from storage.state.pinned_state import State
+from transforms.model.schemas import is_internal, named
 
 CONFIGURATION = """\
 name: shop

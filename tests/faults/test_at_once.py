@@ -13,8 +13,8 @@ from faults.market import JOINS
 from faults.processes import finish, lakejoin, wait_for
 from faults.shop import Content, content, copy_of, run, texts
 from orchestration.config import Pipeline
-from storage.journal import Journal
-from storage.lake import Lake, joined_of
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake, joined_of
 
 pytestmark = [
     pytest.mark.spark,

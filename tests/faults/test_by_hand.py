@@ -13,8 +13,8 @@ from faults.lakes import BASES, LOGS, refused
 from faults.shop import Content, content, copy_of, run
 from orchestration.config import Pipeline
 from storage.errors import LakeInconsistent
-from storage.journal import Journal
-from storage.lake import MAINTENANCE, PLAN, PUBLISHED, Lake
+from storage.lake.journal import Journal
+from storage.lake.layout import MAINTENANCE, PLAN, PUBLISHED, Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -22,11 +22,11 @@ from faults.market import DAYS, make_market
 from faults.shop import CUSTOMERS, Content, content, copy_of, make_shop, run, write_lines
 from orchestration.config import Pipeline, load
 from orchestration.errors import WrongUsage
-from orchestration.quarantine import known, retry
+from orchestration.runs.retry_quarantine import known, retry
 from storage.errors import ConfigurationChanged
-from storage.joined import MERGE
-from storage.journal import Journal
-from storage.lake import PLAN, PUBLISHED, Lake
+from storage.lake.journal import Journal
+from storage.lake.layout import PLAN, PUBLISHED, Lake
+from storage.state.joined_table import MERGE
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -107,7 +107,7 @@ def large_batch(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -
 
 
 def _run_as_large(pipeline: Pipeline, spark: SparkSession) -> None:
-    with mock.patch("storage.frames.SMALL", -1):
+    with mock.patch("storage.spark.kept_frames.SMALL", -1):
         run(pipeline, spark)
 
 

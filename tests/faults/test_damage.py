@@ -14,12 +14,12 @@ from faults.crashing import Crash, commits
 from faults.lakes import BASES, LOGS, cut, forget_logs, last_commit, refused
 from faults.shop import Content, content, copy_of, run
 from orchestration.cli import app
-from orchestration.cli.failures import FAILED
+from orchestration.cli.exit_codes import FAILED
 from orchestration.config import Pipeline
+from storage.delta_log.torn_commits import damaged_commits
 from storage.errors import LakeInconsistent
-from storage.journal import Journal
-from storage.lake import PLAN, PUBLISHED, Lake
-from storage.log_damage import damaged_commits
+from storage.lake.journal import Journal
+from storage.lake.layout import PLAN, PUBLISHED, Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -14,14 +14,14 @@ from pyspark.sql import functions as F
 
 from expectations.totals import Keys, differing_totals
 from faults.shop import ORDERS, content, make_shop, run
-from orchestration import gate, join_batch
-from orchestration.batch_context import Batch
-from orchestration.gate import GateFailed
-from storage.frames import Frames
-from storage.journal import Journal
-from storage.lake import Lake, joined_of, response_log_of, subscription_log_of
-from transforms.resolution import LEFT_HASH
-from transforms.schemas import HASH_TYPE, PRIMARY_KEY, RAW, VERDICT, named
+from orchestration.batch.context import Batch
+from orchestration.batch.joins import foreign_key_join, gate
+from orchestration.batch.joins.gate import GateFailed
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake, joined_of, response_log_of, subscription_log_of
+from storage.spark.kept_frames import Frames
+from transforms.foreign_key_join.resolution import LEFT_HASH
+from transforms.model.schemas import HASH_TYPE, PRIMARY_KEY, RAW, VERDICT, named
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("large")]
 
@@ -34,7 +34,7 @@ TABLES = {
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every batch is one of many records."""
-    monkeypatch.setattr("storage.frames.SMALL", -1)
+    monkeypatch.setattr("storage.spark.kept_frames.SMALL", -1)
 
 
 def test_first_load_of_many_rows_ends_as_that_of_a_few(
@@ -44,7 +44,7 @@ def test_first_load_of_many_rows_ends_as_that_of_a_few(
 
     It is judged by totals and by the keys that were seen when its records were read, and not key by key.
     """
-    with patch("storage.frames.SMALL", 1_000):
+    with patch("storage.spark.kept_frames.SMALL", 1_000):
         few = make_shop(tmp_path / "few", FIRST_DAY)
         run(few, spark)
     written: list[str] = []
@@ -80,7 +80,7 @@ def test_join_that_was_cut_off_behind_its_logs_is_not_written_ahead(
     whole, cut_off = (make_shop(tmp_path / name, FIRST_DAY) for name in ("whole", "cut off"))
     run(whole, spark)
     with monkeypatch.context() as patched:
-        patched.setattr("orchestration.batch.commit_joined", _fail)
+        patched.setattr("orchestration.batch.run_batch.commit_joined", _fail)
         with pytest.raises(RuntimeError, match="cut off"):
             run(cut_off, spark)
     lake, written = Lake(cut_off.lake), list[str]()
@@ -149,7 +149,7 @@ def test_first_load_that_its_gate_refuses_leaves_no_table_of_its_join(
     """Whichever totals differ, every key is looked at: the message names rules and rows, and a way on that works."""
     pipeline = make_shop(tmp_path, FIRST_DAY)
     with monkeypatch.context() as patched:
-        patched.setattr(join_batch, fault.step, partial(fault, getattr(join_batch, fault.step)))
+        patched.setattr(foreign_key_join, fault.step, partial(fault, getattr(foreign_key_join, fault.step)))
         with pytest.raises(GateFailed, match=r"\"id\":2") as failed:
             run(pipeline, spark)
         assert tuple(sorted(re.findall(r"^  (\w+): 1 rows$", str(failed.value), re.MULTILINE))) == fault.rules

@@ -19,10 +19,10 @@ from pyspark.sql import SparkSession
 from faults.processes import commits_of, finish, lakejoin, started
 from faults.shop import Content, content, copy_of, run
 from orchestration.config import Pipeline
-from orchestration.spark_failures import WorkFailed
+from orchestration.spark_errors import WorkFailed
 from storage.errors import LakeUnusable
-from storage.journal import Journal
-from storage.lake import PUBLISHED, Lake
+from storage.lake.journal import Journal
+from storage.lake.layout import PUBLISHED, Lake
 
 pytestmark = [
     pytest.mark.spark,

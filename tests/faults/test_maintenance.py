@@ -11,22 +11,22 @@ from faults.crashing import Crash, When, all_commits, commits, steps
 from faults.lakes import forget_logs
 from faults.shop import ORDERS, Content, content, copy_of, make_shop, run, texts
 from orchestration.config import Pipeline, load
-from orchestration.cut import check_kept, published_cut
 from orchestration.errors import WrongUsage
-from orchestration.finished import finished_state
-from orchestration.folding import fold
-from orchestration.maintenance import Done, find_steps, maintain
-from orchestration.recovery import check_progress
-from orchestration.upkeep import WORKS
-from storage.figures import row_count
-from storage.journal import Journal
-from storage.lake import MAINTENANCE, Lake, changes_of, rows_of
+from orchestration.lake_state.fold_progress import finished_state
+from orchestration.lake_state.preflight import check_progress
+from orchestration.lake_state.published_snapshot import check_kept, published_cut
+from orchestration.maintenance.folds import fold
+from orchestration.maintenance.maintain import Done, find_steps, maintain
+from orchestration.maintenance.steps import WORKS
+from storage.delta_log.live_files import live_files
+from storage.lake.journal import Journal
+from storage.lake.layout import MAINTENANCE, Lake, changes_of, rows_of
+from storage.lake.table_counts import row_count
 from storage.logs import read_log
-from storage.maintenance import Folds
-from storage.state import State
-from storage.table_files import live_files
-from transforms.schemas import changes_schema
-from transforms.subscriptions import live_subscriptions
+from storage.state.folds import Folds
+from storage.state.pinned_state import State
+from transforms.foreign_key_join.subscriptions import live_subscriptions
+from transforms.model.schemas import changes_schema
 
 pytestmark = pytest.mark.spark
 
@@ -192,7 +192,7 @@ def test_batch_that_ends_while_maintenance_looks_is_no_damage(
             batches.append(run(pipeline, spark))
         check_progress(*args)
 
-    monkeypatch.setattr("orchestration.upkeep.check_progress", late)
+    monkeypatch.setattr("orchestration.maintenance.steps.check_progress", late)
     folds = [step.finding for step in find_steps(pipeline) if step.work == "fold"]
     assert batches == [1]
     assert {len(found.counts) for found in folds} == {3}
@@ -210,7 +210,7 @@ def test_fold_goes_by_what_it_reads_and_not_by_what_is_left(
         read.append(records)
         raise Crash
 
-    monkeypatch.setattr("storage.maintenance.framing", framing)
+    monkeypatch.setattr("storage.state.folds.framing", framing)
     now = finished_state(two_days, lake, journal, datetime.now(UTC))
     with pytest.raises(Crash):
         fold(two_days, spark, lake, journal, now, rows_of("orders"))
@@ -244,8 +244,8 @@ def test_runs_fold_and_condense_unless_it_is_left_to_maintenance(
     when: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the one what is due is done behind each batch, with the other it stays due."""
-    monkeypatch.setattr("storage.maintenance.BATCHES_BEHIND", 1)
-    monkeypatch.setattr("storage.bookkeeping.MANY_FILES", 2)
+    monkeypatch.setattr("storage.state.folds.BATCHES_BEHIND", 1)
+    monkeypatch.setattr("storage.lake.bookkeeping.MANY_FILES", 2)
     path = make_shop(tmp_path, DAYS[:2]).path
     path.write_text(f"{path.read_text()}maintenance: {{when: {when}}}\n")
     pipeline = load(path)

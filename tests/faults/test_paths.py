@@ -11,14 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from faults.shop import CONFIGURATION, make_shop, run, texts
+from orchestration.batch.joins.foreign_key_join import emit_results
+from orchestration.batch.joins.gate import GateFailed
 from orchestration.config import Pipeline, load
-from orchestration.gate import GateFailed
-from orchestration.join_batch import emit_results
-from orchestration.maintenance import maintain
-from storage.frames import Frames
-from storage.journal import Journal
-from storage.lake import SCRATCH, Lake, changelog_of, joined_of, response_log_of, subscription_log_of
-from transforms.resolution import LEFT_HASH
+from orchestration.maintenance.maintain import maintain
+from storage.lake.journal import Journal
+from storage.lake.layout import SCRATCH, Lake, changelog_of, joined_of, response_log_of, subscription_log_of
+from storage.spark.kept_frames import Frames
+from transforms.foreign_key_join.resolution import LEFT_HASH
 
 pytestmark = pytest.mark.spark
 
@@ -99,7 +99,7 @@ def test_files_that_cannot_hold_a_key_are_passed_over(
     prunes: None,
 ) -> None:  # fmt: skip
     """Of the rows and the subscriptions, which have a file for every row here; the result is the same."""
-    monkeypatch.setattr("storage.maintenance.ROWS_PER_FILE", 1)
+    monkeypatch.setattr("storage.state.folds.ROWS_PER_FILE", 1)
     pipeline = make_shop(tmp_path, ["2024-01-01"])
     assert run(pipeline, spark) == 1
     list(maintain(pipeline, lambda: spark, everything=True))
@@ -117,9 +117,11 @@ def test_files_that_cannot_hold_a_key_are_passed_over(
 @pytest.mark.parametrize(
     "modules",
     [
-        pytest.param(["storage.frames", "orchestration.join_stages"], marks=pytest.mark.slow),
-        pytest.param(["orchestration.join_stages"], marks=pytest.mark.slow),
-        pytest.param(["orchestration.join_batch"], marks=pytest.mark.slow),
+        pytest.param(
+            ["storage.spark.kept_frames", "orchestration.batch.joins.stage"], marks=pytest.mark.slow
+        ),
+        pytest.param(["orchestration.batch.joins.stage"], marks=pytest.mark.slow),
+        pytest.param(["orchestration.batch.joins.foreign_key_join"], marks=pytest.mark.slow),
     ],
     ids=["of many records", "of many changes", "that many rows answer"],
 )
@@ -178,7 +180,7 @@ def test_gate_keeps_a_wrong_row_out_until_it_is_accepted(
 ) -> None:
     """The plan stands, no joined table is touched, the message names rule, row and way on; the way on is recorded."""
     pipeline = make_shop(tmp_path, ["2024-01-01"])
-    monkeypatch.setattr("orchestration.join_batch.emit_results", _without_hash)
+    monkeypatch.setattr("orchestration.batch.joins.foreign_key_join.emit_results", _without_hash)
     with pytest.raises(GateFailed) as failed:
         run(pipeline, spark)
     message = str(failed.value)
@@ -203,7 +205,7 @@ def test_gate_keeps_what_is_in_files_already_out_of_every_table_of_its_join(
     before, rows = lake.versions(tables), joined(pipeline, spark, "left")
     make_shop(tmp_path, ["2024-01-01", "2024-01-02"])
     with monkeypatch.context() as patched:
-        patched.setattr("orchestration.join_batch.emit_results", _without_hash)
+        patched.setattr("orchestration.batch.joins.foreign_key_join.emit_results", _without_hash)
         with pytest.raises(GateFailed):
             run(pipeline, spark)
 

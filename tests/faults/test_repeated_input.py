@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from faults.shop import content, joins, run, write_lines
 from orchestration.config import Pipeline, load
-from storage.journal import Journal
-from storage.lake import Lake, joined_of
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake, joined_of
 
 pytestmark = pytest.mark.spark
 

@@ -10,8 +10,8 @@ from faults.board import CONFIGURATION, make_board
 from faults.crashing import Crash, commits
 from faults.shop import content, copy_of, run
 from orchestration.config import Pipeline, load
-from storage.journal import Journal
-from storage.lake import Lake
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

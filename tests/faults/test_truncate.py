@@ -9,13 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import run
+from orchestration.batch.quarantine import open_counts
+from orchestration.batch.tables.replaced_files import ReplaceRefused
+from orchestration.batch.tables.table import TruncateStopped
 from orchestration.config import Pipeline, load
-from orchestration.open_records import open_counts
-from orchestration.quarantine import in_quarantine, retry
-from orchestration.replace_batch import ReplaceRefused
-from orchestration.table_batch import TruncateStopped
-from storage.journal import Journal
-from storage.lake import PLAN, Lake, joined_of
+from orchestration.runs.retry_quarantine import in_quarantine, retry
+from storage.lake.journal import Journal
+from storage.lake.layout import PLAN, Lake, joined_of
 
 pytestmark = pytest.mark.spark
 

@@ -13,8 +13,8 @@ from faults.racing import lost, unlocked
 from faults.shop import Content, content, copy_of, run
 from orchestration.config import Pipeline
 from storage.errors import LakeBusy
-from storage.journal import Journal
-from storage.lake import PLAN, PUBLISHED, Lake
+from storage.lake.journal import Journal
+from storage.lake.layout import PLAN, PUBLISHED, Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from fuzz.mutations import SECONDS, mutated, seeds
 from orchestration.config import ConfigurationError, load
-from orchestration.config.column_types import parse_type
-from orchestration.config.expressions import expression_type
-from orchestration.config.reference_text import EXAMPLE
+from orchestration.config.docs.text import EXAMPLE
+from orchestration.config.schema.column_types import parse_type
+from orchestration.config.schema.expressions import expression_type
 
 FILES = 300
 LITERAL = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)

@@ -10,9 +10,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from fuzz.mutations import SECONDS, seeds
-from storage.stores.order import beginning_with, successor
-from transforms import combined_key
-from transforms.combined_key_bytes import CombinedKey, from_json, json_prefix, prefix_range, to_json
+from storage.stores.scan.order import beginning_with, successor
+from transforms.foreign_key_join import combined_key
+from transforms.foreign_key_join.combined_key_bytes import (
+    CombinedKey,
+    from_json,
+    json_prefix,
+    prefix_range,
+    to_json,
+)
 
 pytestmark = pytest.mark.bad_input(20)
 EXAMPLES = settings(max_examples=int(200 + 20 * SECONDS), deadline=None)

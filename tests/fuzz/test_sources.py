@@ -14,12 +14,12 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from fuzz.mutations import flat, mutated, recorded, seeds
-from orchestration.config.column_types import parse_type
-from storage.files import find_files, measure_file
-from storage.sources import FileRange, csv_counter, read_records
-from transforms.parsing import Format, ParseOptions
-from transforms.schemas import DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON
-from transforms.specs import TableSpec
+from orchestration.config.schema.column_types import parse_type
+from storage.sources.files import find_files, measure_file
+from storage.sources.reader import FileRange, csv_counter, read_records
+from transforms.model.schemas import DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON
+from transforms.model.specs import TableSpec
+from transforms.parsing.options import Format, ParseOptions
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.bad_input(1)]
 

@@ -10,10 +10,10 @@ from faults.shop import copy_of, joins, make_shop, run
 from orchestration.cli import app
 from orchestration.config import Pipeline, load
 from storage.errors import LakeUnusable
-from storage.journal import Journal
-from storage.lake import Lake
-from storage.links import check_links
-from storage.lock import writing
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake
+from storage.lake.lock import writing
+from storage.lake.symlinks import check_links
 
 LINKS = (
     "tables", "joins", "tables/orders", "joins/left", "tables/orders/changes", "joins/left/joined", "quarantine",

@@ -13,11 +13,11 @@ from pyspark.sql import functions as F
 
 from faults.processes import lakejoin
 from faults.shop import make_shop
-from orchestration.checks import check_lake
+from orchestration.checks.check_lake import check_lake
 from orchestration.config import Pipeline, load
-from orchestration.run import run_batches
-from storage.journal import Journal
-from storage.lake import QUARANTINE, Lake, changes_of, joined_of
+from orchestration.runs.run import run_batches
+from storage.lake.journal import Journal
+from storage.lake.layout import QUARANTINE, Lake, changes_of, joined_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from faults.shop import run, write_lines
 from orchestration.config import load
-from storage.lake import Lake, joined_of
+from storage.lake.layout import Lake, joined_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -31,8 +31,8 @@ def test_columns_may_be_called_as_what_batches_work_with(
 ) -> None:
     """On both sides of a join of tables and of a stream, keys included, where rows come, move, go and come late."""
     if size == "large":
-        monkeypatch.setattr("storage.frames.SMALL", -1)
-        monkeypatch.setattr("orchestration.join_stages.SMALL", -1)
+        monkeypatch.setattr("storage.spark.kept_frames.SMALL", -1)
+        monkeypatch.setattr("orchestration.batch.joins.stage.SMALL", -1)
 
     def source(name: str) -> dict[str, object]:
         path = f"{name}/{{date}}.jsonl"

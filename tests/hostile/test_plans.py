@@ -8,13 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import make_shop, run
-from orchestration import drafts
-from orchestration import run as runs
-from orchestration.drafts import Drafts
-from orchestration.pending import Group
-from storage.journal import Journal
-from storage.lake import Lake
-from storage.plan import Published
+from orchestration.planning import plan_builder
+from orchestration.planning.pending_input import Group
+from orchestration.planning.plan_builder import Drafts
+from orchestration.runs import run as runs
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake
+from storage.lake.plan import Published
 
 
 @pytest.mark.bad_input(48)
@@ -42,7 +42,7 @@ def test_batch_that_other_code_planned_is_finished_and_says_so(
     """A stage is a function of the plan, so newer code goes on where older code stopped; the plan names who began."""
     shop = make_shop(tmp_path, ["2024-01-01"])
     with monkeypatch.context() as before:
-        before.setattr(drafts, "code_version", lambda: "0.0.1")
+        before.setattr(plan_builder, "code_version", lambda: "0.0.1")
         before.setattr(runs, "run_batch", _killed)
         with pytest.raises(KeyboardInterrupt):
             run(shop, spark)

@@ -17,7 +17,7 @@ RUN_IN_DAGSTER = """\
 import sys
 from datetime import UTC, datetime
 from dagster import DagsterInstance
-from orchestration.code_location import pipeline_definitions
+from orchestration.defs.code_location import pipeline_definitions
 from orchestration.config import load
 job = pipeline_definitions(load(sys.argv[1]), datetime.now(UTC)).resolve_job_def("shop_job")
 days = {"dagster/asset_partition_range_start": "2024-01-01", "dagster/asset_partition_range_end": sys.argv[2]}

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession  # noqa: E402 - only now it is found
 
 from faults.crashing import Crash, commits  # noqa: E402 - as above
 from orchestration.config import Pipeline, load  # noqa: E402 - as above
-from orchestration.run import run_batches  # noqa: E402 - as above
-from storage.session import start_session  # noqa: E402 - as above
+from orchestration.runs.run import run_batches  # noqa: E402 - as above
+from storage.spark.session import start_session  # noqa: E402 - as above
 
 COMMITS_BETWEEN_CRASHES = 4
 
@@ -27,7 +27,10 @@ def straight(pipeline: Pipeline, spark: SparkSession) -> str:
 
 def large(pipeline: Pipeline, spark: SparkSession) -> str:
     """Work everything off as large batches are: frames in files, joins with shuffles, first rows written ahead."""
-    with mock.patch("storage.frames.SMALL", -1), mock.patch("orchestration.join_stages.SMALL", -1):
+    with (
+        mock.patch("storage.spark.kept_frames.SMALL", -1),
+        mock.patch("orchestration.batch.joins.stage.SMALL", -1),
+    ):
         return straight(pipeline, spark)
 
 

@@ -12,7 +12,7 @@ from places.processes import run_pipelines
 from places.remote_shop import downloaded, make_remote_shop
 from places.s3_server import SECRET, S3Server
 from places.standalone import WORKERS, executors, standalone_cluster
-from storage.lake import SCRATCH
+from storage.lake.layout import SCRATCH
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -12,10 +12,10 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from places.s3_server import BUCKET, s3_server
-from storage import lease
 from storage.errors import LakeBusy, LakeUnusable
-from storage.lake import Lake
-from storage.lock import writing
+from storage.lake import lease
+from storage.lake.layout import Lake
+from storage.lake.lock import writing
 
 LAKE = Lake(f"s3a://{BUCKET}/lake")
 LEASE = LAKE.path("_lease")

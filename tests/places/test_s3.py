@@ -14,12 +14,12 @@ from places.conftest import DAYS
 from places.processes import python, run_pipelines
 from places.remote_shop import downloaded, make_remote_shop
 from places.s3_server import BUCKET, SECRET, S3Server
-from storage.bookkeeping import record
-from storage.file_patterns import fixed
-from storage.files import find_files, measure_file
-from storage.lake import PLAN, Lake
-from storage.lock import writing
-from storage.transaction import Transaction
+from storage.delta_log.transaction_id import Transaction
+from storage.lake.bookkeeping import record
+from storage.lake.layout import PLAN, Lake
+from storage.lake.lock import writing
+from storage.sources.files import find_files, measure_file
+from storage.sources.path_patterns import fixed
 
 SPARK = """\
 spark:

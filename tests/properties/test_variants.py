@@ -60,7 +60,7 @@ def test_marks_and_pairs_are_right_after_every_batch(scenario: Scenario, spark: 
     assume(sum(map(len, scenario.sequences)) > 6 * _SIDE_BY_SIDE)
     with (
         TemporaryDirectory(prefix="trial-") as path,
-        mock.patch("storage.maintenance.BATCHES_BEHIND", 1),
+        mock.patch("storage.state.folds.BATCHES_BEHIND", 1),
     ):
         Trial(scenario, Path(path), spark, joins=VARIANTS).run()
 

@@ -23,11 +23,21 @@ from pyspark.sql.types import BooleanType, LongType, StringType, StructField, St
 
 from reference.tables import Judged, Position, Record, Table
 from reference.tables import Row as KeyRow
-from transforms.changes import walk
-from transforms.hashing import value_hash
-from transforms.parsing import records_schema
-from transforms.schemas import CURRENT, DELETED, HASH, POSITION, POSITION_TYPE, PURGED, SEQUENCE, TIE, VERDICT
-from transforms.specs import TableSpec
+from transforms.changelog.apply_changes import walk
+from transforms.model.hashing import value_hash
+from transforms.model.schemas import (
+    CURRENT,
+    DELETED,
+    HASH,
+    POSITION,
+    POSITION_TYPE,
+    PURGED,
+    SEQUENCE,
+    TIE,
+    VERDICT,
+)
+from transforms.model.specs import TableSpec
+from transforms.parsing.options import records_schema
 
 pytestmark = pytest.mark.spark
 

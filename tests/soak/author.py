@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from faults.crashing import WHEN
-from orchestration.upkeep import WORKS
+from orchestration.maintenance.steps import WORKS
 from properties.relations import TABLES
 from properties.scenarios import Change, Side
 from soak.actions import (
@@ -23,7 +23,7 @@ from soak.actions import (
     Write,
 )
 from soak.source_files import SourceFiles
-from storage.lake import (
+from storage.lake.layout import (
     MAINTENANCE,
     PLAN,
     PUBLISHED,

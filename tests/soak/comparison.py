@@ -13,7 +13,7 @@ from properties.relations import TABLES, Row
 from properties.scenarios import Side
 from properties.trial import VERDICTS
 from soak.model import Model
-from storage.lake import (
+from storage.lake.layout import (
     QUARANTINE,
     Lake,
     changes_of,
@@ -21,7 +21,7 @@ from storage.lake import (
     response_log_of,
     subscription_log_of,
 )
-from storage.plan import Published
+from storage.lake.plan import Published
 
 
 def check_counts(model: Model, report: Published, expected: Mapping[Side, Counter[str]]) -> None:

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession  # noqa: E402  (the path above makes the ot
 from faults.lakes import forget_logs  # noqa: E402
 from soak.histories import history  # noqa: E402
 from soak.trial import SoakTrial  # noqa: E402
-from storage.session import start_session  # noqa: E402
+from storage.spark.session import start_session  # noqa: E402
 
 _SMALL_TABLES = {
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",

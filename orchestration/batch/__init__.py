@@ -1,0 +1,1 @@
+"""Carries one batch from its plan to its publication."""

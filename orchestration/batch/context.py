@@ -1,0 +1,220 @@
+"""What the stages of one batch share: where they work, by which plan, what they have committed and how long it took."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from threading import Lock
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from orchestration.config import Pipeline
+from storage.delta_table.commits import append, overwrite
+from storage.delta_table.direct_scan import LOG_PROPERTIES
+from storage.delta_table.file_pruning import FilesRead
+from storage.delta_table.uncommitted_files import Written, write
+from storage.jobs import jobs_called
+from storage.lake.journal import Journal
+from storage.lake.layout import (
+    QUARANTINE,
+    Lake,
+    changelog_of,
+    changes_of,
+    joined_of,
+    records_of,
+    response_log_of,
+    rows_of,
+    subscription_log_of,
+    subscription_store_of,
+    versions_of,
+)
+from storage.lake.plan import Plan
+from storage.spark.kept_frames import Frames
+from storage.state.pinned_state import State
+from transforms.constants import by_reference
+from transforms.model.schemas import BATCH, TIME, named
+
+Progress = Callable[[str], None]
+Verdict = Future[dict[str, int]]
+"""The counts of a join in a batch, once its gate has judged them; what it refuses is raised."""
+
+_MOST_ROWS, _LEAST_ROWS = 500_000, 200_000
+"""Of a file: as many at most, and not fewer for the sake of idle cores."""
+
+
+@dataclass
+class Batch:
+    """What the stages of one batch share, and how they commit."""
+
+    pipeline: Pipeline
+    spark: SparkSession
+    lake: Lake
+    journal: Journal
+    plan: Plan
+    accept: Sequence[str]
+    progress: Progress
+    frames: Frames
+    seconds: dict[str, float] = field(default_factory=dict)
+    files: FilesRead = field(default_factory=FilesRead)
+    """How many files of the tables the stages read, of how many."""
+    written: dict[str, Written] = field(default_factory=dict)
+    """Rows of stages that are in files and not yet committed."""
+    committed: list[str] = field(default_factory=list)
+    quarantine: Lock = field(default_factory=Lock)
+    """For the one table that several stages write: where two make it at once, Delta lets one of them fail."""
+
+    @property
+    def state(self) -> State:
+        """The tables as the plan pins them."""
+        return State(self.spark, self.lake, self.plan, self.files)
+
+    def jobs_of(self, stage: str) -> AbstractContextManager[None]:
+        """Meanwhile Spark's jobs go by pipeline, batch and stage."""
+        return jobs_called(self.spark, f"{self.pipeline.name}, batch {self.plan.batch}: {stage}")
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time a stage and say that it runs; its jobs go by its name."""
+        self.progress(name)
+        started = time.monotonic()
+        try:
+            with self.jobs_of(name):
+                yield
+        finally:
+            self.seconds[name] = round(self.seconds.get(name, 0) + time.monotonic() - started, 3)
+
+    def write(
+        self, stage: str, table: str, rows: DataFrame, count: int,
+        properties: Mapping[str, str] = LOG_PROPERTIES,
+    ) -> DataFrame | None:  # fmt: skip
+        """Put the first rows of a table into files, for its stage to commit; return them as they stand there.
+
+        None where there is a table: the rows of this batch, perhaps, which was cut off, or others from before.
+        """
+        if self.lake.snapshot(table) is not None:
+            return None
+        with self.stage(stage):
+            transaction = self.journal.transaction(stage, self.plan.batch)
+            written = write(_in_files(rows, count), self.lake.path(table), transaction, properties)
+        if written is None:
+            return None
+        self.written[stage] = written
+        return written.read()
+
+    def close(self, stages: Iterable[str] | None = None) -> None:
+        """Remove the rows of all stages, or of these, that are in files and were not committed."""
+        for stage in list(self.written) if stages is None else stages:
+            if written := self.written.pop(stage, None):
+                written.remove()
+
+    def append(
+        self, stage: str, table: str, rows: DataFrame, count: int,
+        properties: Mapping[str, str] = LOG_PROPERTIES, *, makes: bool = False,
+    ) -> None:  # fmt: skip
+        """Commit a stage's rows to its log; nothing where there are none.
+
+        `makes`: the table begins with these rows, if any, in the place of what is there from before.
+        """
+        if count == 0 and not makes:
+            return
+        with self.stage(stage), self.quarantine if table == QUARANTINE else nullcontext():
+            transaction, path = self.journal.transaction(stage, self.plan.batch), self.lake.path(table)
+            rows, first = _in_files(self.for_log(rows), count), self.written.pop(stage, None)
+            if makes and first is None:
+                overwrite(rows, path, transaction, properties)
+            else:
+                append(rows, path, transaction, properties, first=first)
+        self.committed.append(stage)
+
+    def append_judged(
+        self, stage: str, table: str, rows: DataFrame, verdict: Verdict, count: str, *, makes: bool
+    ) -> None:
+        """Commit a stage's rows to its log if the gate lets them pass; a few are in files by then.
+
+        `count`: which of the verdict's counts is that of the rows. `makes`: as for `append`.
+        """
+        if makes or not self.frames.small:
+            self.append(stage, table, rows, verdict.result()[count], makes=makes)
+            return
+        with self.stage(stage):
+            append(
+                self.for_log(rows).coalesce(1), self.lake.path(table),
+                self.journal.transaction(stage, self.plan.batch), LOG_PROPERTIES,
+                ready=lambda: verdict.result()[count] > 0,
+            )  # fmt: skip
+        if verdict.result()[count]:
+            self.committed.append(stage)
+
+    def for_log(self, rows: DataFrame) -> DataFrame:
+        """Rows as a log takes them: with the number of the batch, before everything else."""
+        # delta-rs loses the statistics of a column that has a struct without any before it
+        others = [named(name) for name in rows.columns if name != BATCH]
+        return self.numbered(rows).select(named(BATCH), *others)
+
+    def commits_by_table(self) -> Mapping[str, int]:
+        """How many commits the stages of this batch made to each table, by its name below the lake."""
+        return Counter(self.journal.table_of(stage) for stage in self.committed)
+
+    def numbered(self, rows: DataFrame) -> DataFrame:
+        """Rows as they are committed: with the number of the batch."""
+        return rows.withColumn(BATCH, by_reference(F.lit(self.plan.batch).cast("bigint")))
+
+    def timed(self, changes: DataFrame) -> DataFrame:
+        """Changes of a table as they are committed: with the batch's clock where they have no time."""
+        return changes.withColumn(TIME, F.coalesce(TIME, by_reference(F.lit(self.plan.planned_at))))
+
+
+def _in_files(rows: DataFrame, count: int) -> DataFrame:
+    return rows.coalesce(files_for(count, rows.sparkSession.sparkContext.defaultParallelism))
+
+
+def files_for(count: int, cores: int) -> int:
+    """Into how many files so many rows go: as few as may be, but as many for one core as for another.
+
+    A file is written by the task that makes its rows, so few files would leave cores idle.
+    """
+    fewest = max(1, -(-count // _MOST_ROWS))
+    even = -(-fewest // cores) * cores
+    return min(even, max(fewest, count // _LEAST_ROWS))
+
+
+def state_tables(pipeline: Pipeline) -> list[str]:
+    """Every table of a lake that a batch reads or writes, by its name below the lake."""
+    of_tables = [table for name in pipeline.tables for table in (changes_of(name), rows_of(name))]
+    of_joins = [
+        kind(name)
+        for name in pipeline.foreign_key_joins
+        for kind in (subscription_log_of, subscription_store_of, response_log_of, joined_of, changelog_of)
+    ]
+    histories = [versions_of(name) for name, table in pipeline.tables.items() if table.versioned]
+    of_streams = [*map(records_of, pipeline.streams), *map(joined_of, pipeline.stream_joins)]
+    return [QUARANTINE, *of_tables, *histories, *of_joins, *of_streams]
+
+
+def log_of(pipeline: Pipeline, name: str) -> str:
+    """The log of a table's or stream's source records, by its name below the lake."""
+    return changes_of(name) if name in pipeline.tables else records_of(name)
+
+
+def stages_of(pipeline: Pipeline) -> list[str]:
+    """Every stage of a batch that commits to a table of data, as its transaction identifiers call it."""
+    of_joins = ("subscription_log", "response_log", "changelog", "joined")
+    return [
+        *[f"{kind}/{name}" for name in pipeline.tables for kind in ("changes", "quarantine")],
+        *[f"{kind}/{name}" for name in pipeline.streams for kind in ("records", "quarantine")],
+        *[f"{kind}/{name}" for name in pipeline.foreign_key_joins for kind in of_joins],
+        *[f"{kind}/{name}" for name in pipeline.stream_joins for kind in ("late", "joined")],
+    ]
+
+
+def bases_of(pipeline: Pipeline) -> dict[str, str]:
+    """Every table that a log is folded into, with its log, by their names below the lake."""
+    rows = {rows_of(name): changes_of(name) for name in pipeline.tables}
+    histories = {
+        versions_of(name): changes_of(name) for name, table in pipeline.tables.items() if table.versioned
+    }
+    stores = {subscription_store_of(name): subscription_log_of(name) for name in pipeline.foreign_key_joins}
+    return rows | histories | stores

@@ -1,0 +1,1 @@
+"""Brings the foreign-key joins of a batch up to date."""

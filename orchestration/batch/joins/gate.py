@@ -1,0 +1,126 @@
+"""The gate before a joined table: counts and rules over the rows at hand, in one Spark job for each join."""
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from expectations.gate import gate
+from expectations.totals import differing_totals
+from orchestration.batch.joins.foreign_key_join import JoinBatch
+from storage.errors import LakeInconsistent, LakejoinError
+from storage.spark.kept_frames import Frames
+from transforms.foreign_key_join.resolution import LEFT_HASH, RESOLUTIONS, RIGHT_HASH, TOMBSTONE
+from transforms.model.join_sides import foreign_key
+from transforms.model.schemas import BATCH, HASH, PRIMARY_KEY, named
+
+JOIN_COUNTS = ("subscriptions", "answers", "applied", "superseded", "stale", "emissions", "tombstones")
+
+
+class GateFailed(LakejoinError):
+    """A batch would leave a joined table in a state that its rules forbid; nothing was published."""
+
+
+def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames) -> dict[str, int]:
+    """Count what a batch does to a join, and hold it against the join's rules.
+
+    Returns the counts. Raises `GateFailed` where a rule is violated that `accept` does not name, and
+    `LakeInconsistent` where the hash of an answer and its position disagree.
+    """
+    emissions = _seen_by_rules(batch)
+    emissions = emissions if batch.plain else frames.keep_if_large(emissions)
+    held, how = _rule_frames(batch, emissions), batch.spec.how
+    verdicts = _first_look(batch, held, small=frames.small)
+    # one row a count and a broken rule
+    rows = frames.gather(_counts(batch, emissions).unionByName(verdicts)).collect()
+    found = {row["rule"]: row for row in rows}
+    counts = {name: int(found.pop(name)["offending"]) for name in (*JOIN_COUNTS, "contradictory")}
+    if found and not frames.small:
+        found = {row["rule"]: row for row in gate(held, how).collect()}
+    if contradictory := counts.pop("contradictory"):
+        raise LakeInconsistent(
+            f"{batch.spec.name}: {contradictory:,} answers are to the change that their left row is from, by its "
+            "place, and to another value, by its hash; the joined table was not touched. The rows or the subscriptions "
+            "of the lake were altered, or another version of Lakejoin hashes otherwise. Build the join anew: "
+            f"`lakejoin run FILE --rebuild {batch.spec.name}`."
+        )
+    violated = [row for row in found.values() if row["rule"] not in accept]
+    if violated:
+        raise GateFailed(_message(batch.spec.name, violated))
+    return counts
+
+
+def _first_look(batch: JoinBatch, held: Mapping[str, DataFrame], *, small: bool) -> DataFrame:
+    """What is found wrong with a batch; with a large one, whether anything may be."""
+    if small:
+        return gate(held, batch.spec.how, small=True)
+    if batch.plain:
+        return differing_totals(held, batch.spec.how, batch.keys)
+    return gate(held, batch.spec.how, digests=True)
+
+
+def _seen_by_rules(batch: JoinBatch) -> DataFrame:
+    """The emissions as far as rules and counts look at them: keys, hashes, and which are tombstones."""
+    keys = [named(batch.spec.prefix + name) for name in batch.spec.right_key]
+    return batch.emissions.select(PRIMARY_KEY, TOMBSTONE, LEFT_HASH, RIGHT_HASH, *keys, BATCH)
+
+
+def _rule_frames(batch: JoinBatch, emissions: DataFrame) -> dict[str, DataFrame]:
+    """The rows at hand as the five frames that the rules of `expectations` read, restricted to touched keys."""
+    # apart from the row's own columns, which its foreign key is made of
+    left = batch.left.select(F.col("primary_key").alias(PRIMARY_KEY), F.col("hash").alias(HASH), "value.*")
+    right_key = F.struct(*[named(batch.spec.prefix + name).alias(name) for name in batch.spec.right_key])
+    return {
+        "left_rows": left.select(
+            F.col(PRIMARY_KEY).alias("primary_key"),
+            F.when(F.col(HASH).isNotNull(), foreign_key(batch.spec)).alias("foreign_key"),
+            F.col(HASH).alias("hash"),
+            F.col(HASH).isNull().alias("deleted"),
+        ),
+        "subscriptions": batch.store.select("foreign_key", "primary_key", "hash"),
+        "right_rows": batch.right.select("primary_key", "hash", F.col("hash").isNull().alias("deleted")),
+        "answers": batch.responses.where(F.col("resolution") == "applied").select(
+            "primary_key", "foreign_key", "hash", "cause"
+        ),
+        "joined": emissions.where(~named(TOMBSTONE)).select(
+            F.col(PRIMARY_KEY).alias("primary_key"),
+            named(LEFT_HASH).alias("left_hash"),
+            F.when(named(RIGHT_HASH).isNotNull(), right_key).alias("right_key"),
+            named(RIGHT_HASH).alias("right_hash"),
+            F.col(BATCH).alias("batch"),
+        ),
+    }
+
+
+def _counts(batch: JoinBatch, emissions: DataFrame) -> DataFrame:
+    resolution = F.col("resolution")
+    parts = [
+        _named(batch.log, {"subscriptions": F.count(F.lit(1))}),
+        _named(
+            batch.responses,
+            {
+                "answers": F.count(F.lit(1)),
+                **{name: F.count_if(resolution == name) for name in RESOLUTIONS},
+            },
+        ),
+        _named(emissions, {"emissions": F.count(F.lit(1)), "tombstones": F.count_if(F.col(TOMBSTONE))}),
+    ]
+    return parts[0].unionByName(parts[1]).unionByName(parts[2])
+
+
+def _named(rows: DataFrame, counts: dict[str, Column]) -> DataFrame:
+    counted = rows.agg(*[value.alias(name) for name, value in counts.items()])
+    pairs = F.array(*[F.struct(F.lit(name).alias("rule"), F.col(name).alias("offending")) for name in counts])
+    return counted.select(F.inline(pairs)).withColumn("sample", F.lit(None).cast("array<string>"))
+
+
+def _message(join: str, violated: Sequence[object]) -> str:
+    lines = [f"{join}: the batch would break {len(violated)} rule(s); its joined table was not touched."]
+    for row in violated:
+        lines.append(f"  {row['rule']}: {row['offending']} rows")  # type: ignore[index]
+        lines += [f"    {sample}" for sample in row["sample"] or ()]  # type: ignore[index]
+    names = " ".join(f"--accept {row['rule']}" for row in violated)  # type: ignore[index]
+    lines.append(
+        f"The plan stands. Run `lakejoin run FILE {names}` to publish the batch all the same (it is recorded)."
+    )
+    return "\n".join(lines)

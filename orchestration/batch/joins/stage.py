@@ -1,0 +1,175 @@
+"""The foreign-key joins of a batch: run upon their two sides, and committed, logs first and the joined table last."""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from orchestration.batch.context import Batch, Verdict
+from orchestration.batch.joins.foreign_key_join import JoinBatch, Left, changelog_rows, join_batch, read_back
+from orchestration.batch.joins.gate import JOIN_COUNTS, judge
+from orchestration.batch.joins.sides import left_bootstrap, left_join, left_table, right_table
+from orchestration.batch.tables.table import TableBatch
+from storage.delta_table.commits import begin
+from storage.delta_table.direct_scan import LOG_PROPERTIES
+from storage.delta_table.private_transaction import DeltaTransaction
+from storage.lake.layout import changelog_of, joined_of, response_log_of, subscription_log_of
+from storage.spark.kept_frames import SMALL
+from storage.state.joined_table import PROPERTIES, apply_emissions, create_joined, joined_rows
+from transforms.foreign_key_join.resolution import with_joined_hash
+from transforms.model.schemas import DELETED, POSITION, POSITION_TYPE
+from transforms.model.specs import JoinSpec
+
+
+def run_join(
+    batch: Batch, pool: ThreadPoolExecutor, join: JoinSpec, tables: dict[str, TableBatch],
+    joins: dict[str, JoinBatch], verdicts: dict[str, Verdict],
+) -> tuple[JoinBatch, Verdict]:  # fmt: skip
+    """Run a join upon its two sides, and let its gate judge: the join and its verdict, which may be still to come."""
+    left = _left(batch, join, tables, joins, verdicts)
+    right = right_table(tables[join.right], batch.state, batch.frames)
+    if max(left.changed, right.changed) > SMALL:
+        batch.frames.grow()
+    result = join_batch(join, left, right, batch.state, batch.frames)
+    if not left.changed and not right.changed:
+        unchanged: Verdict = Future()
+        unchanged.set_result(dict.fromkeys(JOIN_COUNTS, 0))
+        return result, unchanged
+    if result.plain:
+        result = _written_first(batch, pool, result, left.changed)
+    verdict = pool.submit(_judged, batch, result)
+    if not batch.frames.small:
+        verdict.result()  # what follows would only take the processors from the gate
+    return result, verdict
+
+
+def _written_first(batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, count: int) -> JoinBatch:
+    """The same join with its rows in files, all at once: one that begins is judged by what readers will see of it.
+
+    `count`: how many left rows it begins with. Where a table is there already, all remains as it was.
+    """
+    name = join.spec.name
+    rows = {
+        f"subscription_log/{name}": (subscription_log_of(name), batch.for_log(join.log), LOG_PROPERTIES),
+        f"response_log/{name}": (response_log_of(name), batch.for_log(join.responses), LOG_PROPERTIES),
+        f"joined/{name}": (
+            joined_of(name),
+            joined_rows(batch.numbered(join.emissions), join.spec),
+            PROPERTIES,
+        ),
+    }
+    if any(batch.lake.snapshot(table) is not None for table, *_ in rows.values()):
+        return join
+    writing = [
+        pool.submit(batch.write, stage, table, frame, count, stated)
+        for stage, (table, frame, stated) in rows.items()
+    ]
+    log, responses, joined = [future.result() for future in writing]
+    if log is None or responses is None or joined is None:  # another run has begun one meanwhile
+        batch.close(rows)
+        return join
+    return read_back(join, log, responses, joined)
+
+
+def _judged(batch: Batch, join: JoinBatch) -> dict[str, int]:
+    with batch.stage(f"join/{join.spec.name}"):
+        return judge(join, batch.accept, batch.frames)
+
+
+def _left(
+    batch: Batch, join: JoinSpec, tables: dict[str, TableBatch], joins: dict[str, JoinBatch],
+    verdicts: dict[str, Verdict],
+) -> Left:  # fmt: skip
+    if join.left in joins:
+        bootstrapped = join.name in batch.plan.bootstrap and join.left not in batch.plan.bootstrap
+        if not bootstrapped:
+            counts = verdicts[join.left].result()
+            return left_join(join, joins[join.left], counts, batch.state, batch.frames)
+        source = batch.pipeline.join_spec(join.left)
+        rows = with_joined_hash(batch.state.joined(source), source).withColumns(
+            {DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)}
+        )
+        return _bootstrap(batch, join, rows)
+    if join.name in batch.plan.bootstrap:
+        rows = batch.state.all_rows(batch.pipeline.tables[join.left].spec)
+        return _bootstrap(batch, join, rows)
+    return left_table(join, tables[join.left], batch.state, batch.frames)
+
+
+def _bootstrap(batch: Batch, join: JoinSpec, rows: DataFrame) -> Left:
+    count = rows.count()
+    if count > SMALL:
+        batch.frames.grow()
+    return left_bootstrap(join, rows, count, batch.frames)
+
+
+def commit_logs(
+    batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, verdict: Verdict
+) -> list[Future[None]]:
+    """Commit a join's messages and answers, and its changelog if it keeps one, once its gate lets them pass."""
+    name = join.spec.name
+    logs = [
+        (f"subscription_log/{name}", subscription_log_of(name), join.log, "subscriptions"),
+        (f"response_log/{name}", response_log_of(name), join.responses, "answers"),
+    ]
+    if join.spec.changelog:
+        # many emissions are not kept: to choose rows by them would compute them all once more
+        before = batch.state.joined_hashes(join.spec, join.emissions if batch.frames.small else None)
+        logs.append((f"changelog/{name}", changelog_of(name), changelog_rows(join, before), "emissions"))
+    return [
+        pool.submit(
+            batch.append_judged, stage, table, rows, verdict, count, makes=_begins(batch, name, stage)
+        )
+        for stage, table, rows, count in logs
+    ]
+
+
+def _begins(batch: Batch, name: str, stage: str) -> bool:
+    """Whether a log of a join begins with the batch: its join does, or did while it was not kept."""
+    last = batch.journal.last.commits.get(stage, 0) if batch.journal.last else 0
+    return name in batch.plan.bootstrap or last < batch.plan.begun.get(name, 0)
+
+
+def begin_joined(batch: Batch, pool: ThreadPoolExecutor) -> dict[str, Future[DeltaTransaction]]:
+    """Begin the commits to the joined tables that are there, while the sources are read."""
+    return {
+        name: pool.submit(begin, batch.spark, batch.lake.path(joined_of(name)))
+        for name in batch.plan.joins
+        if name in batch.pipeline.foreign_key_joins and joined_of(name) in batch.plan.versions
+    }
+
+
+def commit_joined(
+    batch: Batch, join: JoinBatch, verdict: Verdict, ready: Callable[[], None],
+    begun: Future[DeltaTransaction] | None,
+) -> None:  # fmt: skip
+    """Change the joined table in one commit, once `ready` returns: then all logs of the batch are committed.
+
+    `begun`: the commit to the table, where there is one.
+    """
+    name = join.spec.name
+    if begun and verdict.done() and not verdict.result()["emissions"]:
+        return
+
+    def judged() -> dict[str, int]:
+        ready()
+        return verdict.result()
+
+    stage = f"joined/{name}"
+    with batch.stage(stage):
+        transaction = batch.journal.transaction(stage, batch.plan.batch, accepted=list(batch.accept))
+        path = batch.lake.path(joined_of(name))
+        emissions = batch.numbered(join.emissions)
+        if begun:
+            small = batch.frames.small or verdict.result()["emissions"] <= SMALL
+            apply_emissions(
+                emissions, path, join.spec, transaction, judged,
+                small=small, begun=begun.result(), count=partial(batch.files.add, joined_of(name)),
+            )  # fmt: skip
+        else:
+            stated = transaction.stating({"counts": judged()})
+            create_joined(emissions, path, join.spec, stated, batch.written.pop(stage, None))
+    if not begun or verdict.result()["emissions"]:
+        batch.committed.append(stage)

@@ -1,0 +1,133 @@
+"""The records in quarantine: neither read with success since, nor of a file that was replaced."""
+
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from orchestration.batch.context import Batch, log_of
+from orchestration.config import Pipeline
+from storage.delta_table.direct_scan import read_table
+from storage.lake.journal import Journal
+from storage.lake.layout import QUARANTINE, Lake
+from storage.lake.table_counts import quarantined
+from storage.logs import read_log
+from storage.spark.kept_frames import empty
+from storage.state.pinned_state import State
+from transforms.model.schemas import (
+    BATCH,
+    CONTEXT,
+    DERIVED,
+    DETAIL,
+    OP,
+    POSITION,
+    POSITION_TYPE,
+    QUARANTINE_SCHEMA,
+    RAW,
+    REASON,
+    named,
+)
+
+LATE = "late"
+"""Reason of a record that was read, and came after its grace period: reading it again would change nothing."""
+_LAST = "_lj_last_truncate"
+_OPERATIONS = StructType([StructField(OP, StringType()), StructField(POSITION, POSITION_TYPE)])
+_LOG = StructType([StructField(BATCH, LongType()), StructField(POSITION, POSITION_TYPE)])
+_HEALED = StructType(
+    [
+        StructField("table", StringType()),
+        StructField(POSITION, POSITION_TYPE),
+        StructField(BATCH, LongType()),
+    ]
+)
+
+
+def open_records(pipeline: Pipeline, journal: Journal, state: State) -> DataFrame:
+    """Return the records in quarantine as of a plan: columns of `quarantine` as of the last time, and `POSITION`."""
+    rows = read_log(state, QUARANTINE, QUARANTINE_SCHEMA).where(F.col("reason") != LATE)
+    last = F.max_by(F.struct(BATCH, "reason", "detail", "raw"), BATCH).alias("last")
+    # a line of a feed is one among those of its key: records of several keys share it, and none is read again
+    feeds = [name for name, read in pipeline.inputs.items() if read.source.format == "delta"]
+    one_of = F.when(F.col("table").isin(feeds), F.col("raw")).alias("one_of")
+    grouped = rows.groupBy("table", "date", "file", "line", one_of).agg(last)
+    place = F.struct("date", "file", "line").alias(POSITION)
+    latest = grouped.select("table", "date", "file", "line", "last.*", place)
+    waiting = latest.where(~_replaced(pipeline, journal, state))
+    beside = waiting.join(_healed(pipeline, journal, state), ["table", POSITION], "left")
+    # A file that was exported again later may have something bad on that line once more; and of a record that a batch
+    # logged and quarantined, the log has what was derived from it.
+    open_still = F.col("healed").isNull() | (F.col("healed") <= F.col(BATCH))
+    return beside.where(open_still).drop("healed")
+
+
+def open_counts(lake: Lake, journal: Journal) -> dict[str, dict[str, int]]:
+    """Count the records in quarantine after the last finished batch by table and reason, without a JVM.
+
+    Late records are counted, too: that they are there is final.
+    """
+    if journal.last is None:
+        return {}
+    # what was open in a file then was either read or ended by it: only what came later is open still
+    since = {(f.table, f.name): p.batch for p in journal.finished("replace", "retry") for f in p.files}
+    found: dict[str, dict[str, int]] = {}
+    for of, count in sorted(quarantined(lake, journal.last.batch).items()):
+        if of.reason == LATE or of.batch >= since.get((of.table, of.file), 0):
+            reasons = found.setdefault(of.table, {})
+            reasons[of.reason] = reasons.get(of.reason, 0) + count
+    return found
+
+
+def only_open(records: DataFrame, name: str, batch: Batch) -> DataFrame:
+    """Leave of the records of a table or stream those in quarantine, and before each the line that may belong to it."""
+    waiting = open_records(batch.pipeline, batch.journal, batch.state).where(F.col("table") == name)
+    wanted = waiting.select(POSITION).withColumn("_lj_wanted", F.lit(True))
+    line_before = F.col(POSITION).withField("line", F.col(POSITION)["line"] - 1)
+    beside = wanted.select(line_before.alias(POSITION), F.lit(False).alias("_lj_wanted"))
+    chosen = wanted.unionByName(beside).groupBy(POSITION).agg(F.bool_or("_lj_wanted").alias("_lj_wanted"))
+    found = records.join(F.broadcast(chosen), POSITION).withColumn(CONTEXT, ~F.col("_lj_wanted"))
+    return _without_emptied(found.select(*[named(column) for column in records.columns]), name, batch)
+
+
+def _without_emptied(records: DataFrame, name: str, batch: Batch) -> DataFrame:
+    """Leave in quarantine what a truncate event stands behind: read now, it would bring back what that deleted."""
+    log, state, read = log_of(batch.pipeline, name), batch.state, batch.pipeline.inputs[name]
+    if name in batch.pipeline.streams or read.source.parse_options.flat or log not in state.plan.versions:
+        return records
+    logged = read_table(state.spark, state.lake.path(log), state.plan.versions[log], _OPERATIONS)
+    last = logged.where(F.col(OP) == "truncate").agg(F.max(POSITION).alias(_LAST))
+    emptied = F.col(REASON).isNull() & F.coalesce(F.col(POSITION) < F.col(_LAST), F.lit(False))
+    row = F.to_json(F.struct(*[named(column) for column in read.spec.columns.names]))
+    detail = F.concat(F.lit("the table was emptied at "), F.concat_ws(":", f"{_LAST}.file", f"{_LAST}.line"))
+    judged = records.crossJoin(F.broadcast(last)).where(~(emptied & F.col(DERIVED)))
+    return judged.withColumns(
+        {
+            REASON: F.when(emptied, F.lit("before_truncate")).otherwise(F.col(REASON)),
+            DETAIL: F.when(emptied, detail).otherwise(F.col(DETAIL)),
+            RAW: F.when(emptied, F.coalesce(RAW, row)).otherwise(F.col(RAW)),
+        }
+    ).drop(_LAST)
+
+
+def _replaced(pipeline: Pipeline, journal: Journal, state: State) -> Column:
+    conditions = [
+        (F.col("table") == name) & (F.col("file") == file) & (F.col(BATCH) < batch)
+        for name in pipeline.tables
+        for file, batch in journal.replaced_files(name, state.plan.batch).items()
+    ]
+    return reduce(or_, conditions, F.lit(False))
+
+
+def _healed(pipeline: Pipeline, journal: Journal, state: State) -> DataFrame:
+    """Table and position of what was read once more and could be, with the last batch that did."""
+    again = [plan.batch for plan in journal.finished("retry") if plan.batch < state.plan.batch]
+    found = empty(state.spark, _HEALED)
+    for name in pipeline.inputs if again else ():
+        log = log_of(pipeline, name)
+        if log in state.plan.versions:
+            path, version = state.lake.path(log), state.plan.versions[log]
+            rows = read_table(state.spark, path, version, _LOG, after=min(again) - 1)
+            rows = rows.where(F.col(BATCH).isin(*again))
+            found = found.unionByName(rows.select(F.lit(name).alias("table"), POSITION, BATCH))
+    return found.groupBy("table", POSITION).agg(F.max(BATCH).alias("healed"))

@@ -1,0 +1,120 @@
+"""One batch from its plan to its publication: `plan → changes → subscriptions → responses → joined`.
+
+Everything here is a function of the plan, so a batch that was cut off anywhere is simply run again: what is
+committed already is skipped by Delta, what is missing comes out the same.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from orchestration.batch.context import Batch, Progress, Verdict, state_tables
+from orchestration.batch.joins.foreign_key_join import JoinBatch
+from orchestration.batch.joins.stage import begin_joined, commit_joined, commit_logs, run_join
+from orchestration.batch.streams.stage import (
+    commit_late,
+    commit_stream,
+    commit_stream_join,
+    join_streams,
+    without_late,
+)
+from orchestration.batch.streams.stream import StreamBatch, read_stream
+from orchestration.batch.streams.table_join import StreamJoinBatch
+from orchestration.batch.tables.stage import commit_table, read_table
+from orchestration.batch.tables.table import TableBatch
+from orchestration.config import Pipeline
+from orchestration.lake_state.log_checks import check_own_commits
+from orchestration.spark_errors import explained
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake
+from storage.lake.plan import Plan, Published
+from storage.spark.kept_frames import framing
+
+
+def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look at it
+    pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, plan: Plan,
+    *, accept: Sequence[str] = (), progress: Progress = lambda _: None,
+) -> Published:  # fmt: skip
+    """Work off a planned batch and publish it.
+
+    `accept` names rules of the gate that may be violated. Raises `GateFailed` before any joined table is touched, and
+    `BatchFailed` for what failed in Spark and is not a mistake of ours.
+    """
+    tables: dict[str, TableBatch] = {}
+    joins: dict[str, JoinBatch] = {}
+    verdicts: dict[str, Verdict] = {}
+    with (
+        explained(pipeline, plan),
+        framing(spark, lake.scratch(), plan.records) as frames,
+        closing(Batch(pipeline, spark, lake, journal, plan, accept, progress, frames)) as batch,
+    ):
+        with ThreadPoolExecutor(max_workers=8, thread_name_prefix="stage") as pool:
+            logs: list[Future[None]] = []
+            started = {name: pool.submit(read_table, batch, name) for name in pipeline.tables}
+            reading = {name: pool.submit(read_stream, batch, name) for name in pipeline.streams}
+            begun = begin_joined(batch, pool)
+            for name, future in started.items():
+                tables[name] = future.result()
+                logs += commit_table(batch, pool, tables[name])
+            for name in [name for name in plan.joins if name in pipeline.foreign_key_joins]:
+                spec = pipeline.join_spec(name)
+                with batch.jobs_of(f"join/{name}"):
+                    joins[name], verdicts[name] = run_join(batch, pool, spec, tables, joins, verdicts)
+                logs += commit_logs(batch, pool, joins[name], verdicts[name])
+            streams = {name: stream.result() for name, stream in reading.items()}
+            stream_joins = join_streams(batch, streams, tables)
+            streams = without_late(streams, stream_joins.values())
+            for stream in streams.values():
+                logs += commit_stream(batch, pool, stream)
+            logs += [commit_late(batch, pool, join) for join in stream_joins.values()]
+            for name, joined in joins.items():
+                made = partial(_made, logs)
+                commit_joined(batch, joined, verdicts[name], made, begun.get(name))
+            _made(logs)
+        for join in stream_joins.values():
+            commit_stream_join(batch, join)
+        counts = {name: verdict.result() for name, verdict in verdicts.items()}
+        return _publish(batch, tables, streams, counts, stream_joins)
+
+
+def _made(commits: list[Future[None]]) -> None:
+    """Wait for commits that are being made; what one of them failed of is raised."""
+    for commit in commits:
+        commit.result()
+
+
+def _publish(
+    batch: Batch, tables: dict[str, TableBatch], streams: dict[str, StreamBatch],
+    counts: dict[str, dict[str, int]], stream_joins: dict[str, StreamJoinBatch],
+) -> Published:  # fmt: skip
+    previous = batch.journal.last
+    commits = dict(previous.commits) if previous else {}
+    commits |= dict.fromkeys(batch.committed, batch.plan.batch)
+    rows = dict(previous.rows) if previous else {}
+    for name, table in tables.items():
+        rows[name] = rows.get(name, 0) + table.counts["inserted"] - table.counts["removed"]
+    moved = {f"tables/{name}": table.clock for name, table in tables.items()}
+    moved |= {f"joins/{name}": join.clock for name, join in stream_joins.items()}
+    clocks = dict(batch.plan.clocks) | {name: clock for name, clock in moved.items() if clock is not None}
+    versions = batch.lake.versions(state_tables(batch.pipeline))
+    check_own_commits(batch.lake, batch.journal, versions, batch.commits_by_table())
+    published = Published(
+        batch=batch.plan.batch,
+        kind=batch.plan.kind,
+        planned_at=batch.plan.planned_at,
+        dates=batch.plan.dates,
+        versions=versions,
+        commits=commits,
+        tables={name: read.counts for name, read in (tables | streams).items()},
+        joins=counts | {name: join.counts for name, join in stream_joins.items()},
+        rows=rows,
+        seconds=dict(batch.seconds),
+        accepted=tuple(batch.accept),
+        clocks=clocks,
+        files=batch.files.by_table,
+    )
+    batch.journal.write_published(published)
+    return published

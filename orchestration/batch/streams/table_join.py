@@ -1,0 +1,168 @@
+"""The join of a stream with a table in one batch: which records come at once, wait, leave or come too late."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from orchestration.batch.context import Batch
+from orchestration.batch.joins.sides import right_table
+from orchestration.batch.streams.stream import StreamBatch
+from orchestration.batch.tables.table import TableBatch, quarantine_rows
+from orchestration.stream_buffer import count_waiting, leaving, reads_again, waited
+from storage.histories import history_bound
+from storage.spark.kept_frames import SMALL, aggregated, empty
+from transforms.changelog.current_rows import restrict
+from transforms.changelog.versions import as_of, as_versions, versions_schema
+from transforms.foreign_key_join.resolution import RIGHT_HASH
+from transforms.model.event_time import from_micros, latest, moved_back, times_of
+from transforms.model.join_sides import spread, unknown
+from transforms.model.schemas import (
+    DETAIL,
+    FOREIGN_KEY,
+    HASH,
+    POSITION,
+    POSITION_TYPE,
+    RAW,
+    REASON,
+    TIME,
+    VERDICT,
+    named,
+)
+from transforms.model.specs import StreamJoinSpec
+from transforms.stream_join.table_join import (
+    ACCEPTED,
+    ROUTE,
+    emit_records,
+    look_up,
+    route,
+    stream_joined_schema,
+)
+
+STREAM_JOIN_COUNTS = (
+    "received", "at_once", "buffered", "late", "ignored", "released", "waiting", "emissions", "unmatched",
+)  # fmt: skip
+"""received = at_once + buffered + late + ignored; waiting before + buffered = released + waiting; and of what is joined
+(at_once + released) an inner join emits only what met a row."""
+
+
+@dataclass(frozen=True)
+class StreamJoinBatch:
+    """What a batch does to the join of a stream."""
+
+    spec: StreamJoinSpec
+    emissions: DataFrame
+    """Rows of the joined table."""
+    late: DataFrame
+    """Position, reason, detail and raw of the records that came after their grace period and are dropped."""
+    counts: dict[str, int]
+    clock: datetime | None
+    """Stream time after the batch."""
+
+    @property
+    def quarantined(self) -> DataFrame:
+        """Rows of `quarantine`."""
+        return quarantine_rows(self.late, self.spec.left)
+
+
+def stream_join_batch(
+    join: StreamJoinSpec, stream: StreamBatch, table: TableBatch, batch: Batch
+) -> StreamJoinBatch:
+    """Route the records of a batch, release what is due, and join it; nothing is committed here."""
+    before = batch.plan.clocks.get(f"joins/{join.name}")
+    is_asked = batch.plan.kind == "flush" or join.name in batch.plan.bootstrap
+    if not stream.counts["applied"] and not is_asked:
+        return _idle(join, batch, before)
+    if reads_again(join, batch) > SMALL:
+        batch.frames.grow()
+    routed = _routed(join, stream, batch, before)
+    counts, newest = _count_routes(routed)
+    clock = latest(before, newest)
+    columns = [*join.left_columns.names, POSITION, TIME, HASH, FOREIGN_KEY]
+    due = routed.where(F.col(ROUTE) == "at_once").select(*map(named, columns))
+    counts |= {"released": 0, "waiting": 0}
+    if join.grace is not None:
+        released = leaving(join, stream, routed, batch, (before, clock)).select(*map(named, columns))
+        released = batch.frames.keep(released)
+        counts |= count_waiting(released, counts["buffered"], join, batch)
+        if counts["released"] > SMALL:
+            batch.frames.grow()
+        due = due.unionByName(released)
+    due = batch.frames.keep_if_small(due)
+    met = _met(join, due, table, batch) if counts["at_once"] or counts["released"] else None
+    none = empty(batch.spark, stream_joined_schema(join))
+    emissions = none if met is None else batch.frames.keep(emit_records(met, join))
+    counts |= _count_emissions(emissions) if met is not None else {"emissions": 0, "unmatched": 0}
+    return StreamJoinBatch(join, emissions, _late(join, routed), counts, clock)
+
+
+def _idle(join: StreamJoinSpec, batch: Batch, clock: datetime | None) -> StreamJoinBatch:
+    """A batch without records of the stream: its time stands still, so nothing leaves, whatever the table learns."""
+    counts = dict.fromkeys(STREAM_JOIN_COUNTS, 0) | {"waiting": waited(join, batch)}
+    emissions = empty(batch.spark, stream_joined_schema(join))
+    late = StructType(
+        [StructField(POSITION, POSITION_TYPE), *[StructField(n, StringType()) for n in (REASON, DETAIL, RAW)]]
+    )
+    return StreamJoinBatch(join, emissions, empty(batch.spark, late), counts, clock)
+
+
+def _routed(join: StreamJoinSpec, stream: StreamBatch, batch: Batch, before: datetime | None) -> DataFrame:
+    """The records that are new to the join, each with its way; all the stream ever had for a join that was added."""
+    bound = moved_back(latest(before, stream.newest), join.grace)
+    some_late = stream.oldest is not None and bound is not None and stream.oldest < bound
+    records, small = stream.applied, batch.frames.small
+    if join.name in batch.plan.bootstrap:
+        earlier = batch.state.stream_records(stream.spec).where(F.col(VERDICT).isin(*ACCEPTED))
+        records, some_late = (
+            earlier.select(*map(named, stream.applied.drop(REASON, DETAIL, RAW).columns)),
+            False,
+        )
+    return batch.frames.keep(route(records, join, before, small=small, some_late=some_late))
+
+
+def _met(join: StreamJoinSpec, due: DataFrame, table: TableBatch, batch: Batch) -> DataFrame:
+    """The records beside the values that the table had at their time, or has now."""
+    small = batch.frames.small
+    if not join.as_of:
+        right = right_table(table, batch.state, batch.frames)
+        return look_up(due, right.after.unionByName(right.lookup(unknown(due, FOREIGN_KEY, right.after))))
+    keys = due.select(FOREIGN_KEY).where(F.col(FOREIGN_KEY).isNotNull()).distinct()
+    spec = table.spec
+    wanted = spread(keys, FOREIGN_KEY, spec.key)
+    new = restrict(as_versions(table.changes, versions_schema(spec).names), wanted, spec.key, small=small)
+    versions = batch.state.versions(spec, wanted, small=small).unionByName(new)
+    # as it was before the batch: how far back a record is looked up must not depend on what came with it
+    bound = history_bound(batch.plan, spec)
+    return as_of(due, versions, F.col(FOREIGN_KEY), F.col(TIME), spec, bound)
+
+
+def _late(join: StreamJoinSpec, routed: DataFrame) -> DataFrame:
+    row = F.to_json(F.struct(*[named(name) for name in join.left_columns.names]))
+    told = f"{join.name}: stream time was past its event time by more than {join.grace} (grace)"
+    return routed.where(F.col(ROUTE) == "late").select(
+        F.col(POSITION), F.lit("late").alias(REASON), F.lit(told).alias(DETAIL), row.alias(RAW)
+    )
+
+
+def _count_routes(routed: DataFrame) -> tuple[dict[str, int], datetime | None]:
+    """How many records go which way, and the greatest time among those that move stream time."""
+    ways = {"at_once": "at_once", "buffered": "waits", "late": "late", "ignored": "ignored"}
+    found = aggregated(
+        routed,
+        F.count(F.lit(1)).alias("received"),
+        *[F.count_if(F.col(ROUTE) == way).alias(name) for name, way in ways.items()],
+        *times_of(F.col(FOREIGN_KEY).isNotNull()),
+    )
+    found.pop("oldest")
+    newest = from_micros(found.pop("newest"))
+    return found, newest
+
+
+def _count_emissions(emissions: DataFrame) -> dict[str, int]:
+    return aggregated(
+        emissions,
+        F.count(F.lit(1)).alias("emissions"),
+        F.count_if(F.col(RIGHT_HASH).isNull()).alias("unmatched"),
+    )

@@ -1,0 +1,1 @@
+"""Applies a batch's records to the declared tables."""

@@ -1,0 +1,67 @@
+"""What a table's records of a batch are like, seen by one look at all of them before they are walked."""
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from expectations.totals import Keys, key_hash
+from storage.spark.kept_frames import aggregated
+from transforms.model.event_time import has_time, times_of
+from transforms.model.schemas import CONTEXT, OP, POSITION, REASON, UNAVAILABLE, named
+from transforms.model.specs import TableSpec
+
+_COPIES = "copies"
+_COUNTS = ("truncated", "unavailable", "beside")
+_TIMES = {"oldest": F.min, "newest": F.max}
+
+
+@dataclass(frozen=True)
+class RecordKinds:
+    """How many records there are of the kinds that a batch goes other ways for."""
+
+    truncated: int = 0
+    """Truncate events."""
+    unavailable: int = 0
+    """Records that leave a value out."""
+    beside: int = 0
+    """Records that do not reach the walk, lines before the batch's own among them."""
+    keys: Keys | None = None
+    """The keys of the records if none has two; None also where nobody looked."""
+    oldest: int | None = None
+    """Least event time, in microseconds since 1970."""
+    newest: int | None = None
+
+
+def kinds_of(records: DataFrame, table: TableSpec, *, small: bool) -> RecordKinds:
+    """Look at the records, in one job. `small`: they are so few that sorting them by their keys costs nothing."""
+    own, truncate = ~F.col(CONTEXT), F.coalesce(F.col(OP) == "truncate", F.lit(False))
+    looked_at = [
+        F.count_if(own & truncate).alias("truncated"),
+        F.count_if(own & F.col(UNAVAILABLE).isNotNull()).alias("unavailable"),
+        F.count_if(truncate | F.col(REASON).isNotNull()).alias("beside"),
+        *times_of(own & F.col(REASON).isNull() & has_time()),
+    ]
+    if small:
+        return RecordKinds(**aggregated(records, *looked_at))
+    # all of fixed width, which Spark groups without sorting; and by key first, for mostly each stands once
+    keys = [named(name) for name in table.key]
+    copies = F.when(reduce(and_, [key.isNotNull() for key in keys]), F.count("*"))
+    of_keys = records.repartition(*keys).groupBy(*keys).agg(copies.alias(_COPIES), *looked_at)
+    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _COUNTS]
+    times = [aggregate(name).alias(name) for name, aggregate in _TIMES.items()]
+    digest = F.bit_xor(F.when(F.col(_COPIES).isNotNull(), key_hash(keys))).alias("digest")
+    of_all = [F.max(_COPIES).alias("most"), F.count(_COPIES).alias("count"), digest]
+    found = aggregated(of_keys, *sums, *times, *of_all)
+    most, seen = found.pop("most"), Keys(found.pop("count"), found.pop("digest"))
+    return RecordKinds(**found, keys=seen if most in {None, 1} else None)
+
+
+def first_truncate(records: DataFrame) -> Any:
+    """Where the first truncate event stands, as `file:line`."""
+    position = F.concat_ws(":", F.col(POSITION)["file"], F.col(POSITION)["line"])
+    truncates = records.where(~F.col(CONTEXT) & (F.col(OP) == "truncate"))
+    return aggregated(truncates, F.min_by(position, POSITION).alias("first"))["first"]

@@ -1,0 +1,128 @@
+"""A table in a batch that takes files in the place of what they were: `lakejoin run --replace`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from orchestration.batch.tables.table import TableBatch
+from orchestration.batch.tables.verdicts import LOGGED, beside_walk, count_verdicts
+from orchestration.config import Pipeline
+from storage.errors import LakejoinError
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake
+from storage.lake.plan import Plan, PlannedFile
+from storage.logs import known_changes
+from storage.sources.reader import read_records
+from storage.spark.kept_frames import Frames, aggregated, empty
+from storage.state.pinned_state import State
+from transforms.changelog.apply_changes import walk
+from transforms.changelog.current_rows import restrict
+from transforms.changelog.replaced_files import settle_replaced, walkable
+from transforms.model.schemas import (
+    CONTEXT,
+    DELETED,
+    HASH,
+    INSERTED,
+    OP,
+    POSITION,
+    REASON,
+    SEQUENCE,
+    TIME,
+    VERDICT,
+    named,
+    rows_schema,
+)
+from transforms.model.specs import TableSpec
+
+_LAST = "_lj_last"
+
+
+class ReplaceRefused(LakejoinError):
+    """A file cannot be taken in the place of what it was: its effect reaches beyond its own records."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of a table that a batch takes in the place of what they were."""
+
+    names: list[str]
+    before: Mapping[str, int]
+    """Files that were so taken in earlier batches, by name, with the last batch."""
+
+
+def replace_batch(
+    table: TableSpec, records: DataFrame, files: Files, state: State, frames: Frames,
+    *, needed: Callable[[], list[str]],
+) -> TableBatch:  # fmt: skip
+    """Walk every key of some files anew, with what the files have now in the place of what they had.
+
+    `records`: what the parsers yield of the files as they are now. `needed`: columns of the rows before the batch that
+    joins read.
+    The whole of `tables/T/changes` is read.
+    """
+    known = known_changes(state, table, files.before)
+    in_files = F.col(POSITION)["file"].isin(*files.names)
+    old = known.where(in_files & (F.col(OP) != "restored"))
+    good = records.where(F.col(REASON).isNull())
+    new_keys, old_keys = (rows.select(*map(named, table.key)) for rows in (good.where(~F.col(CONTEXT)), old))
+    keys = frames.keep(new_keys.unionByName(old_keys).distinct())
+    others = restrict(known.where(~in_files), keys, table.key, small=frames.small)
+    unknown = empty(state.spark, rows_schema(table.columns, table.sequence))
+    all_records = good.unionByName(walkable(others, table))
+    nothing_purged = F.lit(None).cast(table.sequence)
+    walked = frames.keep(walk(all_records, unknown, table, nothing_purged))
+    columns = [SEQUENCE, POSITION, HASH, DELETED, *needed()]
+    stored = frames.keep(state.rows(table, keys, small=frames.small, columns=columns))
+    last = F.max_by(F.struct(POSITION, TIME), POSITION).alias(_LAST)
+    gone = old.groupBy(*map(named, table.key)).agg(last).select(*map(named, table.key), f"{_LAST}.*")
+    settled = settle_replaced(walked, stored, gone, table, files.names)
+    rows = frames.keep(beside_walk(settled, records, table))
+    counts = count_verdicts(rows)
+    del counts[INSERTED]
+    restored = F.count_if((F.col(OP) == "restored") & (F.col(VERDICT) == "applied")).alias("restored")
+    logged = counts.pop(LOGGED)
+    return TableBatch(table, rows, stored, counts | aggregated(rows, restored), logged=logged)
+
+
+def files_of(name: str, journal: Journal, plan: Plan) -> Files:
+    """The files of a table that a plan takes in the place of what they were."""
+    return Files([file.name for file in plan.files_of(name)], journal.replaced_files(name, plan.batch))
+
+
+def check_truncates(
+    pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, draft: Plan
+) -> None:
+    """Refuse a plan, not committed yet, by which a truncate event would come or go, or that one stands behind.
+
+    Such an event reaches beyond its file: it has deleted what it found of others, and nothing says what it would
+    delete of their new records. Raises `ReplaceRefused`.
+    """
+    for name, table in pipeline.tables.items():
+        files, options = draft.files_of(name), table.source.parse_options
+        if not files or options.flat:  # only Debezium has such events
+            continue
+        now = read_records(spark, table.spec.as_read, options, [file.range for file in files])
+        replaced_now = files_of(name, journal, draft)
+        known = known_changes(State(spark, lake, draft), table.spec, replaced_now.before)
+        in_files = F.col(POSITION)["file"].isin(*replaced_now.names)
+        then = known.where(in_files | _stands_behind(files))
+        places = [frame.where(F.col(OP) == "truncate").select(POSITION) for frame in (now, then)]
+        found = aggregated(places[0].unionByName(places[1]), F.min(F.to_json(POSITION)).alias("first"))[
+            "first"
+        ]
+        if found is not None:
+            raise ReplaceRefused(
+                f"{name}: a truncate event at {found} is in what a file has or had, or behind it, and reaches "
+                "rows of other files. Such a file cannot be replaced, and nothing was changed: bring the correction as "
+                "a new file, or load the sources into a new lake."
+            )
+
+
+def _stands_behind(files: Sequence[PlannedFile]) -> Column:
+    """Whether a record stands behind the first of some files."""
+    first = min(files, key=lambda file: (file.date or date.min, file.name))
+    place = F.struct(F.lit(first.date).cast("date").alias("date"), F.lit(first.name).alias("file"))
+    return F.struct(F.col(POSITION)["date"].alias("date"), F.col(POSITION)["file"].alias("file")) > place

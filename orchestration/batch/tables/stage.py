@@ -1,0 +1,81 @@
+"""The declared tables of a batch: read, walked against their rows, and committed."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+
+from pyspark.sql import DataFrame
+
+from orchestration.batch.context import Batch
+from orchestration.batch.quarantine import only_open
+from orchestration.batch.tables.replaced_files import files_of, replace_batch
+from orchestration.batch.tables.table import TableBatch, table_batch, untouched
+from orchestration.config.schema.expressions import referenced_columns
+from orchestration.planning.pending_input import check_read
+from storage.lake.layout import QUARANTINE, changes_of
+from storage.sources.reader import read_records
+from transforms.model.schemas import BATCH, changes_schema, named
+from transforms.model.specs import TableSpec
+from transforms.parsing.options import ParseOptions
+
+
+def read_table(batch: Batch, name: str) -> TableBatch:
+    """A table of the batch with its records walked; one without files of its own is left as it is.
+
+    Raises `SourceError` where a file is not what the plan says of it.
+    """
+    table = batch.pipeline.tables[name]
+    files = batch.plan.files_of(name)
+    if not files:
+        return untouched(table.spec, batch.state)
+    options = table.source.parse_options
+    with batch.stage(f"read/{name}"):
+        records = _records(batch, name, options)
+        # many rows are rather read again from a file of columns than kept
+        again = options.format == "parquet" and not batch.frames.small
+        kept = records if again else batch.frames.keep(records)
+        needed = partial(_left_columns, batch, table.spec)
+        if batch.plan.kind == "replace":
+            taken = files_of(name, batch.journal, batch.plan)
+            read = replace_batch(table.spec, kept, taken, batch.state, batch.frames, needed=needed)
+        else:
+            stated = None if options.flat else table.on_truncate
+            flawless = partial(_records, batch, name, replace(options, flawless=True)) if again else None
+            read = table_batch(
+                table.spec, kept, batch.state, batch.frames,
+                on_truncate=stated, needed=needed, flawless=flawless,
+                first=None if batch.frames.small or table.versioned else partial(_log_first, batch, table.spec),
+            )  # fmt: skip
+        check_read(table, files, None if batch.plan.kind == "retry" else read.counts["records"])
+    return read
+
+
+def _log_first(batch: Batch, table: TableSpec, walked: DataFrame) -> DataFrame | None:
+    """Put the first records of a table into the files of its log: its rows, None where there is a log already."""
+    columns = changes_schema(table.columns, table.sequence).names
+    rows = batch.for_log(batch.timed(walked).select(*[named(name) for name in columns if name != BATCH]))
+    count = sum(file.records for file in batch.plan.files_of(table.name))
+    return batch.write(f"changes/{table.name}", changes_of(table.name), rows, count)
+
+
+def _records(batch: Batch, name: str, options: ParseOptions) -> DataFrame:
+    """The source records of a table that the batch reads."""
+    ranges = [file.range for file in batch.plan.files_of(name)]
+    records = read_records(batch.spark, batch.pipeline.tables[name].spec.as_read, options, ranges)
+    return only_open(records, name, batch) if batch.plan.kind == "retry" else records
+
+
+def _left_columns(batch: Batch, table: TableSpec) -> list[str]:
+    """Columns of a table that the foreign keys of its joins read."""
+    specs = [batch.pipeline.spec_of_join(name) for name in batch.plan.joins]
+    return [c for spec in specs if spec.left == table.name for c in referenced_columns(spec.foreign_key)]
+
+
+def commit_table(batch: Batch, pool: ThreadPoolExecutor, table: TableBatch) -> list[Future[None]]:
+    """Commit a table's changes, and what of its records could not be accepted."""
+    name, bad = table.spec.name, table.counts["quarantined"]
+    changes = batch.timed(table.changes)
+    return [
+        pool.submit(batch.append, f"changes/{name}", changes_of(name), changes, table.logged),
+        pool.submit(batch.append, f"quarantine/{name}", QUARANTINE, table.quarantined, bad),
+    ]

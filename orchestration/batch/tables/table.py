@@ -1,0 +1,214 @@
+"""One declared table in one batch: its source records, walked into changes, beside the rows they met."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from expectations.totals import Keys
+from orchestration.batch.tables.apply_changes import First, walk_batch
+from orchestration.batch.tables.record_survey import RecordKinds, first_truncate, kinds_of
+from orchestration.batch.tables.verdicts import COUNTS, LOGGED, is_logged, records_schema
+from orchestration.batch.tables.versioned import EXPIRED, in_time
+from storage.errors import LakejoinError
+from storage.spark.kept_frames import Frames, empty
+from storage.state.pinned_state import State
+from transforms.model.event_time import UNTIMELY, has_time, ordered_by_time, refuse_times
+from transforms.model.schemas import (
+    BATCH,
+    CHANGED,
+    CONTEXT,
+    CURRENT,
+    DELETED,
+    DERIVED,
+    DETAIL,
+    HASH,
+    INSERTED,
+    OP,
+    POSITION,
+    POSITION_TYPE,
+    RAW,
+    REASON,
+    SEQUENCE,
+    TIME,
+    UNAVAILABLE,
+    VERDICT,
+    changes_schema,
+    named,
+    rows_schema,
+)
+from transforms.model.specs import TableSpec
+
+_ROWS_ONLY = RecordKinds(beside=1)
+"""What is taken for granted of a few flat records, without a job that looks: some may not be acceptable."""
+RAW_LIMIT = 1_000_000
+"""Characters of a record's raw text that quarantine keeps."""
+_AT = "_lj_at"
+
+
+class TruncateStopped(LakejoinError):
+    """The source emptied a table, and the configuration does not say that Lakejoin may do the same."""
+
+
+@dataclass(frozen=True)
+class TableBatch:
+    """What a batch knows of a table."""
+
+    spec: TableSpec
+    records: DataFrame
+    """Every record with its verdict: columns of `changes_schema`, reason, detail, raw."""
+    before: DataFrame
+    """The stored rows of the batch's keys as they were."""
+    counts: dict[str, int]
+    inserts: int = 0
+    """How many of the changes are plain inserts."""
+    logged: int = 0
+    """How many rows `changes` has."""
+    clock: datetime | None = None
+    """Of a versioned table: its greatest event time after the batch."""
+    keys: Keys | None = None
+    """The keys of the records, where every one is a plain insert of a key of its own."""
+
+    @property
+    def changes(self) -> DataFrame:
+        """Rows of `tables/T/changes`."""
+        columns = changes_schema(self.spec.columns, self.spec.sequence).names
+        return self.records.where(is_logged()).select(*[named(c) for c in columns])
+
+    @property
+    def current(self) -> DataFrame:
+        """The rows of the batch's keys after it, without those that a record met and did not change."""
+        return self.records.where(F.col(CURRENT) & F.col(CHANGED))
+
+    @property
+    def applied(self) -> DataFrame:
+        """The changes that did something to their key."""
+        return self.changes.where((F.col(VERDICT) == "applied") & (F.col(OP) != "truncate"))
+
+    @property
+    def quarantined(self) -> DataFrame:
+        """Rows of `quarantine`."""
+        return quarantine_rows(self.records.where(~is_logged()), self.spec.name)
+
+
+def quarantine_rows(records: DataFrame, name: str) -> DataFrame:
+    """Records of a table or stream, with position, reason, detail and raw, as rows of `quarantine`."""
+    return records.select(
+        F.lit(None).cast("bigint").alias(BATCH),
+        F.lit(name).alias("table"),
+        F.col(POSITION)["date"].alias("date"),
+        F.col(POSITION)["file"].alias("file"),
+        F.col(POSITION)["line"].alias("line"),
+        F.col(REASON).alias("reason"),
+        F.col(DETAIL).alias("detail"),
+        F.substring(RAW, 1, RAW_LIMIT).alias("raw"),
+    )
+
+
+def table_batch(  # noqa: PLR0913 - what a batch works with, and what it may be asked
+    table: TableSpec, records: DataFrame, state: State, frames: Frames,
+    *, on_truncate: Literal["stop", "delete"] | None, needed: Callable[[], list[str]],
+    flawless: Callable[[], DataFrame] | None = None, first: First | None = None,
+) -> TableBatch:  # fmt: skip
+    """Walk a table's source records of a batch.
+
+    `records`: what the parsers yield; read several times. `on_truncate`: what a truncate event leads to; None where the
+    records are rows, which neither truncate a table nor leave a value out. `needed`: columns of the rows before the
+    batch that the joins read. `flawless`: reads the records anew without a judgement of each, for when all of them are
+    known to be acceptable; None where it is not worth while. `first`: as for `walk_batch`. Raises `TruncateStopped` at
+    a truncate event the configuration does not allow.
+    """
+    versioned, clock = table.history_retention is not None, None
+    if versioned:
+        timed = refuse_times(records, table, state.plan.planned_at, has_time() | (F.col(OP) == "truncate"))
+        records = ordered_by_time(timed, table)
+    rows_only = on_truncate is None and frames.small and not versioned
+    kinds = _ROWS_ONLY if rows_only else kinds_of(records, table, small=frames.small)
+    if versioned:
+        records, clock = in_time(records, table, state, frames, kinds)
+    elif flawless is not None and not kinds.beside:
+        records = flawless()
+    if kinds.truncated and on_truncate == "stop":
+        raise TruncateStopped(
+            f"{table.name}: {first_truncate(records)} says that the source table was truncated; found "
+            "`on_truncate: stop`. Set `on_truncate: delete` to delete every row it had, then run again."
+        )
+    if kinds.truncated and versioned:
+        _check_truncates_in_time(records, table)
+    good = records.where(F.col(REASON).isNull() & (F.coalesce(F.col(OP), F.lit("")) != "truncate"))
+    good = _taken_in_time(records, good) if versioned else good
+    if kinds.truncated:
+        good = good.unionByName(_truncations(records, good, state, table))
+    columns = [SEQUENCE, POSITION, HASH, DELETED, *needed()]
+    if kinds.unavailable:
+        columns += table.columns.names
+    else:
+        good = good.drop(UNAVAILABLE)
+    before = _before(good, table, state, frames, columns)
+    beside = records if kinds.beside or versioned else records.limit(0)
+    walked, counts = walk_batch(good, beside, before, table, state, frames, kinds, first)
+    inserts, logged = counts.pop(INSERTED), counts.pop(LOGGED)
+    keys = kinds.keys if kinds.keys is not None and kinds.keys.count == inserts else None
+    return TableBatch(table, walked, before, counts, inserts, logged, clock, keys)
+
+
+def _check_truncates_in_time(records: DataFrame, table: TableSpec) -> None:
+    """Refuse a truncate event of a time to come: until then its deletes would be newer than all that follows it."""
+    if (first := first_truncate(records.where(F.col(REASON).isNotNull()))) is not None:
+        raise TruncateStopped(
+            f"{table.name}: the truncate event at {first} has no time, or one that is more than max_future ahead "
+            f"({table.max_future}). Raise `max_future`, then run again; or take the event out of the file and "
+            "`lakejoin repair FILE --replan`."
+        )
+
+
+def _taken_in_time(records: DataFrame, good: DataFrame) -> DataFrame:
+    """The good records that have not expired.
+
+    A delete that is not taken for its time stays as context: the tombstone line after it belongs to it, and deletes
+    nothing either.
+    """
+    untimely = F.col(EXPIRED) | F.col(REASON).isin(*UNTIMELY)
+    deletes = records.where(untimely & (F.col(OP) == "delete")).withColumn(CONTEXT, F.lit(True))
+    return good.where(~F.col(EXPIRED)).unionByName(deletes).drop(EXPIRED)
+
+
+def _before(good: DataFrame, table: TableSpec, state: State, frames: Frames, columns: list[str]) -> DataFrame:
+    keys = good.where(~F.col(CONTEXT)).select(*[named(name) for name in table.key])
+    before = state.rows(table, keys, small=frames.small, columns=columns)
+    return frames.keep(before) if state.has_rows(table.name) else before
+
+
+def untouched(table: TableSpec, state: State) -> TableBatch:
+    """A table that has no records in the batch."""
+    records = empty(state.spark, records_schema(table))
+    before = empty(state.spark, rows_schema(table.columns, table.sequence))
+    clock = state.plan.clocks.get(f"tables/{table.name}")
+    return TableBatch(table, records, before, dict.fromkeys(COUNTS, 0), clock=clock)
+
+
+def _truncations(records: DataFrame, good: DataFrame, state: State, table: TableSpec) -> DataFrame:
+    """A delete at the truncate event's position for every key there was before it."""
+    key = [named(name) for name in table.key]
+    events = records.where(~F.col(CONTEXT) & (F.col(OP) == "truncate")).select(POSITION, SEQUENCE, TIME)
+    stored = (
+        state.all_rows(table).where(~F.col(DELETED)).select(*key, F.lit(None).cast(POSITION_TYPE).alias(_AT))
+    )
+    keys = stored.unionByName(good.where(~F.col(CONTEXT)).select(*key, F.col(POSITION).alias(_AT)))
+    met = keys.join(F.broadcast(events), F.col(_AT).isNull() | (F.col(_AT) < F.col(POSITION)))
+    deletes = (
+        met.select(*key, POSITION, SEQUENCE, TIME)
+        .distinct()
+        .withColumns(
+            {
+                OP: F.lit("delete"),
+                DERIVED: F.lit(True),
+                CONTEXT: F.lit(False),
+            }
+        )
+    )
+    rest = {f.name: F.lit(None).cast(f.dataType) for f in good.schema if f.name not in deletes.columns}
+    return deletes.withColumns(rest).select(*[named(name) for name in good.columns])

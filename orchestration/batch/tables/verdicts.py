@@ -1,0 +1,114 @@
+"""What became of each source record of a batch, those that never reached the walk among them, and how many of each."""
+
+from functools import cache
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, StringType, StructType
+
+from orchestration.batch.tables.versioned import EXPIRED
+from storage.spark.kept_frames import aggregated
+from transforms.changelog.versions import is_version
+from transforms.model.schemas import (
+    CHANGED,
+    CONTEXT,
+    CURRENT,
+    DELETED,
+    DERIVED,
+    DETAIL,
+    EXISTED,
+    INSERTED,
+    OP,
+    RAW,
+    REASON,
+    TIE,
+    VERDICT,
+    absent,
+    changes_schema,
+    named,
+)
+from transforms.model.specs import TableSpec
+
+VERDICTS = ("applied", "out_of_order", "duplicate", "tombstone", "expired", "late", "ignored", "quarantined")
+
+COUNTS = ("records", *VERDICTS, "history", "versions", "tie", "changed", "inserted", "removed")
+"""What `count_verdicts` counts of a table."""
+LOGGED = "_lj_logged"
+"""Rows of a batch that its log of changes takes, derived ones as well."""
+
+
+def records_schema(table: TableSpec) -> StructType:
+    """What the walk says of a record, beside what the log keeps of it."""
+    schema = StructType([*changes_schema(table.columns, table.sequence)])
+    for name in (REASON, DETAIL, RAW):
+        schema = schema.add(name, StringType())
+    for name in (CHANGED, EXISTED, INSERTED):
+        schema = schema.add(name, BooleanType())
+    return schema
+
+
+def beside_walk(walked: DataFrame, records: DataFrame, table: TableSpec) -> DataFrame:
+    """Put the records that never reached the walk beside those that did, so that each is accounted for."""
+    schema = records_schema(table)
+    # a record of which two rows were made is refused once
+    refused = F.col(REASON).isNotNull() & ~F.col(DERIVED)
+    expired = F.col(EXPIRED) if EXPIRED in records.columns else F.lit(False)
+    verdict = F.when(F.col(REASON).isNotNull(), "quarantined").when(expired, "expired").otherwise("applied")
+    beside = records.where(~F.col(CONTEXT) & (refused | (F.col(OP) == "truncate") | expired)).withColumns(
+        {VERDICT: verdict, CURRENT: F.lit(False), TIE: F.lit(False), DELETED: F.lit(False)}
+    )
+    frames = []
+    for frame in (walked, beside):
+        present = set(frame.columns)
+        columns = [named(f.name) if f.name in present else absent(f.name, f.dataType) for f in schema]
+        frames.append(frame.select(*columns))
+    return frames[0].unionByName(frames[1])
+
+
+def first_records(log: DataFrame, table: TableSpec) -> DataFrame:
+    """Records that are the first of a table, and each the only one of its key, of the rows that its log begins with.
+
+    What the walk says of a record besides then follows from its verdict.
+    """
+    applied = F.col(VERDICT) == "applied"
+    said = {CHANGED: applied, EXISTED: F.lit(False), INSERTED: applied & ~F.col(DELETED)}
+    nothing = [absent(name, StringType()) for name in (REASON, DETAIL, RAW)]
+    return log.select("*", *nothing).withColumns(said).select(*map(named, records_schema(table).names))
+
+
+def count_verdicts(records: DataFrame) -> dict[str, int]:
+    """Records of a batch by verdict, each source record once.
+
+    Beside them: `history` (of those out of order, what entered the history of a versioned table) and `versions` (all
+    that did), ties, `changed` (applied changes, derived ones as well), the keys `inserted` and `removed`, plain inserts
+    as `INSERTED`, and `LOGGED`.
+    """
+    return aggregated(records, *_counts())
+
+
+@cache
+def _counts() -> tuple[Column, ...]:
+    own = ~F.col(DERIVED)
+    return (
+        F.count_if(own).alias("records"),
+        *[F.count_if(own & _counts_as(verdict)).alias(verdict) for verdict in VERDICTS],
+        F.count_if(own & (F.col(VERDICT) == "history")).alias("history"),
+        F.count_if(is_version()).alias("versions"),
+        F.count_if(F.col(TIE)).alias("tie"),
+        F.count_if((F.col(VERDICT) == "applied") & (F.col(OP) != "truncate")).alias("changed"),
+        F.count_if(F.col(CURRENT) & ~F.col(DELETED) & ~F.col(EXISTED)).alias("inserted"),
+        F.count_if(F.col(CURRENT) & F.col(DELETED) & F.col(EXISTED)).alias("removed"),
+        F.count_if(F.col(INSERTED)).alias(INSERTED),
+        F.count_if(is_logged()).alias(LOGGED),
+    )
+
+
+def is_logged() -> Column:
+    """Whether a record's row goes into the log of changes, or else into `quarantine`."""
+    return F.col(VERDICT) != "quarantined"
+
+
+def _counts_as(verdict: str) -> Column:
+    """A version that came late is out of order for its key."""
+    found = F.col(VERDICT) == verdict
+    return found | (F.col(VERDICT) == "history") if verdict == "out_of_order" else found

@@ -1,0 +1,1 @@
+"""Holds the rules of expectations over the tables of a lake."""

@@ -1,0 +1,107 @@
+"""Runs the rules of `expectations` over a lake: all of it, or the rows that its last batches touched."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from expectations.data_docs import DataDocs
+from expectations.results import RuleResult
+from expectations.validation import Asset, Validated, validate_assets
+from orchestration.checks.join_frames import Scope, join_asset, table_asset
+from orchestration.checks.time_frames import time_assets
+from orchestration.config import Pipeline
+from orchestration.lake_state.config_fingerprints import check_shapes
+from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.spark_errors import explained
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake
+from storage.state.pinned_state import State
+
+_MOVED = ("subscriptions", "answers", "received", "released")
+"""Counts of joins, of tables and of streams, that say how many rows a batch touched."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The results of a check."""
+
+    results: Mapping[str, list[RuleResult]]
+    """Of each table and join, in the order of its rules."""
+    docs: DataDocs
+    since: int | None
+    """Only rows that batches after this one touched were looked at; None for all rows."""
+    through: int
+    """The batch that left the state that was looked at."""
+    not_begun: Sequence[str]
+    """Joins that were declared since, which the next run begins with."""
+    unpublished: str | None = None
+    """Why Data Docs do not show these results, and what to do; None where they do."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether every rule holds."""
+        return all(result.success for results in self.results.values() for result in results)
+
+
+def check_lake(
+    pipeline: Pipeline,
+    spark: SparkSession,
+    *,
+    batches: int | None,
+    names: Collection[str] | None = None,
+    run: str = "check",
+) -> Checked:
+    """Check a lake as its last finished batch left it, and write Data Docs, without which the results stand as well.
+
+    `batches`: look at the rows that so many last batches touched, None for all rows. `names`: tables and
+    joins to look at, by default every one. `run`: how Data Docs call this check. Raises `WrongUsage` where no
+    batch is finished, `ConfigurationChanged` where the lake was built with another configuration, `LakeInconsistent`
+    where a file of it is gone or damaged.
+    """
+    lake = Lake(pipeline.lake)
+    journal = Journal(lake)
+    check_shapes(pipeline, journal)
+    state = State(spark, lake, published_cut(journal))
+    finished = len(journal.published)
+    since = None if batches is None else max(finished - batches, 0)
+    scope = Scope(state, since, _touched(journal, since or 0))
+    with explained(pipeline, "a check"):
+        every = _assets(pipeline, scope, journal)
+        docs = DataDocs(docs_folder(lake), assets={asset.name for asset in every}.union(pipeline.joins))
+        found = _validated([asset for asset in every if names is None or asset.name in names], docs, run)
+    not_begun = [name for name in pipeline.joins if name not in journal.kept]
+    return Checked(found.results, docs, since, finished, not_begun, found.unpublished)
+
+
+def _validated(assets: Sequence[Asset], docs: DataDocs, run: str) -> Validated:
+    frames = [frame.persist() for asset in assets for frame in asset.frames.values()]
+    try:
+        # Each rule reads its frames anew; what is kept is read from the lake once.
+        return validate_assets(assets, docs=docs, run=run)
+    finally:
+        for frame in frames:
+            frame.unpersist()
+
+
+def docs_folder(lake: Lake) -> Path:
+    """Return where Data Docs go: below the lake, or beside the caller for a lake at a URI."""
+    return lake.local / "_data_docs" if lake.local is not None else Path("data_docs")
+
+
+def _assets(pipeline: Pipeline, scope: Scope, journal: Journal) -> list[Asset]:
+    tables = [table_asset(table.spec, scope) for table in pipeline.tables.values()]
+    kept = [name for name in pipeline.foreign_key_joins if name in journal.kept]
+    joins = [join_asset(pipeline, name, scope) for name in kept]
+    return [*tables, *joins, *time_assets(pipeline, scope, journal)]
+
+
+def _touched(journal: Journal, since: int) -> int:
+    """The most rows that batches after `since` can have touched in a table or join."""
+    most = 0
+    for batch in journal.published[since:]:
+        changed = [counts.get("changed", 0) for counts in batch.tables.values()]
+        moved = [sum(counts.get(name, 0) for name in _MOVED) for counts in batch.joins.values()]
+        most += max([*changed, *moved], default=0)
+    return most

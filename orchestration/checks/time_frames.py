@@ -1,0 +1,167 @@
+"""The frames that the rules read of histories and of streams' joins."""
+
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from expectations.keys import Kind
+from expectations.validation import Asset
+from orchestration.checks.join_frames import Scope
+from orchestration.config import Pipeline
+from orchestration.lake_state.published_snapshot import published_cut
+from storage.lake.journal import Journal
+from storage.lake.layout import QUARANTINE, joined_of, records_of, versions_of
+from storage.lake.plan import Plan
+from storage.logs import read_log
+from transforms.changelog.current_rows import restrict
+from transforms.changelog.versions import VALID_FROM, VALID_TO, intervals, versions_schema
+from transforms.foreign_key_join.resolution import LEFT_HASH
+from transforms.model.event_time import moved_back
+from transforms.model.schemas import (
+    BATCH,
+    DELETED,
+    HASH,
+    POSITION,
+    QUARANTINE_SCHEMA,
+    VERDICT,
+    key_struct,
+    named,
+)
+from transforms.model.specs import StreamJoinSpec, TableSpec
+from transforms.stream_join.records import stream_schema
+from transforms.stream_join.table_join import ACCEPTED, is_due, stream_joined_schema, waiting
+
+HISTORY = "{}.versions"
+BATCHES = "{}.batches"
+"""How the history of a table, and the batches of a join, are called among the assets that are checked."""
+
+_COUNTED = pa.schema(
+    [
+        ("primary_key", pa.struct([("batch", pa.int64())])),
+        ("clock", pa.timestamp("us", "UTC")),
+        ("clock_before", pa.timestamp("us", "UTC")),
+        *[
+            (name, pa.int64())
+            for name in ("received", "sorted", "waited", "left_waiting", "waiting", "emitted")
+        ],
+    ]
+)
+
+
+def time_assets(pipeline: Pipeline, scope: Scope, journal: Journal) -> list[Asset]:
+    """Return what is checked of versioned tables and of streams' joins."""
+    found = [_history(table.spec, scope) for table in pipeline.tables.values() if table.versioned]
+    for name in [name for name in pipeline.stream_joins if name in journal.kept]:
+        join = pipeline.stream_join_spec(name)
+        stream = pipeline.streams[join.left].spec
+        found.append(_stream_join(join, stream, scope, journal))
+        found.append(_batches(join, stream, scope, journal))
+    return found
+
+
+def _history(table: TableSpec, scope: Scope) -> Asset:
+    state = scope.state
+    stored = read_log(state, versions_of(table.name), versions_schema(table))
+    every, rows = state.versions(table, None, small=False), state.all_rows(table)
+    if scope.since is not None:
+        changed = every.where(named(BATCH) > scope.since).select(*map(named, table.key)).distinct()
+        stored, every, rows = (
+            restrict(f, changed, table.key, small=scope.small) for f in (stored, every, rows)
+        )
+    last = intervals(every, table).where(F.col(VALID_TO).isNull())
+    key = key_struct(table.key).alias("primary_key")
+
+    def live(frame: DataFrame) -> DataFrame:
+        return frame.where(~named(DELETED)).select(key, named(HASH).alias("hash"))
+
+    frames = {"versions": stored.select(key, VALID_FROM, VALID_TO), "latest": live(last), "rows": live(rows)}
+    return Asset(HISTORY.format(table.name), "history", frames, small=scope.in_one_task)
+
+
+def _stream_join(join: StreamJoinSpec, stream: TableSpec, scope: Scope, journal: Journal) -> Asset:
+    state, position = scope.state, F.col(POSITION).alias("primary_key")
+    log = read_log(state, records_of(join.left), stream_schema(stream)).where(F.col(VERDICT).isin(*ACCEPTED))
+    joined = read_log(state, joined_of(join.name), stream_joined_schema(join))
+    wait = _waiting(join, stream, scope)
+    late = _late(join, scope)
+    # a join that began since has taken every record that its stream ever had
+    if scope.since is not None and state.plan.begun.get(join.name, 0) <= scope.since:
+        recent = [frame.where(named(BATCH) > scope.since).select(POSITION) for frame in (log, joined)]
+        if join.grace is not None and scope.since > 0:
+            recent.append(_released(join, stream, scope, published_cut(journal, scope.since)))
+        wanted = reduce(DataFrame.unionByName, recent).distinct()
+        log, joined, wait, late = (
+            restrict(frame, wanted, (POSITION,), small=scope.small) for frame in (log, joined, wait, late)
+        )
+    frames = {
+        "records": log.select(position, named(HASH).alias("hash")),
+        "joined": joined.select(position, named(LEFT_HASH).alias("left_hash"), named(BATCH).alias("batch")),
+        "waiting": wait.select(position),
+        "late": late.select(position),
+    }
+    kind: Kind = "stream_left" if join.how == "left" else "stream"
+    return Asset(join.name, kind, frames, small=scope.in_one_task)
+
+
+def _waiting(join: StreamJoinSpec, stream: TableSpec, scope: Scope) -> DataFrame:
+    plan = scope.state.plan
+    clock = plan.clocks.get(f"joins/{join.name}")
+    log = scope.state.stream_records(
+        stream, after=plan.released(join.name), later=moved_back(clock, join.grace)
+    )
+    return log.limit(0) if join.grace is None else waiting(log, join, clock)
+
+
+def _released(join: StreamJoinSpec, stream: TableSpec, scope: Scope, before: Plan) -> DataFrame:
+    """Positions of records that waited at the cut `before` and wait no more: no recent log has what was lost then."""
+    clock, now = before.clocks.get(f"joins/{join.name}"), scope.state.plan
+    later = moved_back(clock, join.grace)
+    log = scope.state.stream_records(stream, after=before.released(join.name), later=later)
+    waited = waiting(log.where(named(BATCH) < before.batch), join, clock)
+    due = is_due(join, now.clocks.get(f"joins/{join.name}")) | (named(BATCH) <= now.released(join.name))
+    return waited.where(due).select(POSITION)
+
+
+def _late(join: StreamJoinSpec, scope: Scope) -> DataFrame:
+    rows = read_log(scope.state, QUARANTINE, QUARANTINE_SCHEMA)
+    ours = rows.where((F.col("reason") == "late") & F.col("detail").startswith(f"{join.name}:"))
+    # before the join began anew, others were late
+    since_begun = named(BATCH) >= scope.state.plan.begun.get(join.name, 0)
+    return ours.where((F.col("table") == join.left) & since_begun).select(
+        F.struct("date", "file", "line").alias(POSITION), BATCH
+    )
+
+
+def _batches(join: StreamJoinSpec, stream: TableSpec, scope: Scope, journal: Journal) -> Asset:
+    """A row for each batch of the join since it began.
+
+    The lake itself says how many rows are left of each, and how many records wait after the last one.
+    """
+    rows, name, waited, clock = [], join.name, 0, None
+    begun, since = scope.state.plan.begun.get(name, 0), scope.since or 0
+    for batch in journal.published[max(begun - 1, 0) :]:
+        counts, now = batch.joins.get(name), batch.clocks.get(f"joins/{name}")
+        if counts is None:
+            continue
+        ways = sum(counts[way] for way in ("at_once", "buffered", "late", "ignored"))
+        rows.append(
+            {
+                "primary_key": {"batch": batch.batch}, "clock": now, "clock_before": clock,
+                "received": counts["received"], "sorted": ways, "waited": waited + counts["buffered"],
+                "left_waiting": counts["released"] + counts["waiting"], "waiting": counts["waiting"],
+                "emitted": counts["emissions"] if batch.batch > since else None,
+            }
+        )  # fmt: skip
+        waited, clock = counts["waiting"], now
+    known = scope.state.spark.createDataFrame(pa.Table.from_pylist(rows, _COUNTED))
+    joined = read_log(scope.state, joined_of(name), stream_joined_schema(join)).where(named(BATCH) > since)
+    kept = joined.groupBy(F.struct(named(BATCH).alias("batch")).alias("primary_key")).agg(
+        F.count("*").alias("kept")
+    )
+    waits = _waiting(join, stream, scope).agg(F.count("*").alias("in_buffer"))
+    after_last = F.when(F.col("primary_key")["batch"] == scope.state.plan.batch - 1, F.col("in_buffer"))
+    frame = known.join(kept, "primary_key", "left").fillna(0, ["kept"]).crossJoin(F.broadcast(waits))
+    frame = frame.withColumn("in_buffer", after_last)
+    return Asset(BATCHES.format(name), "batches", {"batches": frame}, small=True)

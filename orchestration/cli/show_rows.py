@@ -1,0 +1,123 @@
+"""What `show` shows: rows that a store reads one by one without a JVM, or a frame of Spark."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from orchestration.cli import options
+from orchestration.config import Pipeline
+from orchestration.errors import WrongUsage
+from orchestration.lake_state.active_joins import check_up_to_date
+from orchestration.lake_state.config_fingerprints import check_shape
+from orchestration.lake_state.published_snapshot import check_kept, published_cut
+from orchestration.show.frame_view import View
+from orchestration.show.key_ranges import Range
+from orchestration.show.store_view import open_view
+from orchestration.show.stores import stored_tables
+from orchestration.show.tables import find_view
+from orchestration.show.text_formats import Format, lines, texts
+from orchestration.show.time_views import as_of_view
+from orchestration.spark_errors import explained
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake
+from storage.state.pinned_state import State
+
+_WORK = "reading a table"
+"""What messages call it."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks for."""
+
+    table: str
+    range: Range
+    where: str | None
+    batch: int | None
+    time: datetime | None
+    """As of which a versioned table is wanted."""
+    everything: bool
+    """Whether all rows of the range are wanted."""
+    internal: bool
+    """Whether internal columns are shown."""
+
+
+class Shown(Protocol):
+    """Rows with their order and columns chosen."""
+
+    @property
+    def name(self) -> str:
+        """The name the table is shown by."""
+
+    @property
+    def header(self) -> list[str]:
+        """Names of the columns that are shown."""
+
+    def texts(self, limit: int | None) -> Iterator[Sequence[str | None]]:
+        """Yield the columns of each row as text."""
+
+    def lines(self, form: Format, limit: int | None) -> Iterator[str]:
+        """Yield the lines of a file of such a form, each with its end."""
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Rows that Spark sorts."""
+
+    pipeline: Pipeline
+    view: View
+    internal: bool
+
+    @property
+    def name(self) -> str:
+        return self.view.name
+
+    @property
+    def header(self) -> list[str]:
+        return self.view.shown(internal=self.internal).columns
+
+    def texts(self, limit: int | None) -> Iterator[Sequence[str | None]]:
+        with explained(self.pipeline, _WORK):
+            rows = self.view.shown(internal=self.internal)
+            found = texts(rows if limit is None else rows.limit(limit), self.view.structs)
+            yield from map(tuple, found.toLocalIterator())
+
+    def lines(self, form: Format, limit: int | None) -> Iterator[str]:
+        with explained(self.pipeline, _WORK):
+            rows = self.view.shown(internal=self.internal)
+            yield from lines(rows if limit is None else rows.limit(limit), form, self.view.structs)
+
+
+def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
+    """Open a table by name. What is wrong with name, range or batch is said before anything is started.
+
+    A range, a key, or the first rows are read from a store without a JVM. Spark reads what has a condition, is no
+    store, or is wanted whole: it reads many files at a time.
+    """
+    lake, name, time = Lake(pipeline.lake), asked.table, asked.time
+    opened = find_view(pipeline, name) if time is None else as_of_view(pipeline, name, time)
+    journal, declared = Journal(lake), name.partition(".")[0]
+    cut = published_cut(journal, asked.batch)
+    check_shape(pipeline, cut, declared)
+    check_up_to_date(pipeline, journal, cut, declared)
+    if asked.batch is not None:
+        check_kept(lake, journal, cut, declared)
+        if name == f"{declared}.buffer":  # which holds records of the stream
+            check_kept(lake, journal, cut, pipeline.stream_joins[declared].stream)
+    stored = stored_tables(pipeline).get(name) if asked.where is None and time is None else None
+    whole = asked.everything and not asked.range.given
+    if stored is not None and not whole and stored.answers(asked.range):
+        return open_view(stored, lake, cut, asked.range, internal=asked.internal)
+    if asked.range.beyond_key:
+        given = ", ".join(asked.range.beyond_key)
+        if asked.where is not None or time is not None:
+            other = "--as-of" if asked.where is None else "--where"
+            raise WrongUsage(f"{given}: cannot be given with {other}; say it in a condition, --where")
+        raise WrongUsage(f"{given}: {asked.table} is a log, not kept by key; use --where")
+    spark = options.open_session(pipeline)
+    with explained(pipeline, _WORK):
+        rows = opened(State(spark, lake, cut))
+        rows = rows if asked.where is None else rows.where(asked.where)
+        rows = rows if asked.range.key is None else rows.of_key(asked.range.key)
+    return _Frame(pipeline, rows, asked.internal)

@@ -1,0 +1,1 @@
+"""Checks what must fit together between declarations."""

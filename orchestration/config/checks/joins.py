@@ -1,0 +1,204 @@
+"""What must fit together between tables and joins: sides, order, foreign keys, names in the joined table."""
+
+from pyspark.sql.types import DataType, StringType
+
+from orchestration.config.checked_document import Reading
+from orchestration.config.checks.streams import check_stream_join
+from orchestration.config.checks.tables import columns_of, key_mistake, key_of
+from orchestration.config.problems import did_you_mean, listed
+from orchestration.config.schema.column_types import type_text
+from orchestration.config.schema.expression_types import Columns
+from orchestration.config.schema.expressions import expression_type
+from orchestration.config.schema.model import Join
+from orchestration.config.schema.stream import kind_of_join
+from orchestration.config.schema.values import check_column_name
+from transforms.model.schemas import quoted
+
+
+def check_joins(reading: Reading) -> None:
+    """Note the mistakes of every join; a join whose sides are in doubt is not looked into."""
+    for join in reading.names("joins"):
+        _check_shared_name(reading, join)
+        if kind_of_join(reading.raw("joins", join)) == "stream":
+            check_stream_join(reading, join)
+            continue
+        _check_left(reading, join)
+        _check_right(reading, join)
+    _check_cycles(reading)
+    for join in reading.names("joins"):
+        _check_result_key(reading, join)
+        _check_foreign_key(reading, join)
+        _check_clashes(reading, join)
+
+
+def _check_shared_name(reading: Reading, join: str) -> None:
+    for kind in ("table", "stream"):
+        if join in reading.names(f"{kind}s"):
+            message = f"a {kind} is named '{join}', too; tables, streams and joins share their names"
+            reading.refuse(("joins", join), message, at_key=True)
+
+
+def _check_left(reading: Reading, join: str) -> None:
+    left, known = reading.value("joins", join, "left"), [*reading.names("tables"), *reading.names("joins")]
+    path = ("joins", join, "left")
+    if left in reading.names("streams"):
+        reading.refuse(
+            path, f"'{left}' is a stream; join it with `stream` and `table` in place of `left` and `right`"
+        )
+    elif left in reading.names("joins") and kind_of_join(reading.raw("joins", left)) == "stream":
+        reading.refuse(path, f"'{left}' is the join of a stream, and only adds rows; begin with a table")
+    elif left is not None and left not in known:
+        message = f"no table or join is named '{left}'{did_you_mean(left, known)}"
+        reading.refuse(path, f"{message} (there are: {listed(known)})")
+
+
+def _check_right(reading: Reading, join: str) -> None:
+    right, tables = reading.value("joins", join, "right"), list(reading.names("tables"))
+    if right is None or right in tables:
+        return
+    if right in reading.names("joins"):
+        message = f"'{right}' is a join; a join may only be a left side"
+    elif right in reading.names("streams"):
+        message = f"'{right}' is a stream; a right side is a table"
+    else:
+        message = f"no table is named '{right}'{did_you_mean(right, tables)}"
+    reading.refuse(("joins", join, "right"), f"{message} (tables: {listed(tables)})")
+
+
+def _check_result_key(reading: Reading, join: str) -> None:
+    combined = reading.value("joins", join, "result_key") == "combined"
+    if combined and reading.value("joins", join, "how") == "left":
+        reading.refuse(
+            ("joins", join, "result_key"),
+            "'combined' needs how: inner; a left join keeps rows that match nothing, and such a row has no right key "
+            "to be identified by. Write how: inner, or remove result_key",
+        )
+
+
+def _check_cycles(reading: Reading) -> None:
+    """Name each cycle once, at its join that comes first in the file."""
+    seen: set[str] = set()
+    tables = set(reading.names("tables"))
+    joins = [name for name in reading.names("joins") if name not in tables]
+    for start in joins:
+        chain = [start]
+        left = reading.value("joins", start, "left")
+        while left in joins and left not in chain:
+            chain.append(left)
+            left = reading.value("joins", left, "left")
+        if left == start and not seen & set(chain):
+            seen |= set(chain)
+            message = f"these joins make a cycle: {' → '.join([*chain, start])}"
+            reading.refuse(("joins", start, "left"), f"{message}; begin it with a table")
+
+
+def _left_side(reading: Reading, join: str) -> Columns | None:
+    """The columns of the left side; None where a mistake keeps them from being known."""
+    if stream := reading.value("joins", join, "stream"):
+        return columns_of(reading, stream, "streams")
+    left = reading.value("joins", join, "left")
+    if left is None:
+        return None
+    if left in reading.names("tables"):
+        return columns_of(reading, left)
+    return _joined(reading, left)  # this ends, since a cycle has been refused at one of its joins
+
+
+def _right_name(reading: Reading, join: str) -> str | None:
+    name: str | None = reading.value("joins", join, "right") or reading.value("joins", join, "table")
+    return name
+
+
+def _right_side(reading: Reading, join: str) -> Columns | None:
+    right = _right_name(reading, join)
+    return None if right is None else columns_of(reading, right)
+
+
+def _prefix(reading: Reading, join: str) -> str | None:
+    prefix: str | None = reading.value("joins", join, "prefix")
+    given = "prefix" in reading.names("joins", join)
+    return prefix if given else Join.model_fields["prefix"].default
+
+
+def _joined(reading: Reading, join: str) -> Columns | None:
+    """The columns of a joined table."""
+    left, right, prefix = _left_side(reading, join), _right_side(reading, join), _prefix(reading, join)
+    if left is None or right is None or prefix is None:
+        return None
+    return {**left, **{prefix + name: dtype for name, dtype in right.items()}}
+
+
+def _check_foreign_key(reading: Reading, join: str) -> None:
+    columns, parts = _left_side(reading, join), reading.value("joins", join, "foreign_key")
+    if columns is None or parts is None:
+        return
+    right = _right_name(reading, join)
+    key, right_columns = key_of(reading, right or ""), _right_side(reading, join) or {}
+    if key is not None and len(parts) != len(key):
+        message = (
+            f"{len(parts)} given, but the key of '{right}' has {len(key)} ({listed(key)}); give one for each"
+        )
+        reading.refuse(("joins", join, "foreign_key"), message)
+        key = None
+    for index, text in enumerate(parts):
+        expected = right_columns.get(key[index]) if key else None
+        target = f"{right}.{key[index]}" if key else ""
+        mistake = _part_mistake(text, columns, target, expected)
+        if mistake:
+            reading.refuse(("joins", join, "foreign_key", index), mistake)
+
+
+def _part_mistake(text: str, columns: Columns, target: str, expected: DataType | None) -> str | None:
+    """What is wrong with one entry of a foreign key, None if nothing."""
+    try:
+        dtype = expression_type(text, columns)
+    except ValueError as error:
+        return f"{text!r} {error}" if not str(error).startswith("no column") else str(error)
+    if dtype is None:
+        return None
+    source = quoted(text) if text in columns and not text.isidentifier() else text
+    return type_mistake(text, source, dtype, target, expected)
+
+
+def type_mistake(
+    text: str, source: str, dtype: DataType, target: str, expected: DataType | None
+) -> str | None:
+    """What is wrong with the type of an entry of a foreign key, None if nothing.
+
+    `source`: the entry as SQL. `target`: the column of the right key that it is to equal, and `expected` its type.
+    """
+    if mistake := key_mistake(dtype):
+        return f"{text!r} is {mistake}"
+    if expected is None or dtype == expected:
+        return None
+    # Where a cast may fail it must not stop the batch for one bad row.
+    cast = "cast" if expected == StringType() else "try_cast"
+    types = f"{text!r} is {type_text(dtype)}, but the right key {target} is {type_text(expected)}"
+    return f'{types}; expected exactly the same type, as in "{cast}({source} as {type_text(expected)})"'
+
+
+def _check_clashes(reading: Reading, join: str) -> None:
+    left, right, prefix = _left_side(reading, join), _right_side(reading, join), _prefix(reading, join)
+    if left is None or right is None or prefix is None:
+        return
+    taken = {name.lower(): name for name in left}
+    named = [prefix + name for name in right]
+    path = ("joins", join, "prefix")
+    if clashes := [name for name in named if name.lower() in taken]:
+        message = f"with the prefix {prefix!r} the left and the right side both have {listed(clashes)}"
+        reading.refuse(path, f"{message}; choose another prefix")
+    if reading.value("joins", join, "changelog") and (
+        own := {"redundant"} & {n.lower() for n in (*taken, *named)}
+    ):
+        message = (
+            f"the changelog says in a column {listed(sorted(own))} of its own which emissions change nothing"
+        )
+        reading.refuse(
+            ("joins", join, "changelog"), f"{message}; leave it out, or give the column another name"
+        )
+    for name in named:
+        try:
+            check_column_name(name)
+        except ValueError as error:
+            reading.refuse(path, f"the prefix {prefix!r} makes {name!r}: {error}")
+            return

@@ -1,0 +1,1 @@
+"""Makes the reference page and the JSON Schema from the models."""

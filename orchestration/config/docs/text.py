@@ -1,0 +1,204 @@
+"""The words of `docs/configuration.md` around the tables that `reference` makes from the model."""
+
+from string import Template
+
+EXAMPLE = """\
+name: flights
+lake: ./lake
+tables:
+  flights:
+    source:
+      format: debezium
+      path: data/flights/{date}.jsonl.gz
+    columns:
+      flight_id: bigint
+      tailnum: string
+      fare_total: decimal(12,2)
+      sched_dep: timestamp
+      event_time: timestamp
+    key: [flight_id]
+    sequence: [lsn]
+    event_time: event_time
+  planes:
+    source: {format: debezium, path: "data/planes/{date}.jsonl.gz", settle: 30 seconds}
+    columns: {tailnum: string, model: string, event_time: timestamp}
+    key: [tailnum]
+    sequence: [lsn]
+    event_time: event_time
+    tombstone_retention: 90 days
+  weather:
+    source: {format: debezium, path: "data/weather/{date}.jsonl.gz"}
+    columns: {station: string, temp: double, event_time: timestamp}
+    key: [station]
+    sequence: [lsn]
+    event_time: event_time
+    versioned: {history_retention: 10 days}
+streams:
+  departures:
+    source: {format: debezium, path: "data/flights/{date}.jsonl.gz"}
+    columns: {flight_id: bigint, origin: string, sched_dep: timestamp, status: string}
+    key: [flight_id]
+    sequence: [lsn]
+    event_time: sched_dep
+    where: "status = 'departed'"
+joins:
+  flights_with_planes:
+    left: flights
+    right: planes
+    foreign_key: [tailnum]
+    how: left
+    prefix: plane_
+  departures_with_weather:
+    stream: departures
+    table: weather
+    foreign_key: [origin]
+    how: left
+    grace: 2 hours
+  flights_with_sister_planes:
+    left: flights_with_planes
+    right: planes
+    foreign_key: ["upper(trim(plane_tailnum))"]
+    how: inner
+    prefix: sister_
+"""
+
+MISTAKES = """\
+name: flights
+lake: ./lake
+tables:
+  planes:
+    source: {format: debezium, path: data/planes.jsonl}
+    colums: {tailnum: string}
+    key: tailnum
+joins:
+  pairs: {left: planes, right: plane, foreign_key: [tailnum], how: outer}
+"""
+
+PAGE = Template("""\
+<!-- Made from the model by `python -m orchestration.config.docs.reference`; change the model, not this page. -->
+
+# The configuration file
+
+One YAML file declares one pipeline: the tables of change data and the streams it reads, and the joins
+it keeps up to date. `lakejoin validate lakejoin.yaml` reads it as every other command does, and reports all
+mistakes at once.
+
+```yaml
+$example```
+
+Editors that know JSON Schema complete and check the file as you type, with this as its first line
+(the schema lies in the package `orchestration`):
+
+```yaml
+# yaml-language-server: $$schema=orchestration/lakejoin.schema.json
+```
+
+## The pipeline
+
+$pipeline
+
+### spark
+
+$spark
+
+### maintenance
+
+$maintenance
+
+## A table
+
+$table
+
+### versioned
+
+$versioned
+
+A record with the time of a version it meets takes its place, by sequence and position; an older one
+rewrites history and is out of order for foreign-key joins, which always go by the newest version.
+
+### source
+
+$source
+
+### limits
+
+$limits
+
+What a line breaks is told by `lakejoin show FILE quarantine`. Limits may change at any time.
+
+What a Delta table as a source means for order, batches and age: [Delta tables as sources](delta-sources.md).
+
+## A stream
+
+$stream
+
+A record with key and sequence of an earlier one is a duplicate; without a declared sequence there are
+none. An earlier one is looked for from the batch's oldest event time on: a record that is delivered
+again has the time it had. Deletes are ignored.
+
+## A join of tables
+
+$join
+
+A join may be the left side of another, never a right side, and joins may not make a cycle. A table
+may be both sides of a join, and take part in several. The joined table has the columns of the left
+side, then those of the right side with the prefix; if a name would stand there twice, the file is
+refused. What sits on a join finds the first join's right columns under their prefixed names.
+
+The key of the joined table is that of the left side; with `result_key: combined` the right key stands
+before it, under its prefixed names ([decision 10](decisions/0010-highwater-marks-and-combined-keys.md)).
+
+## A join of a stream with a table
+
+$stream_join
+
+Every record gives at most one row, which is never changed again. `{stream, table}` in place of
+`{left, right}` tells the two kinds of joins apart.
+
+## Names
+
+Pipelines, tables, streams and joins: a letter a to z, then at most 62 of a to z, 0 to 9 and `_`. Tables,
+streams and joins share one set of names; `quarantine` is taken. Columns: any text without spaces, tabs, line
+breaks and ` , ; { } ( ) = `, which Delta Lake does not store in names; not what begins with `_lj_`,
+nor Delta Lake's `_change_type`, `_commit_version`, `_commit_timestamp`. Two columns may not differ in
+capitals only.
+
+## Values
+
+- **Types of columns** are Spark's: $types. A key, and so a foreign key, is never float, double,
+  array, map or struct. Decimals are never rounded: one with more digits than its type is quarantined. The values in
+  an array, map or struct of JSON or CSV are read as a column of their type is, by `time` and `timezone`; one that
+  does not fit makes the whole bad. The keys of a map are text, but for Parquet and Delta tables.
+- **Durations** are a number and a unit (milliseconds, seconds, minutes, hours, days): `30 days`,
+  `1.5 hours`.
+- **Sizes** are a number and a unit (bytes, kB, MB, GB, TB, each a thousand of the one before): `100 MB`.
+- **Paths** that are relative start from the directory of the file. Environment variables are not
+  filled in. The absolute path of a lake holds none of `[ ] ^ | \\`, nor `%` before two hexadecimal digits.
+- **YAML**: scalars are read by the rules of YAML 1.2, so `on` and `no` are text. Duplicate keys,
+  tags and merge keys (`<<`) are refused; aliases are fine. In `{…}` put text that holds a comma or
+  a brace in quotes: `{fare: "decimal(12,2)"}`. A file has at most 1 MiB.
+
+## Foreign keys
+
+Each entry is a column of the left row or an SQL expression over it, of exactly the type of the
+right key's column; there are as many as the right key has columns. Expressions are checked without
+Spark, and by Spark when a run starts, before it plans anything. An expression must give
+the same value for the same row at any time: no subqueries, aggregates, window functions, no clock,
+chance or session. Prefer `try_cast` to `cast` and `try_element_at` to `[…]`: an expression that
+fails on one row fails the batch. These functions may be called:
+
+$functions.
+
+## Mistakes
+
+This file
+
+```yaml
+$mistakes```
+
+is refused with
+
+```text
+$messages
+```
+""")

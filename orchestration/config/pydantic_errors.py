@@ -1,0 +1,138 @@
+"""What Pydantic found wrong with single values, as messages about a configuration file."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from orchestration.config.checked_document import Reading
+from orchestration.config.pipeline import Pipeline
+from orchestration.config.problems import KeyPath, did_you_mean, found, listed, nearest
+from orchestration.config.schema.model import Join, Maintenance, Spark, Table, Versioned
+from orchestration.config.schema.source import Limits, Source
+from orchestration.config.schema.stream import Stream, StreamJoin, kind_of_join
+
+_MODELS: Mapping[KeyPath, type[BaseModel]] = {
+    ("spark",): Spark,
+    ("maintenance",): Maintenance,
+    ("tables",): Table,
+    ("streams",): Stream,
+    ("tables", "source"): Source,
+    ("streams", "source"): Source,
+    ("tables", "source", "limits"): Limits,
+    ("streams", "source", "limits"): Limits,
+    ("tables", "versioned"): Versioned,
+}
+"""The model of a mapping by its path without the name that stands second."""
+_KEY_OF_MAPPING = "[key]"
+_EXPECTED = {
+    "string_type": "text",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "float_type": "a number from 0 to 1",
+    "int_type": "a whole number",
+    "finite_number": "a number from 0 to 1",
+}
+
+
+def report_mistakes(error: ValidationError, reading: Reading) -> None:
+    """Note each of Pydantic's complaints as a problem of the file."""
+    refused_keys: set[KeyPath] = set()
+    for detail in error.errors():
+        path = _in_file(detail["loc"])
+        at_key = bool(path) and path[-1] == _KEY_OF_MAPPING and reading.raw(*path) is None
+        if at_key:
+            path = path[:-1]
+            refused_keys.add(path)
+        elif path in refused_keys:
+            continue  # what is wrong with the key says enough of its value
+        message = _message(detail, path, reading)
+        if message:
+            reading.refuse(path, message, at_key=at_key or detail["type"] == "extra_forbidden")
+
+
+def _in_file(path: KeyPath) -> KeyPath:
+    """Where a value stands: Pydantic names the kind of a join between its name and its keys."""
+    names_kind = path[:1] == ("joins",) and len(path) > 2 and path[2] != _KEY_OF_MAPPING
+    return (*path[:2], *path[3:]) if names_kind else path
+
+
+def _message(detail: ErrorDetails, path: KeyPath, reading: Reading) -> str | None:
+    """What is wrong, in a sentence; None where another problem says it already."""
+    value, kind = detail["input"], detail["type"]
+    # Settings of Spark may be passwords: what they are is never repeated.
+    shown = "" if path[:2] == ("spark", "conf") else f"; found {found(value)}"
+    match kind:
+        case "extra_forbidden":
+            return _unknown_key(path, reading)
+        case "missing":
+            return _missing_key(path, reading)
+        case "literal_error":
+            return _no_such_choice(value, detail)
+        case "too_short":
+            # With a mistake in an item too few are left; that mistake has its own message.
+            return None if value else "expected at least one entry, found none"
+    expected = _EXPECTED.get(kind) or _bound(detail)
+    said = f"expected {expected}" if expected else str(detail.get("ctx", {}).get("error", detail["msg"]))
+    return said + (shown if found(value) not in said else "") + _remedy(kind, value)
+
+
+def _bound(detail: ErrorDetails) -> str | None:
+    """What a number that is too small or too large should be; None where that is not what is wrong."""
+    least, most = (detail.get("ctx", {}).get(name) for name in ("ge", "le"))
+    if isinstance(least, float) or isinstance(most, float):
+        return "a number from 0 to 1"
+    if least is not None:
+        return f"at least {least:,}"
+    return None if most is None else f"at most {most:,}"
+
+
+def _remedy(kind: str, value: Any) -> str:
+    """How to write what was probably meant."""
+    if kind == "string_type" and isinstance(value, bool | int | float):
+        return "; put it in quotes"
+    if kind == "tuple_type" and isinstance(value, str):
+        return f"; write [{value}]"
+    return ""
+
+
+def _unknown_key(path: KeyPath, reading: Reading) -> str:
+    model, key = model_at(path[:-1], reading), str(path[-1])
+    if model is Join and key in StreamJoin.model_fields:
+        return f"'{key}' is for the join of a `stream` with a `table`; remove it"
+    known = list(model.model_fields)
+    return f"unknown key '{key}'{did_you_mean(key, known)} (allowed: {listed(known)})"
+
+
+def _missing_key(path: KeyPath, reading: Reading) -> str | None:
+    model, key = model_at(path[:-1], reading), str(path[-1])
+    misspelled = [name for name in reading.names(*path[:-1]) if name not in model.model_fields]
+    if any(nearest(name, model.model_fields) == key for name in misspelled):
+        return None  # the unknown key says which one was meant
+    return f"required, but not given: {first_sentence(model, key)}"
+
+
+def _no_such_choice(value: Any, detail: ErrorDetails) -> str:
+    hint = did_you_mean(value, _choices(detail).split(", ")) if isinstance(value, str) else ""
+    return f"expected one of {_choices(detail)}; found {found(value)}{hint}"
+
+
+def _choices(detail: ErrorDetails) -> str:
+    return str(detail["ctx"]["expected"]).replace("'", "").replace(" or ", ", ")
+
+
+def model_at(path: KeyPath, reading: Reading) -> type[BaseModel]:
+    """The model that reads the mapping at a path."""
+    if len(path) == 2 and path[0] == "joins":
+        return StreamJoin if kind_of_join(reading.raw(*path)) == "stream" else Join
+    shape = tuple(step for index, step in enumerate(path) if index != 1)
+    return _MODELS.get(shape, Pipeline)
+
+
+def first_sentence(model: type[BaseModel], key: str) -> str:
+    """What a key means, in few words."""
+    text = " ".join((model.model_fields[key].description or "").split())
+    return text.split(". ")[0].split("; see")[0].rstrip(".")

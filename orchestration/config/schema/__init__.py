@@ -1,0 +1,1 @@
+"""Says what the file may say: models, types and SQL expressions."""

@@ -1,0 +1,174 @@
+"""What a file may say of the session, sources, tables and their joins: frozen models, with their defaults.
+
+The texts below the fields make the reference in `docs/configuration.md` and
+the JSON Schema.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Literal
+
+from pydantic import Field, PrivateAttr
+from pyspark.sql.types import DataType, LongType, StructField, StructType, TimestampType
+
+from orchestration.config.schema.column_types import parse_type
+from orchestration.config.schema.source import Frozen, Source
+from orchestration.config.schema.values import (
+    ColumnName,
+    ColumnType,
+    Duration,
+    Master,
+    Name,
+    Setting,
+    SettingText,
+)
+from transforms.model.schemas import POSITION_TYPE, TIME
+from transforms.model.specs import How, ResolvedBy, ResultKey, TableSpec
+
+ENVELOPE = ("lsn", "tx_id", "ts_ms", "offset")
+"""What a Debezium record carries beside its row that can order changes."""
+
+
+class Spark(Frozen):
+    """The Spark session."""
+
+    master: Master = "local[*]"
+    """Where Spark runs: `local[*]`, `local[4]`, `yarn`, `spark://…`, `k8s://…`."""
+    conf: dict[Setting, SettingText] = Field(default={})
+    """Settings of Spark by their names. Those that results depend on (time zone, ANSI mode, …) are fixed."""
+
+
+class Maintenance(Frozen):
+    """When a lake is tidied up, and what may go."""
+
+    when: Literal["after_batch", "separately"] = "after_batch"
+    """`after_batch`: a run folds, compacts and condenses what is due after each batch; `separately`: only `lakejoin
+    maintain` does. In both cases `lakejoin maintain` removes old files; those of the bookkeeping go when it is
+    condensed."""
+    retention: Duration = Field(default=timedelta(days=7), json_schema_extra={"default": "7 days"})
+    """How far back readers may go (`--as-of-batch`, Delta's time travel), and how long a query may take. Files
+    that only older versions need are removed; what the last finished batch and one under way need stays."""
+
+
+class Input(Frozen, ABC):
+    """What tables and streams of change data have in common."""
+
+    source: Source
+    """Where the change data lies; see below."""
+    columns: Annotated[dict[ColumnName, ColumnType], Field(min_length=1)]
+    """Columns by name, with their Spark SQL type. A source column that is not declared is ignored and listed
+    by `status`; a declared one that the source lacks is null."""
+    key: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Columns that identify a row. Not float, double, array, map or struct."""
+    sequence: tuple[str, ...] = ()
+    """Columns that order the changes of one key, or a Debezium envelope's `lsn`, `tx_id`, `ts_ms`, `offset`;
+    by default the position: date, file name, line; of a Delta table the commit version. The position also
+    decides between equal ones."""
+    max_bad_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """A larger share of bad records than this fails the batch before it is planned; 1.0 lets all pass into
+    quarantine. A smaller number costs a second reading of the input."""
+    max_future: Duration = Field(default=timedelta(days=1), json_schema_extra={"default": "1 day"})
+    """Of streams and versioned tables: a record whose event time is further ahead than this is quarantined, for
+    it would move the clock for all others. Ahead of the end of its file's date, else of the batch's clock."""
+    _name: str = PrivateAttr("")
+
+    @property
+    def name(self) -> str:
+        """The key that the table or stream stands under."""
+        return self._name
+
+    @property
+    @abstractmethod
+    def spec(self) -> TableSpec:
+        """The table or stream as the stages take it."""
+
+    @property
+    def declared_sequence(self) -> StructType:
+        """What orders records of a key; without a declared sequence, the position does."""
+        fields = _struct({name: self._sequence_type(name) for name in self.sequence})
+        return fields if self.sequence else POSITION_TYPE
+
+    @property
+    def declared_columns(self) -> StructType:
+        """The columns with their types."""
+        return _struct({name: parse_type(text) for name, text in self.columns.items()})
+
+    def _sequence_type(self, name: str) -> DataType:
+        """A declared column hides the envelope's value of the same name."""
+        return parse_type(self.columns[name]) if name in self.columns else LongType()
+
+
+class Versioned(Frozen):
+    """A table that remembers which value a key had when."""
+
+    history_retention: Duration
+    """How far back, in event time, as-of reads go and late records may rewrite history; older ones are refused
+    and counted as `expired`."""
+
+
+class Table(Input):
+    """A table of change data."""
+
+    event_time: str | None = None
+    """Column of type `timestamp` that says when a change happened: the clock of `tombstone_retention`, and what
+    orders the versions of a key in a versioned table."""
+    versioned: Versioned | None = None
+    """Keeps the history of each key by event time, for joins with streams and as-of reads; see below."""
+    tombstone_retention: Duration = Field(
+        default=timedelta(days=30), json_schema_extra={"default": "30 days"}
+    )
+    """How long a deleted key is remembered, in event time where declared, else by the clock of the
+    batches."""
+    on_truncate: Literal["stop", "delete"] = "stop"
+    """What Debezium's truncate event does: stop the batch, or delete every row. Only with format `debezium`."""
+
+    @property
+    def spec(self) -> TableSpec:
+        """The table as the stages take it: the versions of a key are ordered by their time first."""
+        sequence = self.declared_sequence
+        if self.versioned is not None:
+            sequence = StructType([StructField(TIME, TimestampType()), *sequence])
+        return TableSpec(
+            name=self._name,
+            columns=self.declared_columns,
+            key=self.key,
+            sequence=sequence,
+            event_time=self.event_time,
+            history_retention=self.versioned.history_retention if self.versioned else None,
+            max_future=self.max_future if self.versioned else None,
+        )
+
+
+class Join(Frozen):
+    """A foreign-key join of a table, or of another join, with a table."""
+
+    left: Name
+    """Table or join whose rows hold the foreign key."""
+    right: Name
+    """Table that the foreign key refers to: by its key."""
+    foreign_key: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Columns of the left row, or deterministic SQL expressions over it: one for each column of the right
+    key, of the same type. A row with a null in any of them refers to nothing."""
+    how: How
+    """`inner`: rows with a match; `left`: all left rows, the right columns null where nothing matches."""
+    prefix: str = "right_"
+    """Put before the names of the right columns in the joined table."""
+    changelog: bool = False
+    """Also keep every emission, in order, in `joins/NAME/changelog`."""
+    resolution: ResolvedBy = "hash"
+    """How an answer that comes too late is told: by the `hash` of the left row it was given to, or by
+    `highwater`, the place of that row's change among the changes of its key."""
+    result_key: ResultKey = "left"
+    """What identifies a joined row: the `left` key, or `combined`: right key and left key, so that a new
+    foreign key ends one row and begins another. Only with `how: inner`."""
+    _name: str = PrivateAttr("")
+
+    @property
+    def name(self) -> str:
+        """The key that the join stands under."""
+        return self._name
+
+
+def _struct(types: Mapping[str, DataType]) -> StructType:
+    return StructType([StructField(name, dtype) for name, dtype in types.items()])

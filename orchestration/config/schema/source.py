@@ -1,0 +1,95 @@
+"""What a file may say of a source of change data: where it lies, how it is read, what is too much or different.
+
+As in `model`, the texts below the fields make the reference and the JSON Schema.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
+
+from orchestration.config.schema.sizes import MEGABYTE, TERABYTE, Size
+from orchestration.config.schema.values import Day, Duration, SourcePath, Zone
+from storage.sources.limits import UNREADABLE_LINE, FileLimits
+from storage.sources.path_patterns import plain
+from transforms.parsing.options import DEEPEST, Format, ParseOptions
+
+LIMITS: JsonDict = {"file": "1 TB", "line": "100 MB", "depth": DEEPEST, "ratio": 1000}
+"""The limits where none are declared, as one writes them."""
+
+
+class Frozen(BaseModel):
+    """Values are taken as they stand: nothing is converted, nothing unknown is passed over."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+class Limits(Frozen):
+    """How large the files of a source and their records may be."""
+
+    file: Size = Field(default=TERABYTE, json_schema_extra={"default": LIMITS["file"]})
+    """A file with more bytes, unpacked, stops the batch before it is planned. Not with `delta`."""
+    line: Annotated[Size, Field(le=UNREADABLE_LINE)] = Field(
+        default=100 * MEGABYTE, json_schema_extra={"default": LIMITS["line"]}
+    )
+    """A longer line, or a row whose texts are longer together, is quarantined as `too_large`, with its length and
+    hash in place of its text. At most 512 MB; a file with a line that is longer than that stops the batch."""
+    depth: Annotated[int, Field(ge=1, le=DEEPEST)] = DEEPEST
+    """A line with more levels of objects and arrays is quarantined in the same way. At most 998, as deep as Spark
+    reads."""
+    ratio: Annotated[int, Field(ge=1)] = 1000
+    """A gzip or Parquet file of which a byte stands for more than so many stops the batch. Files of up to 100 MB,
+    unpacked, may be packed as they like. Not with `delta`."""
+
+
+class Source(Frozen):
+    """Where the change data of a table lies."""
+
+    format: Format
+    """`debezium`: JSON lines as Debezium writes them; `jsonl`, `csv`, `parquet`: flat rows with a column `op`
+    (c, r, u, d); `delta`: the Change Data Feed of a Delta table."""
+    path: SourcePath
+    """Files, relative to the configuration file or a URI. `{date}` (YYYY-MM-DD) makes daily partitions;
+    `*`, `?`, `[…]` and `**` (any number of directories) are wildcards. Environment variables are not
+    filled in. Of format `delta`: the directory of the table."""
+    time: Literal["micros", "millis", "nanos"] = "micros"
+    """Unit of whole numbers in `timestamp` columns. A whole number in a `date` column counts days."""
+    timezone: Zone | None = None
+    """Zone of timestamps written as text without one, such as `Europe/Berlin` or `+02:00`; without it, such a
+    record is quarantined."""
+    settle: Duration | None = None
+    """Files changed less than this ago are left for later; by default 0 for `run`, 30 seconds for the
+    sensor. Not with `delta`, whose commits are whole."""
+    start: Day | None = None
+    """First daily partition; by default the date of the first file found. Only with `{date}`. Directories of
+    earlier days are not listed."""
+
+    limits: Limits = Field(default=Limits(), json_schema_extra={"default": LIMITS})
+    """How large files and records may be; see below."""
+    on_schema_change: Literal["ignore", "fail"] = "ignore"
+    """What becomes of files in which a declared column is missing or of another type: `ignore` takes what there is,
+    null for the missing, and quarantines values that do not fit; `fail` stops the batch before it is planned and
+    shows the difference. Of JSON, CSV and Debezium `fail` costs a second reading of the input."""
+    strict: bool = False
+    """With `on_schema_change: fail`: columns that are not declared are a difference, too."""
+
+    @property
+    def place(self) -> str:
+        """The path as a person writes it: a Delta table's directory, or what messages show."""
+        return plain(self.path)
+
+    @property
+    def parse_options(self) -> ParseOptions:
+        """What the parsers want to know beside the columns."""
+        return ParseOptions(
+            format=self.format,
+            time=self.time,
+            timezone=self.timezone,
+            max_line=self.limits.line,
+            max_depth=self.limits.depth,
+        )
+
+    @property
+    def file_limits(self) -> FileLimits:
+        """What a file is held against while it is read through."""
+        return FileLimits(file=self.limits.file, ratio=self.limits.ratio)

@@ -1,0 +1,80 @@
+"""What a file may say of streams and their joins with tables."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, PrivateAttr, Tag
+
+from orchestration.config.schema.model import Input, Join
+from orchestration.config.schema.source import Frozen
+from orchestration.config.schema.values import Duration, Name
+from transforms.model.schemas import quoted
+from transforms.model.specs import How, TableSpec
+
+
+class Stream(Input):
+    """Events that happen once, such as departures or clicks."""
+
+    event_time: str
+    """Column of type `timestamp` that says when the event happened."""
+    where: str | None = None
+    """SQL condition over the row; records that it does not hold for are counted as `ignored`."""
+
+    @property
+    def condition(self) -> str | None:
+        """`where` as SQL: a text that is the name of a column is that column, whatever signs it holds."""
+        return quoted(self.where) if self.where in self.columns else self.where
+
+    @property
+    def spec(self) -> TableSpec:
+        """The stream as the stages take it."""
+        return TableSpec(
+            name=self._name,
+            columns=self.declared_columns,
+            key=self.key,
+            sequence=self.declared_sequence,
+            event_time=self.event_time,
+            max_future=self.max_future,
+            append_only=True,
+        )
+
+
+class StreamJoin(Frozen):
+    """A join of each record of a stream with the table row that its foreign key refers to (KIP-923)."""
+
+    stream: Name
+    """Stream whose records are joined."""
+    table: Name
+    """Table that the foreign key refers to: by its key. A versioned one is read as of the record's time, any other
+    as it is when the record is joined."""
+    foreign_key: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Columns of the record, or deterministic SQL expressions over it: one for each column of the table's key, of
+    the same type. A record with a null in any of them refers to nothing."""
+    how: How
+    """`inner`: records with a match; `left`: all records, the table's columns null where nothing matches."""
+    grace: Duration | None = None
+    """How long a record waits, in the stream's time, for what the table learns late. Needs a versioned table, and at
+    most its `history_retention`. Without it a record is joined in its batch."""
+    late: Literal["drop", "join"] | None = None
+    """What becomes of a record that comes after its grace period: `drop` (the default: counted as `late`, kept in
+    quarantine) or `join` (joined at once)."""
+    prefix: str = "right_"
+    """Put before the names of the table's columns in the joined table."""
+    _name: str = PrivateAttr("")
+
+    @property
+    def name(self) -> str:
+        """The key that the join stands under."""
+        return self._name
+
+
+def kind_of_join(value: Any) -> str:
+    """`stream` or `foreign_key`, told by the keys that only one kind of join has."""
+    if isinstance(value, dict):
+        return "stream" if {"stream", "table"} & value.keys() else "foreign_key"
+    return "stream" if isinstance(value, StreamJoin) else "foreign_key"
+
+
+AnyJoin = Annotated[
+    Annotated[Join, Tag("foreign_key")] | Annotated[StreamJoin, Tag("stream")], Discriminator(kind_of_join)
+]
+"""What may stand below `joins`."""

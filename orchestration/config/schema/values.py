@@ -1,0 +1,176 @@
+"""Single values of a configuration file: names, durations, dates, zones.
+
+Each function takes the value as YAML gave it, returns what the model keeps, and raises `ValueError` with what
+is allowed; where it stood and what was found is put around it by `mistakes`.
+"""
+
+import re
+import zoneinfo
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
+
+from orchestration.config.problems import did_you_mean
+from orchestration.config.schema.column_types import field_names, parse_type
+from orchestration.config.schema.paths import resolve_lake, resolve_source
+
+NAME_PATTERN = "^[a-z][a-z0-9_]{0,62}$"
+COLUMN_PATTERN = r"^(?!_lj_)(?!(_change_type|_commit_version|_commit_timestamp)$)[^ ,;{}()\n\t=]+$"
+DURATION_PATTERN = r"^([0-9]+(?:\.[0-9]+)?) *(millisecond|second|minute|hour|day)s?$"
+ZONE_OFFSET = re.compile(r"[+-](0[0-9]|1[0-7]):[0-5][0-9]|[+-]18:00")
+RESERVED_NAMES = frozenset({"quarantine"})
+"""Words that `show` already gives a meaning."""
+RESERVED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
+RESERVED_PREFIX = "_lj_"
+UNSTORABLE = frozenset(" ,;{}()\n\t=")
+"""Signs that Delta Lake takes in no name, unless a table maps its columns, as ours do not."""
+FIXED_CONF = frozenset(
+    {
+        "spark.master",
+        "spark.sql.ansi.enabled",
+        "spark.sql.caseSensitive",
+        "spark.sql.catalog.spark_catalog",
+        "spark.sql.files.ignoreCorruptFiles",
+        "spark.sql.files.ignoreMissingFiles",
+        "spark.sql.session.timeZone",
+        "spark.databricks.delta.commit.idempotencyCheck.enabled",
+        # our transactions find columns in files by their names
+        "spark.databricks.delta.properties.defaults.columnMapping.mode",
+    }
+)
+"""Settings of Spark that results depend on."""
+_S3_KEY = re.compile(r"spark\.hadoop\.fs\.s3a\.(bucket\..+\.)?(access\.key|secret\.key|session\.token)")
+
+_MILLISECONDS = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
+_LONGEST_DAYS = 36_500
+_MASTER = re.compile(r"local|local\[.+\]|local-cluster\[.+\]|yarn|(spark|k8s)://.+")
+
+
+def check_name(name: str) -> str:
+    """A name of a pipeline, table or join."""
+    if name.startswith("_"):
+        raise ValueError("names that begin with '_' are reserved; begin with a letter a to z")
+    if name in RESERVED_NAMES:
+        raise ValueError(f"the name '{name}' is reserved (`lakejoin show {name}`); choose another")
+    if not re.fullmatch(NAME_PATTERN, name):
+        raise ValueError("a name is a letter a to z, then at most 62 of a to z, 0 to 9 and _")
+    return name
+
+
+def check_column_name(name: str) -> str:
+    """A name of a declared column: any text that Delta Lake stores and nobody else uses."""
+    if not name:
+        raise ValueError("the name of a column may not be empty")
+    folded = name.lower()
+    if folded.startswith(RESERVED_PREFIX) or folded in RESERVED_COLUMNS:
+        whose = "Lakejoin" if folded.startswith(RESERVED_PREFIX) else "Delta Lake"
+        reserved = f"'{RESERVED_PREFIX}…', {', '.join(sorted(RESERVED_COLUMNS))}"
+        raise ValueError(f"this column name is reserved for {whose} (reserved: {reserved})")
+    return _storable(name)
+
+
+def check_type(text: str) -> str:
+    """A type of a column, kept as written."""
+    for name in field_names(parse_type(text)):
+        _storable(name)
+    return text
+
+
+def _storable(name: str) -> str:
+    """Delta Lake refuses these signs only when the first batch is written, which is too late."""
+    if signs := sorted(UNSTORABLE & set(name)):
+        shown = " ".join(repr(sign) for sign in signs)
+        raise ValueError(f"the name {name!r} holds {shown}, which Delta Lake stores in no name; rename it")
+    return name
+
+
+def parse_duration(value: Any) -> timedelta:
+    """A duration such as `30 days`."""
+    matched = re.fullmatch(DURATION_PATTERN, value) if isinstance(value, str) else None
+    if matched is None:
+        raise ValueError("expected a number and a unit, as '30 days', '2 hours' or '500 milliseconds' "
+                         "(units: milliseconds, seconds, minutes, hours, days)")  # fmt: skip
+    milliseconds = Decimal(matched[1]) * _MILLISECONDS[matched[2]]
+    if milliseconds > _LONGEST_DAYS * _MILLISECONDS["day"]:
+        raise ValueError(f"expected at most {_LONGEST_DAYS} days")
+    return timedelta(milliseconds=float(milliseconds))
+
+
+def parse_date(value: Any) -> date:
+    """A date such as `2013-01-01`."""
+    try:
+        if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+            return date.fromisoformat(value)
+    except ValueError as error:
+        raise ValueError(f"no such date ({error}); expected YYYY-MM-DD") from error
+    raise ValueError("expected a date as YYYY-MM-DD")
+
+
+def check_zone(name: str) -> str:
+    """A time zone by its name in the time zone database, or an offset from UTC."""
+    if ZONE_OFFSET.fullmatch(name):
+        return name
+    zones = zoneinfo.available_timezones()
+    if name in zones:
+        return name
+    forms = "a name such as 'Europe/Berlin' or an offset such as '+02:00'"
+    raise ValueError(f"no time zone is named {name!r}{did_you_mean(name, zones)} (allowed: {forms})")
+
+
+def check_master(master: str) -> str:
+    """A master that Spark can start on or connect to."""
+    if not _MASTER.fullmatch(master):
+        raise ValueError("expected local, local[N], local[*], yarn, spark://HOST:PORT or k8s://URL")
+    return master
+
+
+def check_setting(name: str) -> str:
+    """A name of a setting of Spark that may be changed."""
+    if not name.startswith("spark."):
+        raise ValueError("is no setting of Spark; their names begin with 'spark.'")
+    if name == "spark.master":
+        raise ValueError("stands in `master` beside `conf`, not in it")
+    if name in FIXED_CONF:
+        raise ValueError("is fixed, because results depend on it; remove it")
+    if _S3_KEY.fullmatch(name):
+        raise ValueError(
+            "is a secret, and only Spark would know it; set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and "
+            "AWS_SESSION_TOKEN in the environment"
+        )
+    return name
+
+
+def setting_text(value: Any) -> str:
+    """The value of a setting as Spark takes it."""
+    if not isinstance(value, str | bool | int):
+        raise ValueError("expected text, a whole number, true or false; put anything else in quotes")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+Name = Annotated[str, AfterValidator(check_name), WithJsonSchema({"type": "string", "pattern": NAME_PATTERN})]
+ColumnName = Annotated[
+    str, AfterValidator(check_column_name), WithJsonSchema({"type": "string", "pattern": COLUMN_PATTERN})
+]
+ColumnType = Annotated[
+    str,
+    AfterValidator(check_type),
+    WithJsonSchema({"type": "string", "examples": ["bigint", "decimal(12,2)"]}),
+]
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(parse_duration),
+    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN}),
+]
+Day = Annotated[date, BeforeValidator(parse_date), WithJsonSchema({"type": "string", "format": "date"})]
+Zone = Annotated[str, AfterValidator(check_zone)]
+Master = Annotated[str, AfterValidator(check_master)]
+Setting = Annotated[
+    str, AfterValidator(check_setting), WithJsonSchema({"type": "string", "pattern": r"^spark\."})
+]
+SettingText = Annotated[
+    str, BeforeValidator(setting_text), WithJsonSchema({"type": ["string", "boolean", "integer"]})
+]
+LakePath = Annotated[str, AfterValidator(resolve_lake)]
+SourcePath = Annotated[str, AfterValidator(resolve_source)]

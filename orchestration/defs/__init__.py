@@ -1,0 +1,1 @@
+"""Describes a pipeline to Dagster; nothing else imports it."""

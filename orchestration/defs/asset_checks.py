@@ -1,0 +1,175 @@
+"""The rules of `expectations` as asset checks: run once after a run's batches, over the rows they touched.
+
+With them they look at what earlier runs published and did not come to check. They block: a rule that does not hold
+fails the run, and shows the offending rows. Executed by themselves they look at all rows.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+
+from dagster import (
+    AssetCheckExecutionContext,
+    AssetCheckKey,
+    AssetCheckResult,
+    AssetChecksDefinition,
+    AssetCheckSpec,
+    AssetKey,
+    Failure,
+    MetadataValue,
+    multi_asset_check,
+)
+
+from expectations.keys import Kind
+from expectations.results import RuleResult
+from expectations.rules import rules_for
+from orchestration.checks.check_lake import Checked, check_lake
+from orchestration.checks.time_frames import BATCHES, HISTORY
+from orchestration.config import Pipeline
+from orchestration.defs.asset_keys import step_key, table_key
+from orchestration.defs.check_cursor import THROUGH, first_batch
+from orchestration.defs.spark_resource import RunSpark
+from storage.errors import LakejoinError
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake
+
+
+def pipeline_checks(pipeline: Pipeline) -> AssetChecksDefinition:
+    """Every rule of every table and joined table of a pipeline, in one op that can run any of them."""
+    subjects = _subjects(pipeline)
+
+    @multi_asset_check(
+        name=f"{pipeline.name}_checks",
+        specs=[
+            AssetCheckSpec(rule.name, asset=key, description=rule.statement, blocking=True)
+            for key, (_, kind) in subjects.items()
+            for rule in rules_for(kind)
+        ],
+        can_subset=True,
+        required_resource_keys={"spark"},
+        pool=pipeline.name,
+    )
+    def checks(context: AssetCheckExecutionContext) -> Iterator[AssetCheckResult]:
+        selected = sorted(context.selected_asset_check_keys)
+        published = len(Journal(Lake(pipeline.lake)).published)
+        if not published:
+            for check in selected:
+                yield _nothing_to_check(check, "No batch is finished yet", through=0)
+            return
+        spark: RunSpark = context.op_execution_context.resources.spark
+        first = first_batch(context, selected, published)
+        names = {subjects[check.asset_key][0] for check in selected}
+        try:
+            checked = check_lake(
+                pipeline,
+                spark.session(),
+                batches=None if first is None else published - first + 1,
+                names=names,
+                run=f"Dagster run {context.run.run_id[:8]}",
+            )
+        except LakejoinError as error:
+            raise Failure(f"{type(error).__name__}: {error}") from error
+        if checked.unpublished is not None:
+            context.log.warning(checked.unpublished)
+        through = _seen_through(checked, first)
+        for check in selected:
+            name = subjects[check.asset_key][0]
+            if name in checked.results:
+                yield _rule_result(check, name, checked, through, before=first and first - 1)
+            else:
+                yield _nothing_to_check(check, "No batch has begun the join yet", through=through)
+
+    return checks
+
+
+def _subjects(pipeline: Pipeline) -> dict[AssetKey, tuple[str, Kind]]:
+    """What is checked by the key of its asset: its name, and the kind that its rules go by."""
+    found: dict[AssetKey, tuple[str, Kind]] = {
+        table_key(pipeline, name): (name, "table") for name in pipeline.tables
+    }
+    for name, join in pipeline.stream_joins.items():
+        found[step_key(pipeline, name, "joined")] = (name, "stream_left" if join.how == "left" else "stream")
+        if join.grace is not None:
+            found[step_key(pipeline, name, "buffer")] = (BATCHES.format(name), "batches")
+    for name, table in pipeline.tables.items():
+        if table.versioned:
+            found[step_key(pipeline, name, "versions")] = (HISTORY.format(name), "history")
+    return found | {
+        step_key(pipeline, name, "joined"): (name, join.how)
+        for name, join in pipeline.foreign_key_joins.items()
+    }
+
+
+def _seen_through(checked: Checked, first: int | None) -> int:
+    """Up to which batch nothing is left to look at, where a check should have begun with `first`."""
+    if first is not None and checked.since is not None and checked.since >= first:
+        return first - 1  # one was published meanwhile, and pushed the first one out of sight
+    return checked.through
+
+
+def _rule_result(
+    check: AssetCheckKey, name: str, checked: Checked, through: int, *, before: int | None
+) -> AssetCheckResult:
+    """What a check found. `before`: up to which batch it had looked before; None where it looks at all rows."""
+    result = next(result for result in checked.results[name] if result.rule == check.name)
+    scope = (
+        "all rows" if checked.since is None else f"rows of batches {checked.since + 1} to {checked.through}"
+    )
+    metadata: dict[str, MetadataValue] = {
+        "offending_rows": MetadataValue.int(result.unexpected_count),
+        "looked_at": MetadataValue.text(scope),
+    }
+    if checked.unpublished is None:
+        metadata["data_docs"] = MetadataValue.path(str(checked.docs.index.absolute()))
+    seen = before if result.error else through
+    if seen is not None:
+        metadata[THROUGH] = MetadataValue.int(seen)
+    if result.sample:
+        metadata["sample"] = MetadataValue.md(markdown_table(result.sample))
+    return AssetCheckResult(
+        asset_key=check.asset_key,
+        check_name=check.name,
+        passed=result.success,
+        metadata=metadata,
+        description=_verdict(result),
+    )
+
+
+def _nothing_to_check(check: AssetCheckKey, why: str, *, through: int) -> AssetCheckResult:
+    return AssetCheckResult(
+        asset_key=check.asset_key,
+        check_name=check.name,
+        passed=True,
+        metadata={THROUGH: MetadataValue.int(through)},
+        description=f"{why}: nothing to check.",
+    )
+
+
+def _verdict(result: RuleResult) -> str:
+    if result.error:
+        return f"Could not be checked: {result.error}"
+    if result.success:
+        return "Holds."
+    example = f", such as {result.sample[0]}" if result.sample else ""
+    return f"{result.unexpected_count} rows offend it{example}"
+
+
+def markdown_table(rows: Sequence[str]) -> str:
+    r"""Rows given as JSON objects of the same fields, as a table in Markdown.
+
+    >>> print(markdown_table(['{"key": {"id": 1}, "text": "a|b"}']))
+    | key | text |
+    | --- | --- |
+    | {"id": 1} | a\|b |
+    """
+    objects = [json.loads(row) for row in rows]
+    lines = [
+        list(objects[0]),
+        ["---"] * len(objects[0]),
+        *([_cell(v) for v in row.values()] for row in objects),
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,177 @@
+"""The multi-asset of a pipeline: its op works off what is pending and reports it, batch after batch.
+
+A batch always covers the whole pipeline, for only then do its tables fit together; a selection of assets says
+what is reported. A range of partitions is one run with its dates in order, so one Spark session serves it.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+
+from dagster import (
+    AssetExecutionContext,
+    AssetMaterialization,
+    AssetsDefinition,
+    BackfillPolicy,
+    Config,
+    DailyPartitionsDefinition,
+    Failure,
+    MaterializeResult,
+    multi_asset,
+)
+from pydantic import Field
+
+from orchestration.config import Pipeline
+from orchestration.defs.asset_keys import LakeAsset, lake_assets
+from orchestration.defs.asset_specs import asset_spec
+from orchestration.defs.materializations import (
+    Materialization,
+    batch_metadata,
+    split,
+    standing_metadata,
+)
+from orchestration.defs.partitions import dates_of_run, names_partitions
+from orchestration.defs.spark_resource import RunSpark
+from orchestration.planning.replaced_files import day_or_name
+from orchestration.runs.run import run_batches
+from storage.errors import LakejoinError
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake
+from storage.lake.plan import Published
+
+Event = MaterializeResult[None] | AssetMaterialization
+
+
+class BatchOptions(Config):
+    """What a run may choose, as `lakejoin run` takes it; the dates are those of the partitions."""
+
+    accept: list[str] = Field(default=[], description="Rules of the gate that may be violated (recorded).")
+    batch_rows: int | None = Field(default=None, gt=0, description="Cut batches to about so many records.")
+    flush: bool = Field(
+        default=False,
+        description="At the end, join the records of streams that still wait for their grace period.",
+    )
+    rebuild: list[str] = Field(
+        default=[], description="Joins that are first computed anew, as they are declared now."
+    )
+    replace: str | None = Field(
+        default=None,
+        description="A date, or a file: what was exported again is first taken in the place of what it was.",
+    )
+    settle_seconds: float | None = Field(
+        default=None, ge=0, description="Leave files for later that changed less than so many seconds ago."
+    )
+
+
+def op_name(pipeline: Pipeline) -> str:
+    """Name of the op of a pipeline: a name of its own may be one that Dagster reserves, such as `type`."""
+    return f"{pipeline.name}_batches"
+
+
+def pipeline_assets(pipeline: Pipeline, partitions: DailyPartitionsDefinition | None) -> AssetsDefinition:
+    """The assets of a pipeline as one op, `can_subset`, in a pool of its own: one writer at a time."""
+    assets = lake_assets(pipeline)
+
+    @multi_asset(
+        name=op_name(pipeline),
+        specs=[asset_spec(pipeline, asset, partitions) for asset in assets],
+        can_subset=True,
+        backfill_policy=BackfillPolicy.single_run() if partitions else None,
+        required_resource_keys={"spark"},
+        pool=pipeline.name,
+    )
+    def work_off(context: AssetExecutionContext, config: BatchOptions) -> Iterator[Event]:
+        selected = [asset for asset in assets if asset.key in context.selected_asset_keys]
+        if len(selected) < len(assets):
+            context.log.info(
+                f"{len(selected)} of {len(assets)} assets are selected: batches cover the whole pipeline, "
+                "and only the selected assets are reported."
+            )
+        finished: list[Published] = []
+        targeted = _targeted(context, partitioned=partitions is not None)
+        try:
+            for batch in _batches(context, pipeline, config):
+                context.log.info(_summary(batch))
+                finished.append(batch)
+        except BaseException as error:
+            # what is published stays so, also when the run is cancelled, and nothing else would tell Dagster
+            rest = split(finished, (), partitioned=partitions is not None)[1]
+            yield from _beside(pipeline, selected, rest)
+            if isinstance(error, LakejoinError):
+                raise Failure(f"{type(error).__name__}: {error}") from error
+            raise
+        outputs, rest = split(finished, targeted, partitioned=partitions is not None)
+        yield from _beside(pipeline, selected, rest)
+        yield from _results(context, pipeline, selected, targeted, outputs)
+
+    return work_off
+
+
+def _targeted(context: AssetExecutionContext, *, partitioned: bool) -> Sequence[str | None]:
+    """The partitions that the run was started for; `[None]` where assets have none."""
+    if not partitioned:
+        return [None]
+    if not names_partitions(context):
+        raise Failure("The pipeline has daily partitions, and the run names none: choose some of them.")
+    keys: Sequence[str] = context.partition_keys
+    return keys
+
+
+def _batches(context: AssetExecutionContext, pipeline: Pipeline, config: BatchOptions) -> Iterator[Published]:
+    spark: RunSpark = context.resources.spark
+    settle = config.settle_seconds
+    return run_batches(
+        pipeline,
+        spark.session(),
+        dates=dates_of_run(context),
+        batch_rows=config.batch_rows,
+        accept=config.accept,
+        flush=config.flush,
+        rebuild=config.rebuild,
+        replace=day_or_name(config.replace),
+        settle=None if settle is None else timedelta(seconds=settle),
+        progress=lambda stage: context.log.debug(f"stage {stage}"),
+    )
+
+
+def _results(
+    context: AssetExecutionContext,
+    pipeline: Pipeline,
+    selected: Sequence[LakeAsset],
+    targeted: Sequence[str | None],
+    outputs: dict[str | None, Published],
+) -> Iterator[MaterializeResult[None]]:
+    """One result for each selected asset, of which Dagster makes a materialisation for each partition."""
+    lake = Lake(pipeline.lake)
+    published = Journal(lake).published
+    for asset in selected:
+        metadata = {
+            partition: batch_metadata(asset, outputs[partition], lake)
+            if partition in outputs
+            else standing_metadata(asset, published, partition, lake)
+            for partition in targeted
+        }
+        for partition, values in metadata.items():
+            if partition is not None:
+                context.add_asset_metadata(values, asset.key, partition)
+        yield MaterializeResult(asset_key=asset.key, metadata=metadata.get(None))
+
+
+def _beside(
+    pipeline: Pipeline, selected: Sequence[LakeAsset], rest: Sequence[Materialization]
+) -> Iterator[AssetMaterialization]:
+    """Report batches that no output of this run stands for."""
+    lake = Lake(pipeline.lake)
+    for done in rest:
+        for asset in selected:
+            metadata = batch_metadata(asset, done.batch, lake)
+            yield AssetMaterialization(asset.key, partition=done.partition, metadata=metadata)
+
+
+def _summary(batch: Published) -> str:
+    days = ", ".join(day.isoformat() for day in batch.dates) or "no date"
+    tables = "; ".join(
+        f"{name}: {counts.get('applied', 0)} of {counts.get('records', 0)} records applied"
+        for name, counts in batch.tables.items()
+        if counts.get("records")
+    )
+    return f"Batch {batch.batch} ({batch.kind}, {days}) published. {tables or 'No records.'}"

@@ -1,0 +1,138 @@
+"""What a batch means for each asset of its pipeline: counts, rows, Delta version, files and seconds as metadata.
+
+Dagster plots numbers in metadata over the materialisations of an asset, so they carry the same names in each.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orchestration.defs.asset_keys import LakeAsset, Step
+from orchestration.defs.time_asset_specs import clock_metadata
+from storage.errors import LakejoinError
+from storage.lake.layout import (
+    Lake,
+    changes_of,
+    joined_of,
+    rows_of,
+    subscription_log_of,
+    subscription_store_of,
+    versions_of,
+)
+from storage.lake.plan import Published
+from storage.lake.table_counts import row_count
+
+STANDING = "already applied"
+"""The status of what a run found done."""
+_COUNTS: dict[Step, tuple[str, ...]] = {
+    "subscription_log": ("subscriptions",),
+    "response_log": ("answers", "applied", "superseded", "stale"),
+    "versions": ("versions", "history", "expired"),
+    "buffer": ("received", "buffered", "late", "released", "waiting"),
+    "joined": ("emissions", "tombstones", "at_once", "released", "late", "unmatched"),
+    "changelog": ("emissions", "tombstones"),
+}
+_STAGES: dict[Step, tuple[str, ...]] = {
+    "table": ("read", "changes", "quarantine"),
+    "versions": ("changes",),
+    "stream": ("read", "records", "quarantine"),
+    "buffer": ("join",),
+    "subscription_log": ("subscription_log",),
+    "response_log": ("response_log",),
+    "joined": ("join", "joined"),
+    "changelog": ("changelog",),
+}
+_READ: dict[Step, tuple[Callable[[str], str], ...]] = {
+    "table": (changes_of, rows_of),
+    "versions": (versions_of,),
+    "subscription_log": (subscription_log_of, subscription_store_of),
+    "joined": (joined_of,),
+}
+"""Tables that a batch looks up what it meets in."""
+
+
+@dataclass(frozen=True)
+class Materialization:
+    """A batch that brought a partition forward; `partition` is None where assets have none."""
+
+    partition: str | None
+    batch: Published
+
+
+def split(
+    batches: Iterable[Published], targeted: Sequence[str | None], *, partitioned: bool
+) -> tuple[dict[str | None, Published], list[Materialization]]:
+    """Divide the batches of a run into what the run's own outputs report, and the rest.
+
+    An output reports each targeted partition once, with the last batch that covers it. The rest are earlier
+    batches of the same partition, and batches beyond the target: one that an earlier run did not finish,
+    or the first one of a new join.
+    """
+    outputs: dict[str | None, Published] = {}
+    rest: list[Materialization] = []
+    for batch in batches:
+        for partition in [day.isoformat() for day in batch.dates] if partitioned and batch.dates else [None]:
+            if partition not in targeted:
+                rest.append(Materialization(partition, batch))
+                continue
+            if partition in outputs:
+                rest.append(Materialization(partition, outputs[partition]))
+            outputs[partition] = batch
+    return outputs, rest
+
+
+def batch_metadata(asset: LakeAsset, batch: Published, lake: Lake) -> dict[str, Any]:
+    """Metadata of an asset after a batch; what is not known is left out."""
+    of_asset = batch.tables if asset.step in {"table", "versions", "stream"} else batch.joins
+    counts = of_asset.get(asset.name, {})
+    names = _COUNTS.get(asset.step, tuple(counts))
+    seconds = sum(batch.seconds.get(f"{stage}/{asset.name}", 0.0) for stage in _STAGES[asset.step])
+    return {
+        "status": "applied",
+        "batch": batch.batch,
+        "kind": batch.kind,
+        **{name: counts[name] for name in names if name in counts},
+        **clock_metadata(batch, asset.name, asset.step),
+        "seconds": round(seconds, 3),
+        **_files(asset, batch),
+        **_state(asset, batch, lake),
+    }
+
+
+def standing_metadata(
+    asset: LakeAsset, batches: Sequence[Published], partition: str | None, lake: Lake
+) -> dict[str, Any]:
+    """Metadata where a run found nothing to do: the batch that had applied the input, if there was any."""
+    covering = [b for b in batches if partition is None or partition in {day.isoformat() for day in b.dates}]
+    if not covering:
+        return {"status": "no input"}
+    return {"status": STANDING, "batch": covering[-1].batch, **_state(asset, covering[-1], lake)}
+
+
+def _files(asset: LakeAsset, batch: Published) -> dict[str, int]:
+    """How many files of the asset's tables the batch read, of how many."""
+    tables = [table(asset.name) for table in _READ.get(asset.step, ())]
+    read = [batch.files[table] for table in tables if table in batch.files]
+    return {f"files_{name}": sum(counts[name] for counts in read) for name in ("read", "held") if read}
+
+
+def _state(asset: LakeAsset, batch: Published, lake: Lake) -> dict[str, Any]:
+    """The asset as a batch left it."""
+    state: dict[str, Any] = {}
+    version = batch.versions.get(asset.table)
+    if version is not None:
+        state["delta_version"] = version
+    rows = batch.rows.get(asset.name) if asset.step == "table" else None
+    if asset.step == "joined" and version is not None:
+        rows = _rows_at(lake, asset.table, version)
+    if rows is not None:
+        state["dagster/row_count"] = rows
+    return state
+
+
+def _rows_at(lake: Lake, table: str, version: int) -> int | None:
+    """Rows of a version of a table; None for one that is so old that Delta has cleaned up after it."""
+    try:
+        return row_count(lake, table, version)
+    except LakejoinError:
+        return None

@@ -1,0 +1,80 @@
+"""Whether all records could be accepted, as an asset check of each table and stream that warns and fails nothing.
+
+A run that quarantines records has done what it should, so somebody has to be told. Reads the journal alone, no rows.
+"""
+
+from collections.abc import Iterator
+
+from dagster import (
+    AssetCheckExecutionContext,
+    AssetCheckKey,
+    AssetCheckResult,
+    AssetChecksDefinition,
+    AssetCheckSeverity,
+    AssetCheckSpec,
+    AssetKey,
+    MetadataValue,
+    multi_asset_check,
+)
+
+from orchestration.batch.quarantine import LATE, open_counts
+from orchestration.config import Pipeline
+from orchestration.defs.asset_keys import table_key
+from orchestration.defs.check_cursor import THROUGH, first_batch
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake
+
+NAME = "records_accepted"
+
+
+def intake_checks(pipeline: Pipeline) -> AssetChecksDefinition:
+    """The check of every table and stream: over the last batch and those it has not seen; by itself over what waits."""
+    names: dict[AssetKey, str] = {table_key(pipeline, name): name for name in pipeline.inputs}
+
+    @multi_asset_check(
+        name=f"{pipeline.name}_intake_checks",
+        specs=[
+            AssetCheckSpec(NAME, asset=key, description="No record was quarantined.", blocking=False)
+            for key in names
+        ],
+        can_subset=True,
+    )
+    def checks(context: AssetCheckExecutionContext) -> Iterator[AssetCheckResult]:
+        lake = Lake(pipeline.lake)
+        journal = Journal(lake)
+        selected = sorted(context.selected_asset_check_keys)
+        first = first_batch(context, selected, len(journal.published)) if journal.published else None
+        waiting = open_counts(lake, journal)
+        for check in selected:
+            yield _result(check, names[check.asset_key], journal, first, waiting)
+
+    return checks
+
+
+def _result(
+    check: AssetCheckKey,
+    name: str,
+    journal: Journal,
+    first: int | None,
+    waiting: dict[str, dict[str, int]],
+) -> AssetCheckResult:
+    still = {reason: count for reason, count in waiting.get(name, {}).items() if reason != LATE}
+    if first is None:
+        found, where = sum(still.values()), "in quarantine"
+    else:
+        batches = [batch for batch in journal.published if batch.batch >= first]
+        found = sum(batch.tables.get(name, {}).get("quarantined", 0) for batch in batches)
+        where = f"quarantined since batch {first}"
+    return AssetCheckResult(
+        asset_key=check.asset_key,
+        check_name=check.name,
+        passed=not found,
+        severity=AssetCheckSeverity.WARN,
+        metadata={
+            THROUGH: MetadataValue.int(len(journal.published)),
+            "records": MetadataValue.int(found),
+            "in_quarantine": MetadataValue.int(sum(still.values())),
+            **{f"in_quarantine_{reason}": MetadataValue.int(count) for reason, count in still.items()},
+        },
+        description=f"{found:,} records {where}." + (" See `lakejoin quarantine list`." if found else ""),
+    )

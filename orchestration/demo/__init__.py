@@ -1,0 +1,1 @@
+"""Runs the flights demo and compares it with PostgreSQL."""

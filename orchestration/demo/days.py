@@ -1,0 +1,75 @@
+"""The demo: a week of flights, joined day by day, each day compared with PostgreSQL's own answers."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from orchestration.batch.context import Progress
+from orchestration.config import Pipeline
+from orchestration.demo.csv_comparison import Comparison, compare, read_expected
+from orchestration.demo.example import Example
+from orchestration.errors import WrongUsage
+from orchestration.runs.run import run_batches
+from storage.errors import LakejoinError
+from storage.lake.layout import PLAN, Lake, joined_of
+from storage.lake.lock import writing
+from storage.lake.plan import Published
+
+_KEPT = ("_lock", "_lock_turn", "_dagster")  # the lock is held, and a web interface may be running
+
+
+@dataclass(frozen=True)
+class Day:
+    """A day that was worked off, and how its joins compare with what the database answered."""
+
+    batch: Published
+    comparisons: tuple[Comparison, ...]
+    seconds: float
+    """From the beginning of the batch to its end, without the comparison."""
+
+
+def empty_lake(pipeline: Pipeline) -> None:
+    """Remove what an earlier demo left. Raises `WrongUsage` for a directory that holds something else."""
+    lake = Lake(pipeline.lake)
+    if lake.local is None:
+        raise WrongUsage(
+            f"{lake.root}: the demo starts from an empty lake and removes no URI; name a directory"
+        )
+    if not lake.local.exists():
+        return
+    there = [path for path in lake.local.iterdir() if path.name not in _KEPT]
+    if there and not (lake.local / PLAN).is_dir():
+        raise WrongUsage(
+            f"{lake.local}: is neither empty nor a lake, so the demo does not remove it; name another"
+        )
+    with writing(lake):
+        # The plan goes last: what a removal that was cut off leaves is still known for a lake.
+        for path in sorted(there, key=lambda path: path.name == PLAN):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def run_days(example: Example, spark: SparkSession, progress: Progress) -> Iterator[Day]:
+    """Work off an example day by day; after each day compare its joins with the database's answers."""
+    started = time.monotonic()
+    for batch in run_batches(example.pipeline, spark, progress=progress):
+        seconds = time.monotonic() - started
+        progress("comparing with PostgreSQL")
+        yield Day(batch, tuple(_compared(example, spark, batch)), seconds)
+        started = time.monotonic()
+
+
+def _compared(example: Example, spark: SparkSession, batch: Published) -> Iterator[Comparison]:
+    if len(batch.dates) != 1:
+        raise LakejoinError(
+            f"batch {batch.batch} covers {len(batch.dates)} days; the demo compares day by day"
+        )
+    lake = Lake(example.pipeline.lake)
+    for name in example.pipeline.foreign_key_joins:
+        table = joined_of(name)
+        reader = spark.read.format("delta").option("versionAsOf", batch.versions[table])
+        expected = read_expected(spark, str(example.answer(name, batch.dates[0])))
+        key = example.pipeline.join_spec(name).joined_key
+        yield compare(name, reader.load(lake.path(table)), expected, key)

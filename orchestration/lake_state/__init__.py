@@ -1,0 +1,1 @@
+"""Checks that a lake agrees with the configuration and its own journal; refuses, and writes no row."""

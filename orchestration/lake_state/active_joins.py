@@ -1,0 +1,83 @@
+"""Which joins a lake keeps up to date, beside those that are declared: new ones begin, removed ones are left out."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from orchestration.config import Pipeline
+from orchestration.errors import WrongUsage
+from orchestration.rebuilding import join_remains, rebuild_command
+from storage.errors import ConfigurationChanged
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake, joined_of
+from storage.lake.plan import Plan
+
+
+def kept_joins(pipeline: Pipeline, journal: Journal) -> tuple[str, ...]:
+    """The joins that the last batch keeps, finished or under way; all of them in a lake without any."""
+    last = journal.unfinished.joins if journal.unfinished else journal.last.joins if journal.last else None
+    return tuple(pipeline.joins if last is None else last)
+
+
+def new_joins(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Collection[str] = ()) -> list[str]:
+    """The joins that start from the rows there are: those that were added, and `rebuilt`.
+
+    Raises `ConfigurationChanged` for one whose tables are there from an earlier time: nobody kept them since.
+    """
+    kept = set(kept_joins(pipeline, journal)) - set(rebuilt)
+    new = [name for name in pipeline.joins if name not in kept]
+    left = [name for name in new if name not in rebuilt and join_remains(lake, name)]
+    if left:
+        anew = {*rebuilt, *left} & pipeline.foreign_key_joins.keys()
+        told = [pipeline.problem(("joins", name), _left_behind(pipeline, lake, name, anew)) for name in left]
+        raise ConfigurationChanged("\n".join(map(str, told)))
+    return new
+
+
+def check_up_to_date(pipeline: Pipeline, journal: Journal, cut: Plan, name: str) -> None:
+    """See that a join was kept as far as what is read: its rows are older otherwise. Raises `WrongUsage`.
+
+    A batch that was given up leaves joins to begin anew behind it, and readers those as they were.
+    """
+    done = journal.published[cut.batch - 2]
+    if name not in pipeline.joins or name in done.joins or done.kind == "abandoned":
+        return
+    if joined_of(name) in cut.versions:
+        other = (
+            f"it begins anew with {rebuild_command(pipeline, [name])}"
+            if name in pipeline.foreign_key_joins
+            else "give the join another name"
+        )
+        raise WrongUsage(
+            f"{name}: its tables are there from an earlier time, and were not kept up to date to batch {done.batch}; "
+            f"{other}"
+        )
+
+
+def _left_behind(pipeline: Pipeline, lake: Lake, name: str, anew: Collection[str]) -> str:
+    folder = lake.path(f"joins/{name}")
+    other = (
+        f"compute it anew: {rebuild_command(pipeline, anew)}"
+        if name in pipeline.foreign_key_joins
+        else "remove that directory"
+    )
+    return (
+        f"{folder} is there from an earlier join of this name, and was not kept up to date since; give the join "
+        f"another name, or {other}"
+    )
+
+
+def still_wanted(pipeline: Pipeline, plan: Plan, rebuilt: Collection[str] = ()) -> Plan:
+    """A batch under way without the joins that were removed meanwhile, which so cannot keep it from its end.
+
+    Those that begin anew after it are left out, too: as they are now, they may be what it failed at.
+    Raises `ConfigurationChanged` where a table is gone that the batch reads.
+    """
+    if missing := sorted({file.table for file in plan.files} - set(pipeline.inputs)):
+        raise ConfigurationChanged(
+            f"{pipeline.path}: {', '.join(missing)} is no longer declared, but batch {plan.batch} of {pipeline.lake} "
+            "was planned with it and is not finished. Put it back, run once, then remove it, or point `lake` at a new "
+            "directory."
+        )
+    wanted = set(pipeline.joins) - set(rebuilt)
+    joins, bootstrap = ([n for n in names if n in wanted] for names in (plan.joins, plan.bootstrap))
+    return replace(plan, joins=tuple(joins), bootstrap=tuple(bootstrap))

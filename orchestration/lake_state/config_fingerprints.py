@@ -1,0 +1,207 @@
+"""What shaped a lake: the configuration must still say it, for what is there was built with it."""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from orchestration.config import Pipeline
+from orchestration.config.problems import KeyPath, Problem
+from orchestration.lake_state import hash_version
+from orchestration.lake_state.active_joins import kept_joins
+from orchestration.rebuilding import rebuild_command
+from storage.errors import ConfigurationChanged
+from storage.lake.journal import Journal
+from storage.lake.plan import Plan
+
+_CHANGEABLE = {"tombstone_retention", "on_truncate", "changelog", "late", "where"}
+"""Settings that are part of what a pipeline means, and of nothing that is in its lake already."""
+_KINDS = (("tables", "key"), ("streams", "key"), ("joins", "left"), ("joins", "stream"))
+"""What can be declared by a name, each with a setting that all of its kind have and nothing else of that name has."""
+
+
+def shapes_of(pipeline: Pipeline) -> dict[str, str]:
+    """Fingerprints of what the state is made with, by names such as `tables/T/key` and `joins/J/foreign_key`.
+
+    What says only how a run goes on (retention, limits, the answer to a truncate event) may change and has none.
+    """
+    return {
+        f"{kind}/{name}/{setting}": _fingerprint(value)
+        for kind in ("tables", "streams", "joins")
+        for name, settings in pipeline.shape[kind].items()
+        for setting, value in _flat(settings).items()
+        if setting not in _CHANGEABLE
+    } | hash_version.of_joins(pipeline)
+
+
+def readings_of(pipeline: Pipeline) -> dict[str, str]:
+    """Fingerprints of what says how records are read, judged and kept, by names like those of `shapes_of`.
+
+    It may change from one batch to the next, and not within one: what is committed of it was read the old way.
+    """
+    settings: dict[str, Any] = {}
+    for name, table in pipeline.tables.items():
+        retention = table.versioned and table.versioned.history_retention
+        settings[f"tables/{name}/versioned.history_retention"] = str(retention)
+        settings[f"tables/{name}/on_truncate"] = table.on_truncate
+    for name, stream in pipeline.streams.items():
+        settings[f"streams/{name}/where"] = stream.where
+    for name, read in pipeline.inputs.items():
+        kind = "tables" if name in pipeline.tables else "streams"
+        settings[f"{kind}/{name}/source.limits"] = [read.source.limits.line, read.source.limits.depth]
+        settings[f"{kind}/{name}/max_future"] = str(read.max_future)
+    for name, join in pipeline.stream_joins.items():
+        settings[f"joins/{name}/late"] = join.late
+    for name, pair in pipeline.foreign_key_joins.items():
+        settings[f"joins/{name}/changelog"] = pair.changelog
+    fingerprints = {name: _fingerprint(value) for name, value in settings.items()}
+    return fingerprints | hash_version.of_inputs(pipeline)
+
+
+def check_readings(pipeline: Pipeline, plan: Plan, done: Collection[str]) -> None:
+    """Refuse to finish a batch otherwise than it was begun. `done`: its stages that committed something.
+
+    Raises `ConfigurationChanged`.
+    """
+    changed = _different(readings_of(pipeline), plan)
+    begun = {stage.split("/")[1] for stage in done}
+    wrong = [name for name in changed if begun & _reached(pipeline, name.split("/")[1])]
+    if wrong:
+        told = (
+            f"changed since batch {plan.batch} was begun, of which a part is committed and the rest is not; undo the "
+            f"change, `lakejoin run {pipeline.path}`, then change it, or give the batch up: "
+            f"`lakejoin repair {pipeline.path} --replan`"
+        )
+        problems = [
+            hash_version.changed_batch(pipeline, plan, name)
+            if hash_version.is_of_hashes(name)
+            else pipeline.problem(_path(name), told)
+            for name in wrong
+        ]
+        raise ConfigurationChanged("\n".join(map(str, problems)))
+
+
+def _reached(pipeline: Pipeline, name: str) -> set[str]:
+    """What a declaration has an effect on: itself, and every join that reads it, over another join, too."""
+    found = {name}
+    for join in pipeline.joins:  # left sides come first
+        spec = pipeline.spec_of_join(join)
+        if {spec.left, spec.right} & found:
+            found.add(join)
+    return found
+
+
+def check_shapes(
+    pipeline: Pipeline, journal: Journal, rebuilt: Collection[str] = (), migrated: Collection[str] = ()
+) -> None:
+    """Refuse a configuration that the state was not built with, except for joins that begin anew.
+
+    `migrated`: settings that may differ. Raises `ConfigurationChanged`.
+    """
+    changed = [name for name in changed_shapes(pipeline, journal, rebuilt) if name not in migrated]
+    if changed:
+        raise _refusal(pipeline, journal.plans[-1], changed, rebuilt)
+
+
+def changed_shapes(pipeline: Pipeline, journal: Journal, rebuilt: Collection[str] = ()) -> list[str]:
+    """Return the settings that the state was not built with, by names as `shapes_of` has them."""
+    if not journal.plans:
+        return []
+    kept = {*pipeline.inputs, *kept_joins(pipeline, journal)} - set(rebuilt)
+    return _changed(pipeline, journal.plans[-1], kept)
+
+
+def check_shape(pipeline: Pipeline, cut: Plan, name: str) -> None:
+    """Refuse to read a table or join that was made with another configuration, whatever its hashes were made with.
+
+    Raises `ConfigurationChanged`.
+    """
+    names = {name}
+    for join in reversed(pipeline.joins):  # right and left sides of a join come before it
+        if join in names:
+            spec = pipeline.spec_of_join(join)
+            names |= {spec.left, spec.right}
+    changed = [place for place in _changed(pipeline, cut, names) if not hash_version.is_of_hashes(place)]
+    if changed:
+        raise _refusal(pipeline, replace(cut, batch=cut.batch - 1), changed)
+
+
+def _changed(pipeline: Pipeline, plan: Plan, names: Collection[str]) -> list[str]:
+    """Settings of tables and joins that are not what a plan says of them."""
+    shapes = shapes_of(pipeline)
+    changed = [*_other_kinds(plan, shapes), *_different(shapes, plan)]
+    return [name for name in changed if name.split("/")[1] in names]
+
+
+def _different(settings: Mapping[str, str], plan: Plan) -> list[str]:
+    """Those settings that are not what a plan says; most of what it does not say is as it was."""
+    return [
+        name
+        for name, now in settings.items()
+        if plan.shapes.get(name, hash_version.FIRST if hash_version.is_of_hashes(name) else now) != now
+    ]
+
+
+def _other_kinds(plan: Plan, shapes: Mapping[str, str]) -> list[str]:
+    """What is declared by a name that was something else before, as `tables/NAME/`."""
+    then, now = (
+        {(name, kind, setting) for kind, setting in _KINDS for name in _names(kind, setting, found)}
+        for found in (plan.shapes, shapes)
+    )
+    known = {name for name, _, _ in then}
+    return [f"{kind}/{name}/" for name, kind, _ in sorted(now - then) if name in known]
+
+
+def _names(kind: str, setting: str, shapes: Mapping[str, str]) -> list[str]:
+    places = [place.split("/") for place in shapes]
+    return [name for of, name, what in places if (of, what) == (kind, setting)]
+
+
+def _refusal(
+    pipeline: Pipeline, plan: Plan, changed: Collection[str], rebuilt: Collection[str] = ()
+) -> ConfigurationChanged:
+    """`rebuilt`: joins that begin anew beside; a command that names only others would be refused for these."""
+    anew = {*rebuilt, *(name.split("/")[1] for name in changed)} & pipeline.foreign_key_joins.keys()
+    return ConfigurationChanged("\n".join(str(_problem(pipeline, plan, name, anew)) for name in changed))
+
+
+def _problem(pipeline: Pipeline, plan: Plan, changed: str, anew: Collection[str]) -> Problem:
+    if hash_version.is_of_hashes(changed):
+        return hash_version.changed_join(pipeline, plan, changed, anew)
+    kind, name, setting = changed.split("/")
+    ways = f"point `lake` at a new directory{_ways_for(pipeline, kind, name, setting, anew)}"
+    what = "changed since" if setting else "was declared as something else until"
+    return pipeline.problem(
+        _path(changed),
+        f"{what} batch {plan.batch}, and the state in {pipeline.lake} was built with what it was "
+        f"before; undo the change, {ways}",
+    )
+
+
+def _path(setting: str) -> KeyPath:
+    kind, name, rest = setting.split("/")
+    return (kind, name, *filter(None, rest.split(".")))
+
+
+def _ways_for(pipeline: Pipeline, kind: str, name: str, setting: str, anew: Collection[str]) -> str:
+    if kind != "joins":
+        migrated = f", or, where columns were added or widened: `lakejoin migrate {pipeline.path}`"
+        dated = ", or take a path that has a `{date}` if the former one had it, and only then"
+        return {"columns": migrated, "source.path": dated, "": ", or give it another name"}.get(setting, "")
+    other = ", give the join another name"
+    return (
+        f"{other}, or compute it anew: {rebuild_command(pipeline, anew)}"
+        if name in pipeline.foreign_key_joins
+        else other
+    )
+
+
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by name, those of the source as `source.NAME`."""
+    source = {f"source.{name}": value for name, value in settings.get("source", {}).items()}
+    return {name: value for name, value in settings.items() if name != "source"} | source
+
+
+def _fingerprint(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]

@@ -1,0 +1,113 @@
+"""Which columns the tables of a lake should have, by the configuration, and what of those they have does not fit."""
+
+from collections.abc import Iterator, Mapping
+
+from pyspark.sql.types import BooleanType, DataType, StructField, StructType
+
+from orchestration.config import Pipeline
+from orchestration.config.problems import KeyPath
+from storage.delta_table.schema_evolution import schema_of
+from storage.errors import ConfigurationChanged
+from storage.lake.layout import (
+    Snapshot,
+    changelog_of,
+    changes_of,
+    joined_of,
+    records_of,
+    response_log_of,
+    rows_of,
+    subscription_log_of,
+    subscription_store_of,
+    versions_of,
+)
+from storage.state.joined_table import joined_schema
+from transforms.changelog.versions import versions_schema
+from transforms.foreign_key_join.resolution import REDUNDANT, TOMBSTONE
+from transforms.foreign_key_join.responses import response_schema
+from transforms.foreign_key_join.subscriptions import subscription_schema
+from transforms.model.schemas import changes_schema, is_internal, rows_schema
+from transforms.parsing.schema_drift import widens
+from transforms.stream_join.records import stream_schema
+from transforms.stream_join.table_join import stream_joined_schema
+
+
+def tables_of_input(pipeline: Pipeline, name: str) -> Iterator[tuple[str, StructType]]:
+    """Yield every table that a table's or stream's source records are kept in, with its columns; the log first."""
+    spec = pipeline.inputs[name].spec
+    if name in pipeline.streams:
+        yield records_of(name), stream_schema(spec)
+        return
+    yield changes_of(name), changes_schema(spec.columns, spec.sequence)
+    yield rows_of(name), rows_schema(spec.columns, spec.sequence)
+    if spec.history_retention is not None:
+        yield versions_of(name), versions_schema(spec)
+
+
+def tables_of_join(pipeline: Pipeline, name: str) -> Iterator[tuple[str, StructType]]:
+    """Yield every table of a join with its columns; of its logs those that hold values of its sides."""
+    if name in pipeline.stream_joins:
+        yield joined_of(name), stream_joined_schema(pipeline.stream_join_spec(name))
+        return
+    join = pipeline.join_spec(name)
+    yield subscription_log_of(name), subscription_schema(join)
+    yield subscription_store_of(name), subscription_schema(join)
+    yield response_log_of(name), response_schema(join)
+    told = [StructField(column, BooleanType()) for column in (TOMBSTONE, REDUNDANT)]
+    yield changelog_of(name), StructType([*joined_schema(join), *told])
+    yield joined_of(name), joined_schema(join)
+
+
+def misfits(stored: StructType, declared: StructType, *, within: bool) -> list[str]:
+    """Say which columns of a table are gone, or have a type that is neither what it was nor a wider one.
+
+    `within`: whether a type may be a wider one for what is in it, as that of a key is. In a declared column it may not:
+    the hash of a value is made of its text, which another type writes otherwise.
+    """
+    gone = [name for name in stored.names if name not in declared.names and not is_internal(name)]
+    types = [(f.name, stored[f.name].dataType, f.dataType) for f in declared if f.name in stored.names]
+    return [
+        *[f"{name} is no longer declared" for name in gone],
+        *[
+            f"{name} is {wanted.simpleString()}, was {found.simpleString()}"
+            for name, found, wanted in types
+            if not _fits(found, wanted, within=within)
+        ],
+    ]
+
+
+def _fits(stored: DataType, declared: DataType, *, within: bool) -> bool:
+    if within and isinstance(stored, StructType) and isinstance(declared, StructType):
+        return stored.names == declared.names and not misfits(stored, declared, within=True)
+    return stored.simpleString() == declared.simpleString() or widens(stored, declared)
+
+
+def check_types(pipeline: Pipeline, snapshots: Mapping[str, Snapshot]) -> None:
+    """Refuse declared types that are narrower than those of the tables, as a `migrate` that was cut off made them.
+
+    `snapshots`: tables of the lake. Raises `ConfigurationChanged` with every column.
+    """
+    declared: dict[str, tuple[KeyPath, StructType]] = {
+        joined_of(name): (("joins", name), pipeline.spec_of_join(name).columns) for name in pipeline.joins
+    }
+    for name, read in pipeline.inputs.items():
+        path = ("tables" if name in pipeline.tables else "streams", name, "columns")
+        declared |= {table: (path, read.spec.columns) for table, _ in tables_of_input(pipeline, name)}
+    found = {
+        f"{name} has type {stored.simpleString()} in {pipeline.lake}/{table}, and not {wanted.simpleString()}": path
+        for table, (path, columns) in declared.items()
+        if table in snapshots
+        for name, wanted, stored in _narrower(columns, schema_of(snapshots[table].delta))
+    }
+    if found:
+        way = (
+            "the lake was to get wider types, which was cut off, and they were undone since. Declare the wider ones, "
+            f"then end it: `lakejoin migrate {pipeline.path}`"
+        )
+        told = [str(pipeline.problem(path, f"{what}: {way}")) for what, path in found.items()]
+        raise ConfigurationChanged("\n".join(told))
+
+
+def _narrower(declared: StructType, stored: StructType) -> Iterator[tuple[str, DataType, DataType]]:
+    for field in declared:
+        if field.name in stored.names and widens(field.dataType, stored[field.name].dataType):
+            yield field.name, field.dataType, stored[field.name].dataType

@@ -1,0 +1,74 @@
+"""Bases as far as they are folded by now, and the state after the last finished batch as maintenance takes it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from orchestration.batch.context import bases_of, state_tables
+from orchestration.config import Pipeline
+from orchestration.lake_state.published_snapshot import published_cut
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake, Snapshot, is_base, subscription_store_of
+from storage.lake.plan import Plan
+
+
+def finished_state(pipeline: Pipeline, lake: Lake, journal: Journal, now: datetime) -> Plan:
+    """Return a plan of the next batch, never committed, that pins the state after the last finished one.
+
+    While a batch is under way, its own rows may stand in the logs already: so logs are read as they were published.
+    Raises `WrongUsage` for a lake without a finished batch.
+    """
+    cut = published_cut(journal)
+    bases, folded = pinned_bases(pipeline, lake, journal)
+    logs = cut.versions if journal.unfinished else lake.versions(state_tables(pipeline))
+    versions = {table: version for table, version in logs.items() if table not in bases_of(pipeline)} | bases
+    return replace(cut, versions=versions, folded=folded, planned_at=max(now, cut.planned_at))
+
+
+def pinned_bases(pipeline: Pipeline, lake: Lake, journal: Journal) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the version of every base as it is now, and the last batch folded into it.
+
+    A store that was last folded before its join began anew is not the join's any more: it has no version, and its
+    log begins with the batch after the one it is said to hold.
+    """
+    versions, folded = {}, {}
+    begun = {subscription_store_of(name): batch for name, batch in journal.begun.items()}
+    for base in bases_of(pipeline):
+        snapshot = lake.snapshot(base)
+        if snapshot is None:
+            continue
+        through = folded_through(journal, snapshot) or 0
+        if through < begun.get(base, 0):
+            folded[base] = begun[base] - 1
+        else:
+            versions[base], folded[base] = snapshot.version, through
+    return versions, folded
+
+
+def folded_through(journal: Journal, base: Snapshot) -> int | None:
+    """The last batch that a base holds, by its own log; None where nothing was folded into it."""
+    return base.transaction(journal.application(f"fold/{base.table}"))
+
+
+def folded_ahead(journal: Journal, snapshots: Mapping[str, Snapshot]) -> Iterator[tuple[str, int]]:
+    """Yield the bases that hold more batches than are finished, with the last of these; folds work on finished ones."""
+    for base, snapshot in snapshots.items():
+        through = folded_through(journal, snapshot) if is_base(base) else None
+        if through is not None and through > len(journal.published):
+            yield base, through
+
+
+def with_present_bases(lake: Lake, plan: Plan) -> Plan:
+    """A plan without the bases that are gone since it was made: their logs hold the same."""
+    return plan.without([b for b in plan.folded if b in plan.versions and lake.snapshot(b) is None])
+
+
+def pinned_versions(journal: Journal) -> Mapping[str, frozenset[int]]:
+    """Versions of each table that must stay whatever their age: of the last cut, and of a batch under way."""
+    plans = [published_cut(journal), *([journal.unfinished] if journal.unfinished else [])]
+    if journal.last is not None:  # the versions that others read the cut at
+        plans.append(replace(plans[0], versions=journal.last.versions))
+    tables = {table for plan in plans for table in plan.versions}
+    return {
+        table: frozenset(plan.versions[table] for plan in plans if table in plan.versions) for table in tables
+    }

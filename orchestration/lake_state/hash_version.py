@@ -1,0 +1,60 @@
+"""By which specification the hashes of a lake are made: the program changes it, and no configuration says it.
+
+A join holds hashes of its tables' rows, which it compares with nothing but these rows' own, and of its result's rows,
+which it makes anew and compares with the former ones. So a join begins anew with another specification, and the rows
+of its tables keep the hashes that they have until they change.
+"""
+
+from collections.abc import Collection
+
+from orchestration.config import Pipeline
+from orchestration.config.problems import Problem
+from orchestration.rebuilding import rebuild_command
+from storage.lake.plan import Plan
+from transforms.model import hashing
+
+SETTING = "hash_specification"
+FIRST = "1"
+"""The specification of the plans that do not say it."""
+
+
+def of_joins(pipeline: Pipeline) -> dict[str, str]:
+    """The specification that the joins of tables are kept with, by names as `shapes_of` has them."""
+    return {f"joins/{name}/{SETTING}": _now() for name in pipeline.foreign_key_joins}
+
+
+def of_inputs(pipeline: Pipeline) -> dict[str, str]:
+    """The specification that records are read with, by names as `readings_of` has them."""
+    kinds = (("tables", list(pipeline.tables)), ("streams", list(pipeline.streams)))
+    return {f"{kind}/{name}/{SETTING}": _now() for kind, names in kinds for name in names}
+
+
+def is_of_hashes(place: str) -> bool:
+    """Whether a setting is the specification of hashes."""
+    return place.endswith(f"/{SETTING}")
+
+
+def changed_join(pipeline: Pipeline, plan: Plan, place: str, anew: Collection[str]) -> Problem:
+    """What is said of a join that was kept with another specification; `anew`: all joins that begin anew."""
+    _, name, _ = place.split("/")
+    return pipeline.problem(
+        ("joins", name),
+        f"this version of Lakejoin makes hashes by specification {_now()}, and the join in {pipeline.lake} has, as of "
+        f"batch {plan.batch}, those of specification {plan.shapes.get(place, FIRST)}; compute it anew: "
+        f"{rebuild_command(pipeline, anew)}, or go on with version {plan.code} of Lakejoin, which planned that batch",
+    )
+
+
+def changed_batch(pipeline: Pipeline, plan: Plan, place: str) -> Problem:
+    """What is said of a table or stream in a batch that was begun with another specification."""
+    kind, name, _ = place.split("/")
+    return pipeline.problem(
+        (kind, name),
+        f"this version of Lakejoin makes hashes by specification {_now()}, and batch {plan.batch}, of which a part is "
+        f"committed, was begun with specification {plan.shapes.get(place, FIRST)}; finish it with version {plan.code} "
+        f"of Lakejoin, which planned it: `lakejoin run {pipeline.path}`",
+    )
+
+
+def _now() -> str:
+    return str(hashing.HASH_SPECIFICATION)

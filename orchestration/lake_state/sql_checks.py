@@ -1,0 +1,72 @@
+"""What of a configuration only Spark can check: its own view of the SQL in it."""
+
+from collections.abc import Callable
+from functools import partial
+
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, DataType
+
+from orchestration.config import ConfigurationError, Pipeline
+from orchestration.config.checks.joins import type_mistake
+from orchestration.config.problems import Problem
+from storage.spark.kept_frames import empty
+from transforms.model.specs import JoinSpec
+
+
+def check_expressions(pipeline: Pipeline, spark: SparkSession) -> None:
+    """Have Spark analyse every foreign key that is an expression, and every stream's condition; no row is read.
+
+    Raises `ConfigurationError` for those that it does not understand, or that are of another type than the right key.
+    """
+    problems = [
+        problem
+        for name in pipeline.joins
+        for problem in _problems(pipeline, pipeline.spec_of_join(name), spark)
+    ]
+    for name, stream in pipeline.streams.items():
+        if stream.where is not None and stream.condition is not None:
+            rows, judged = empty(spark, stream.spec.columns), partial(_condition_mistake, stream.where)
+            if mistake := _mistake(rows, stream.condition, stream.where, judged):
+                problems.append(pipeline.problem(("streams", name, "where"), mistake))
+    if problems:
+        raise ConfigurationError(problems)
+
+
+def reason_of(error: PySparkException | str) -> str:
+    """What Spark, or a message of it, says is wrong: without its code, hints and plans."""
+    return str(error).split("\n", maxsplit=1)[0].partition(" SQLSTATE")[0]
+
+
+def _problems(pipeline: Pipeline, join: JoinSpec, spark: SparkSession) -> list[Problem]:
+    texts = pipeline.joins[join.name].foreign_key
+    if set(texts) <= set(join.left_columns.names):
+        return []
+    left, found = empty(spark, join.left_columns), []
+    for index, text in enumerate(texts):
+        if text in join.left_columns.names:
+            continue
+        if mistake := _mistake(left, join.foreign_key[index], text, partial(_key_mistake, join, index, text)):
+            found.append(pipeline.problem(("joins", join.name, "foreign_key", index), mistake))
+    return found
+
+
+def _mistake(rows: DataFrame, sql: str, text: str, judged: Callable[[DataType], str | None]) -> str | None:
+    """What is wrong with an expression over rows: that Spark refuses it, or what is `judged` of its type."""
+    try:
+        dtype = rows.select(F.expr(sql)).schema[0].dataType
+    except (AnalysisException, ParseException) as error:
+        return f"{text!r} is refused by Spark: {reason_of(error)}"
+    return judged(dtype)
+
+
+def _condition_mistake(text: str, dtype: DataType) -> str | None:
+    if dtype == BooleanType():
+        return None
+    return f"{text!r} is {dtype.simpleString()}; expected a condition, which is true or false"
+
+
+def _key_mistake(join: JoinSpec, index: int, text: str, dtype: DataType) -> str | None:
+    key = join.right_key[index]
+    return type_mistake(text, text, dtype, f"{join.right}.{key}", join.right_columns[key].dataType)

@@ -1,0 +1,1 @@
+"""Folds, compacts and vacuums the tables of a lake where that is due."""

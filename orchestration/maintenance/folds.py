@@ -1,0 +1,122 @@
+"""Folds and compactions: which bases are due, and both at work, after a batch or apart from it, never within one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, SparkSession
+
+from orchestration.config import Pipeline
+from storage.delta_table.compaction import Crumbs, compact, crumbs, has_many_small_files
+from storage.delta_table.schema_evolution import schema_of
+from storage.lake.bookkeeping import condense, row_files
+from storage.lake.journal import Journal
+from storage.lake.layout import BOOKKEEPING, Lake, joined_of, rows_of, subscription_store_of, versions_of
+from storage.lake.plan import Plan
+from storage.state.folds import Folds, fold_rows, fold_subscriptions, fold_versions, is_due
+from transforms.model.schemas import BATCH, named
+
+
+@dataclass(frozen=True)
+class Behind:
+    """How far a base is behind its log."""
+
+    base: str
+    """Its name below the lake."""
+    counts: Sequence[int]
+    """Rows of each batch that the log is ahead."""
+    held: int
+    """About how many rows the base holds."""
+    begun: bool
+    """Whether a fold was begun and cut off."""
+
+    @property
+    def due(self) -> bool:
+        """Whether a fold is worth the work."""
+        return self.begun or is_due(self.counts, self.held)
+
+    @property
+    def any(self) -> bool:
+        """Whether there is anything to fold."""
+        return self.begun or bool(self.counts)
+
+    @property
+    def why(self) -> str:
+        """The figures that decide, as text."""
+        cut_off = "; a fold was cut off" if self.begun else ""
+        return f"{len(self.counts):,} batches with {sum(self.counts):,} rows behind {self.held:,}{cut_off}"
+
+
+def behind(pipeline: Pipeline, lake: Lake, journal: Journal, cut: Plan) -> list[Behind]:
+    """Look at every base, of tables first. `cut`: a plan that pins the state after the last finished batch."""
+    rows = journal.last.rows if journal.last else {}
+    folds = Folds(lake)
+
+    def of(base: str, kind: str, name: str, count: str, held: int) -> Behind:
+        folded = cut.folded.get(base, 0)
+        counts = [getattr(p, kind).get(name, {}).get(count, 0) for p in journal.published[folded:]]
+        return Behind(base, [c for c in counts if c], held, folds.unfinished(base, cut) is not None)
+
+    def held(name: str) -> int:
+        folded = cut.folded.get(versions_of(name), 0)
+        return sum(p.tables.get(name, {}).get("versions", 0) for p in journal.published[:folded])
+
+    histories = [name for name, table in pipeline.tables.items() if table.versioned]
+    return [
+        *[of(rows_of(name), "tables", name, "changed", rows.get(name, 0)) for name in pipeline.tables],
+        *[of(versions_of(name), "tables", name, "versions", held(name)) for name in histories],
+        *[
+            of(
+                subscription_store_of(name), "joins", name, "subscriptions",
+                rows.get(pipeline.join_spec(name).left, 0),
+            )
+            for name in pipeline.foreign_key_joins
+            if name in journal.kept
+        ],
+    ]  # fmt: skip
+
+
+def fold(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, cut: Plan, base: str) -> None:
+    """Fold a base up to the last finished batch, which `cut` pins the state after."""
+    for name, table in pipeline.tables.items():
+        if base == rows_of(name):
+            retention = table.tombstone_retention
+            if table.versioned:  # a late record within the history must not find its key forgotten
+                retention = max(retention, table.versioned.history_retention)
+            fold_rows(spark, lake, journal, cut, table.spec, retention)
+        if base == versions_of(name):
+            fold_versions(spark, lake, journal, cut, table.spec)
+    for name in pipeline.foreign_key_joins:
+        if base == subscription_store_of(name):
+            fold_subscriptions(spark, lake, journal, cut, pipeline.join_spec(name))
+
+
+def put_together(
+    pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, table: str, found: Crumbs
+) -> None:
+    """Write files of a table anew: of a joined table in the order of its key, of a log in that of its batches."""
+    order: list[Column] = [named(BATCH)]
+    snapshot = lake.snapshot(table)
+    stored = schema_of(snapshot.delta).names if snapshot else []
+    for name in pipeline.foreign_key_joins:
+        key = pipeline.join_spec(name).joined_key
+        # a join that is to begin anew may have another key by now
+        if table == joined_of(name) and set(key) <= set(stored):
+            order = [named(column) for column in key]
+    compact(spark, lake.path(table), found, order, journal.transaction_apart("compact", table))
+
+
+def tidy_up(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, cut: Plan) -> None:
+    """Do after a batch what keeps the next ones fast: folds, compaction of joined tables and of the bookkeeping.
+
+    `cut`: a plan of the next batch, never committed, that pins the state after the last finished one.
+    """
+    for found in behind(pipeline, lake, journal, cut):
+        if found.due:
+            fold(pipeline, spark, lake, journal, cut, found.base)
+    for name in pipeline.foreign_key_joins:
+        table = joined_of(name)
+        if table in cut.versions and has_many_small_files(lake.path(table)):
+            put_together(pipeline, spark, lake, journal, table, crumbs(lake.path(table)))
+    for path in map(lake.path, lake.versions(BOOKKEEPING)):
+        if row_files(path).due:
+            condense(path, pipeline.maintenance.retention)

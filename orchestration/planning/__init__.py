@@ -1,0 +1,1 @@
+"""Decides which input the next batch reads; builds its plan and commits nothing."""

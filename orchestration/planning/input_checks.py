@@ -1,0 +1,96 @@
+"""`max_bad_ratio`: input of which too much cannot be read is refused before a batch is planned for it.
+
+Once a plan is committed its files may not change any more; here they can still be corrected, and so can the columns.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from orchestration.config import Input, Pipeline
+from orchestration.config.schema.model import Table
+from orchestration.config.schema.stream import Stream
+from storage.errors import LakejoinError
+from storage.lake.layout import Lake
+from storage.lake.plan import Plan, PlannedFile
+from storage.sources.reader import read_records
+from storage.spark.kept_frames import Frames, framing
+from transforms.model.event_time import has_time, refuse_times
+from transforms.model.schemas import CONTEXT, DERIVED, DETAIL, POSITION, REASON
+from transforms.stream_join.records import is_event, judge_records
+
+
+class TooManyBadRecords(LakejoinError):
+    """A larger share of a table's records cannot be read than `max_bad_ratio` allows: correct them, or allow more."""
+
+
+@dataclass(frozen=True)
+class _Reason:
+    """Bad records with the same reason."""
+
+    text: str
+    records: int
+    first: str
+    """Where the first of them is, and what is wrong with it."""
+
+    def __str__(self) -> str:
+        return f"{self.records:,} {self.text}, the first in {self.first}"
+
+
+def check_bad_ratio(pipeline: Pipeline, spark: SparkSession, draft: Plan) -> None:
+    """Parse the input of a plan that is not committed yet, of the tables that limit their share of bad records.
+
+    Raises `TooManyBadRecords`.
+    """
+    limited = {name: table for name, table in pipeline.inputs.items() if table.max_bad_ratio < 1}
+    with framing(spark, Lake(pipeline.lake).scratch(), draft.records) as frames:
+        for name, table in limited.items():
+            if files := draft.files_of(name):
+                _check(table, *_counted(table, files, spark, frames, draft.planned_at))
+
+
+def _check(table: Input, total: int, reasons: list[_Reason]) -> None:
+    bad = sum(reason.records for reason in reasons)
+    if bad <= table.max_bad_ratio * total:
+        return
+    found = "; ".join(str(reason) for reason in reasons)
+    raise TooManyBadRecords(
+        f"table {table.name}: {bad:,} of {total:,} new records ({bad / total:.1%}) cannot be read: {found}. Expected "
+        f"at most {table.max_bad_ratio:.1%} (max_bad_ratio: {table.max_bad_ratio}). Nothing of the batch was written. "
+        "Correct the files, or how they are declared; or raise max_bad_ratio, and they pass into quarantine; then run "
+        "again."
+    )
+
+
+def _counted(
+    table: Input, files: list[PlannedFile], spark: SparkSession, frames: Frames, planned_at: datetime
+) -> tuple[int, list[_Reason]]:
+    """How many records there are, and the bad ones by their reasons."""
+    ranges = [file.range for file in files]
+    read = read_records(spark, table.spec.as_read, table.source.parse_options, ranges)
+    # kept, because Spark refuses to read of a CSV file nothing but whether its records are whole
+    records = frames.keep(_judged(table, read, planned_at))
+    place, position = F.concat_ws(":", F.col(POSITION)["file"], F.col(POSITION)["line"]), F.col(POSITION)
+    first = F.concat(place, F.coalesce(F.concat(F.lit(" ("), F.col(DETAIL), F.lit(")")), F.lit("")))
+    counted = (
+        records.groupBy(REASON)
+        .agg(F.count("*").alias("records"), F.min_by(first, position).alias("first"))
+        .orderBy(F.desc("records"), REASON)
+    )
+    found = counted.collect()
+    bad = [_Reason(row[REASON], row["records"], row["first"]) for row in found if row[REASON] is not None]
+    return sum(row["records"] for row in found), bad
+
+
+def _judged(table: Input, read: DataFrame, planned_at: datetime) -> DataFrame:
+    """The records of the files with the reasons that a batch finds in each of them, whatever else there is."""
+    own = read.where(~F.col(CONTEXT) & ~F.col(DERIVED))
+    match table:
+        case Stream():
+            timed = refuse_times(own, table.spec, planned_at, is_event(table.condition))
+            return judge_records(timed, None, table.spec, table.condition)
+        case Table() if table.versioned:
+            return refuse_times(own, table.spec, planned_at, has_time())
+    return own

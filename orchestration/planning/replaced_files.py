@@ -1,0 +1,114 @@
+"""Files that were exported again: found, and measured as new ones."""
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import date, datetime, timedelta
+
+from orchestration.config import Input, Pipeline
+from orchestration.errors import WrongUsage
+from orchestration.planning.pending_input import blamed, list_files, measured_before, planned
+from storage.lake.journal import Journal
+from storage.lake.plan import Plan, PlannedFile
+from storage.source_errors import SourceChanged, SourceNotFound
+from storage.sources.files import FileCounter, FoundFile, measure_file
+
+
+def day_or_name(text: str | None) -> date | str | None:
+    """What `--replace` names: a `{date}`, or else a file."""
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        return text
+
+
+def exported_again(
+    pipeline: Pipeline, journal: Journal, what: date | str, *, now: datetime, counter: FileCounter | None,
+    finished: Plan | None,
+) -> list[PlannedFile]:  # fmt: skip
+    """Return the files of a `{date}`, or of a name, whose content is no longer what was read, whole.
+
+    A file that merely grew is left out: its new lines are ordinary input. `finished`: the plan that this run found
+    under way. Where that was what is asked for, none need be left. Raises `SourceNotFound` where one of them is gone,
+    and `WrongUsage` where none of them changed, or where a table or stream does not allow it.
+    """
+    found = list(_changed(pipeline, journal, what, now, counter))
+    just_replaced = finished.files if finished is not None and finished.kind == "replace" else ()
+    if not found and not any(what in (file.date, file.name) for file in just_replaced):
+        which = f"of the name {what!r}" if isinstance(what, str) else "of that day"
+        raise WrongUsage(
+            f"--replace {what}: no file {which} that was read has other content now; new files and new lines need no "
+            "--replace"
+        )
+    for name in {file.table for file in found}:
+        if name in pipeline.streams:
+            raise WrongUsage(
+                f"--replace {what}: {name} is a stream, and what its records met cannot be taken back; bring the "
+                "correction as later records"
+            )
+        if pipeline.tables[name].versioned:
+            raise WrongUsage(
+                f"--replace {what}: {name} is versioned; bring the correction as records of the same times in a new "
+                "file: at the same time the later record counts"
+            )
+    return found
+
+
+def _changed(
+    pipeline: Pipeline, journal: Journal, what: date | str, now: datetime, counter: FileCounter | None
+) -> Iterator[PlannedFile]:
+    """The files that have other content; that one of any table is gone is told before any is read."""
+    asked = [
+        (table, _listed(table, what, now), _known(journal, name, what))
+        for name, table in pipeline.inputs.items()
+        if table.source.format != "delta"
+    ]
+    for table, found, known in asked:
+        if table.name in pipeline.tables and not pipeline.tables[table.name].versioned:
+            _check_none_gone(table, {file.name for file in found}, known)
+    for table, found, known in asked:
+        for file in found:
+            before = known.get(file.name)
+            if before is None or _has_grown(table, file, before):
+                continue
+            with blamed(table):
+                measured = measure_file(file, table.source.format, None, counter, table.source.file_limits)
+            if measured.fingerprint != before.fingerprint:
+                yield planned(table.name, measured, from_line=0)
+
+
+def _listed(table: Input, what: date | str, now: datetime) -> list[FoundFile]:
+    found = list_files(table, settle=timedelta(0), now=now)
+    return [file for file in found if what in (file.date, file.name)]
+
+
+def _known(journal: Journal, table: str, what: date | str) -> dict[str, PlannedFile]:
+    known = journal.known_files(table)
+    return {name: file for name, file in known.items() if what in (file.date, name)}
+
+
+def _check_none_gone(table: Input, there: Collection[str], known: Mapping[str, PlannedFile]) -> None:
+    """Refuse to keep, unasked, the records of a file that is not there any more.
+
+    Those of streams and versioned tables stay in any case: there nothing is replaced.
+    """
+    gone = [file.path for name, file in known.items() if file.lines and name not in there]
+    if not gone:
+        return
+    more = f" (and {len(gone) - 1} more of this table's)" if gone[1:] else ""
+    with blamed(table):
+        raise SourceNotFound(
+            f"{gone[0]}{more}: was read and is gone, and nothing says what shall become of its records; nothing was "
+            "changed. Put back what was there; or, for its records to go as well, put a file without records in its "
+            "place (empty; of CSV and Parquet with the header only), then run again."
+        )
+
+
+def _has_grown(table: Input, file: FoundFile, before: PlannedFile) -> bool:
+    """Whether all bytes that were read are still there, and whole lines behind them."""
+    if file.size <= before.size:  # as large, it may have other content, whatever its time
+        return False
+    try:
+        with blamed(table):  # without a counter only the bytes are looked at
+            measure_file(file, table.source.format, measured_before(before), None, table.source.file_limits)
+    except SourceChanged:
+        return False
+    return True

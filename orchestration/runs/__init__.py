@@ -1,0 +1,1 @@
+"""Starts batches: run, retry, migrate, repair, abandon."""

@@ -1,0 +1,105 @@
+"""Giving up a batch that can no longer be finished, because what it was planned to read is gone."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from pyspark.sql import SparkSession
+
+from orchestration.batch.context import Progress, state_tables
+from orchestration.batch.joins.gate import JOIN_COUNTS
+from orchestration.batch.streams.table_join import STREAM_JOIN_COUNTS
+from orchestration.config import Pipeline
+from orchestration.errors import WrongUsage
+from orchestration.lake_state.active_joins import still_wanted
+from orchestration.lake_state.config_fingerprints import check_shapes
+from orchestration.lake_state.log_checks import settle_logs
+from orchestration.lake_state.preflight import check_progress, giving_up, snapshots_of, stages_done
+from orchestration.rebuilding import joins_to_rebuild, tables_of_join
+from orchestration.runs.run import run_batches
+from orchestration.spark_errors import explained
+from storage.delta_table.commits import remove_batch
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake, joined_of
+from storage.lake.lock import writing
+from storage.lake.plan import Plan, Published
+from storage.state.damage import set_aside
+
+
+def abandon(
+    pipeline: Pipeline, session: Callable[[], SparkSession], *, progress: Progress = lambda _: None
+) -> Iterator[Published]:
+    """Give up the batch under way, as if its input had never been seen; yields it, and a batch that mends joins.
+
+    What the batch wrote into logs is removed. A joined table that it changed already begins anew from the rows as they
+    were before. Files of the batch that are still there wait for the next run. Raises `WrongUsage` where no batch is
+    under way.
+    """
+    lake = Lake(pipeline.lake)
+    with writing(lake), explained(pipeline, "repair"):
+        settle_logs(pipeline, lake)
+        journal = Journal(lake)
+        plan = journal.unfinished
+        if plan is None:
+            raise WrongUsage(
+                f"{lake.root}: no batch is under way; a finished one is corrected by its records' later changes, or, "
+                "for a file that was exported again, by `lakejoin run FILE --replace`"
+            )
+        if plan.kind == "migrate":
+            raise WrongUsage(
+                f"{lake.root}: batch {plan.batch}, which is under way, takes in columns and reads no input that could "
+                f"be gone: `lakejoin migrate {pipeline.path}` ends it"
+            )
+        check_shapes(pipeline, journal)
+        still_wanted(pipeline, plan)
+        check_progress(pipeline, lake, journal)
+        spark = session()
+        done = stages_done(pipeline, journal, plan, snapshots_of(pipeline, lake, journal))
+        touched = [name for name in pipeline.foreign_key_joins if f"joined/{name}" in done]
+        begun = [name for name in plan.bootstrap if name in pipeline.foreign_key_joins]
+        anew = joins_to_rebuild(pipeline, {*touched, *begun})
+        begun_streams = [joined_of(name) for name in plan.bootstrap if name in pipeline.stream_joins]
+        for table in filter(lake.has, begun_streams):
+            set_aside(spark, lake, table, datetime.now(UTC))
+        others = {journal.table_of(stage) for stage in done} - {*map(joined_of, anew), *begun_streams}
+        for table in sorted(others):
+            progress(f"remove/{table}")
+            remove_batch(spark, lake.path(table), journal.transaction(giving_up(table), plan.batch))
+        published = _given_up(pipeline, lake, journal, plan, done, anew)
+        journal.write_published(published)
+        yield published
+    if anew:
+        yield from run_batches(pipeline, spark, rebuild=anew, batches=1, progress=progress)
+
+
+def _given_up(
+    pipeline: Pipeline, lake: Lake, journal: Journal, plan: Plan, done: list[str], anew: tuple[str, ...]
+) -> Published:
+    none = Published(plan.batch, "abandoned", plan.planned_at, (), {}, {}, {}, {}, {}, {})
+    last = journal.last or replace(none, joins=_counts(pipeline, plan))
+    # what waits in a stream's join waits on
+    nothing = {
+        name: {count: value if count == "waiting" else 0 for count, value in counts.items()}
+        for name, counts in last.joins.items()
+        if name not in anew
+    }
+    # until they have begun anew, readers see those joins as they were
+    going = {table for name in anew for table in tables_of_join(name)}
+    versions = lake.versions([table for table in state_tables(pipeline) if table not in going])
+    return replace(
+        none,
+        versions=versions | {table: last.versions[table] for table in going & last.versions.keys()},
+        commits={**last.commits, **dict.fromkeys(done, plan.batch)},
+        joins=nothing,
+        rows=last.rows,
+        clocks=last.clocks,
+    )
+
+
+def _counts(pipeline: Pipeline, plan: Plan) -> dict[str, dict[str, int]]:
+    """Counts of the joins of a lake's first batch, which did nothing to them."""
+    return {
+        name: dict.fromkeys(STREAM_JOIN_COUNTS if name in pipeline.stream_joins else JOIN_COUNTS, 0)
+        for name in plan.joins
+        if name in pipeline.joins
+    }

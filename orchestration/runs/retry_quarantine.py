@@ -1,0 +1,97 @@
+"""Quarantine: the records that are still in it, and a batch that reads them once more where they stand."""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from orchestration.batch.context import Progress
+from orchestration.batch.quarantine import open_records
+from orchestration.batch.run_batch import run_batch
+from orchestration.config import Pipeline
+from orchestration.errors import WrongUsage, unknown
+from orchestration.lake_state.config_fingerprints import check_shapes
+from orchestration.lake_state.preflight import check_progress
+from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.planning.pending_input import Group, check_same, list_files
+from orchestration.planning.plan_builder import Drafts
+from orchestration.spark_errors import explained
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake
+from storage.lake.lock import writing
+from storage.lake.plan import PlannedFile, Published
+from storage.state.pinned_state import State
+from transforms.model.schemas import POSITION, QUARANTINE_SCHEMA, named
+
+
+def known(pipeline: Pipeline, names: Collection[str]) -> Collection[str]:
+    """Return these tables and streams, or all of them where none is named. Raises `WrongUsage` for an unknown one."""
+    for name in names:
+        if name not in pipeline.inputs:
+            raise unknown("table or stream", name, pipeline.inputs)
+    return names or tuple(pipeline.inputs)
+
+
+def in_quarantine(pipeline: Pipeline, spark: SparkSession, names: Collection[str]) -> DataFrame:
+    """Return the records of these tables and streams that are in quarantine after the last finished batch.
+
+    Columns of `quarantine`, of the last time that each was put there; in the order of their position.
+    """
+    lake = Lake(pipeline.lake)
+    journal = Journal(lake)
+    rows = open_records(pipeline, journal, State(spark, lake, published_cut(journal)))
+    ordered = rows.where(F.col("table").isin(*names)).orderBy("table", POSITION)
+    return ordered.select(*map(named, QUARANTINE_SCHEMA.names))
+
+
+def retry(
+    pipeline: Pipeline, session: Callable[[], SparkSession], names: Collection[str], *,
+    progress: Progress = lambda _: None,
+) -> Iterator[Published]:  # fmt: skip
+    """Read the records of these tables and streams in quarantine once more, in a batch of their own.
+
+    Each is held against the rows as one that comes late, at its own position. What is still wrong with it stays in
+    quarantine. Yields the batch; none where nothing is there. Raises `WrongUsage` while a batch is under way,
+    `SourceError` for a file that is no longer what it was.
+    """
+    lake = Lake(pipeline.lake)
+    with writing(lake), explained(pipeline, "reading the quarantine"):
+        journal = Journal(lake)
+        check_shapes(pipeline, journal)
+        check_progress(pipeline, lake, journal)
+        if journal.unfinished is not None:
+            raise WrongUsage(
+                f"batch {journal.unfinished.batch} is under way; `lakejoin run` finishes it first"
+            )
+        spark, draft = session(), Drafts(pipeline, lake, journal).batch(Group((), ()))
+        waiting = open_records(pipeline, journal, State(spark, lake, draft))
+        files = list(_files(pipeline, journal, waiting, names, draft.planned_at))
+        if not files:
+            return
+        plan = replace(draft, kind="retry", files=tuple(files))
+        check_same(pipeline, plan)
+        journal.write_plan(plan)
+        yield run_batch(pipeline, spark, lake, journal, plan, progress=progress)
+
+
+def _files(
+    pipeline: Pipeline, journal: Journal, waiting: DataFrame, names: Collection[str], now: datetime
+) -> Iterator[PlannedFile]:
+    """The parts of files that hold the records; one row is read here for each file."""
+    lines = waiting.groupBy("table", "file").agg(F.min("line").alias("first"), F.max("line").alias("last"))
+    parts = lines.orderBy("table", "file").collect()
+    for name in dict.fromkeys(row["table"] for row in parts):
+        read = pipeline.inputs.get(name)
+        # what a feed of a Delta table could not give has no line to be read again
+        if read is None or name not in names or read.source.format == "delta":
+            continue
+        known = journal.known_files(name)
+        # the folder may have moved since
+        paths = {file.name: file.path for file in list_files(read, settle=timedelta(0), now=now)}
+        for row in parts:
+            if row["table"] == name:
+                file = known[row["file"]]
+                path = paths.get(file.name, file.path)
+                yield replace(file, path=path, from_line=row["first"] - 1, to_line=row["last"])

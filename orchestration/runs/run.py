@@ -1,0 +1,125 @@
+"""Works off what is pending: an unfinished batch first, then new joins, then new input, batch after batch."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from pyspark.sql import SparkSession
+
+from orchestration.accepted_rules import check_accepted
+from orchestration.batch.context import Progress
+from orchestration.batch.run_batch import run_batch
+from orchestration.batch.tables.replaced_files import check_truncates
+from orchestration.config import Pipeline
+from orchestration.lake_state.active_joins import new_joins
+from orchestration.lake_state.config_fingerprints import check_shapes
+from orchestration.lake_state.fold_progress import finished_state
+from orchestration.lake_state.log_checks import settle_logs
+from orchestration.lake_state.preflight import check_progress
+from orchestration.lake_state.sql_checks import check_expressions
+from orchestration.maintenance.folds import tidy_up
+from orchestration.planning.input_checks import check_bad_ratio
+from orchestration.planning.pending_input import BatchBy, Dates, cut, pending_groups
+from orchestration.planning.plan_builder import Drafts, under_way
+from orchestration.planning.replaced_files import exported_again
+from orchestration.rebuilding import joins_to_rebuild
+from orchestration.schema_changes import check_schemas
+from orchestration.spark_errors import explained
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake
+from storage.lake.lock import writing
+from storage.lake.plan import Plan, Published
+from storage.sources.reader import csv_counter
+
+
+def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
+    pipeline: Pipeline,
+    spark: SparkSession,
+    *,
+    dates: Dates | None = None,
+    batch_by: BatchBy = "date",
+    batch_rows: int | None = None,
+    batches: int | None = None,
+    accept: Sequence[str] = (),
+    settle: timedelta | None = None,
+    flush: bool = False,
+    rebuild: Collection[str] = (),
+    replace: date | str | None = None,
+    progress: Progress = lambda _: None,
+) -> Iterator[Published]:
+    """Work off what is pending, one finished batch after the other.
+
+    `dates`: inclusive range of `{date}` values. `batch_by`: one batch per date, or one for everything. `batch_rows`:
+    cut batches to about so many records. `batches`: stop after so many. `accept`: rules that may be violated.
+    `flush`: at the end, release what waits for its grace period to pass, in a batch of its own. `rebuild`: joins that
+    begin anew, as they are declared now, before new input is read; until then readers see what they were.
+    `replace`: a `{date}`, or the name of a file: what was exported again is taken in the place of what it was.
+    Raises `LakejoinError`s; whatever was yielded before stays published.
+    """
+    check_accepted(pipeline, accept)
+    lake, rebuilt = Lake(pipeline.lake), joins_to_rebuild(pipeline, rebuild)
+    asked = _Asked(dates, batch_by, batch_rows, settle, flush, rebuilt, replace)
+    with writing(lake), explained(pipeline, "planning a batch"):
+        settle_logs(pipeline, lake)
+        journal = Journal(lake)
+        check_shapes(pipeline, journal, rebuilt)
+        check_progress(pipeline, lake, journal, rebuilt)
+        check_expressions(pipeline, spark)
+        for done, plan in enumerate(_plans(pipeline, spark, lake, journal, asked), start=1):
+            yield run_batch(pipeline, spark, lake, journal, plan, accept=accept, progress=progress)
+            if pipeline.maintenance.when == "after_batch":
+                with explained(pipeline, "maintenance"):
+                    finished = finished_state(pipeline, lake, journal, datetime.now(UTC))
+                    tidy_up(pipeline, spark, lake, journal, finished)
+            if done == batches:
+                return
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a run shall work off."""
+
+    dates: Dates | None
+    batch_by: BatchBy
+    batch_rows: int | None
+    settle: timedelta | None
+    flush: bool
+    rebuilt: Collection[str]
+    replace: date | str | None
+
+
+def _plans(
+    pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, asked: _Asked
+) -> Iterator[Plan]:
+    """Plans in their order; each is committed when it is asked for, after the one before it was published."""
+    finished = None  # the batch that was under way
+    for finished in under_way(pipeline, lake, journal, asked.rebuilt):
+        yield finished
+    draft, now, counter = Drafts(pipeline, lake, journal), datetime.now(UTC), csv_counter(spark)
+    if new := new_joins(pipeline, lake, journal, asked.rebuilt):
+        yield _commit(journal, draft.bootstrap(new))
+    again = asked.replace and exported_again(
+        pipeline, journal, asked.replace, now=now, counter=counter, finished=finished
+    )
+    if again:
+        plan = draft.replace(again)
+        check_schemas(pipeline, spark, plan.files)
+        check_bad_ratio(pipeline, spark, plan)
+        check_truncates(pipeline, spark, lake, journal, plan)
+        yield _commit(journal, plan)
+    groups = pending_groups(
+        pipeline, journal, now=now, counter=counter, dates=asked.dates, batch_by=asked.batch_by, settle=asked.settle,
+    )  # fmt: skip
+    for group in groups:
+        check_schemas(pipeline, spark, group.files)
+        for piece in cut(group, asked.batch_rows):
+            plan = draft.batch(piece)
+            check_bad_ratio(pipeline, spark, plan)
+            yield _commit(journal, plan)
+    if asked.flush and journal.last and journal.last.waits:
+        yield _commit(journal, draft.flush())
+
+
+def _commit(journal: Journal, plan: Plan) -> Plan:
+    journal.write_plan(plan)
+    return plan

@@ -1,0 +1,1 @@
+"""Reads what `lakejoin show` and `lakejoin status` print; writes nothing."""

@@ -1,0 +1,80 @@
+"""Rows of a table of the lake as they are shown: filtered, sorted, with or without what is internal."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from orchestration.errors import WrongUsage
+from orchestration.lake_state.sql_checks import reason_of
+from orchestration.show.key_ranges import part_text
+from transforms.model.schemas import is_internal, named
+
+
+@dataclass(frozen=True)
+class View:
+    """Rows that can be shown, filtered and sorted."""
+
+    name: str
+    rows: DataFrame
+    key: Mapping[str, Column]
+    """What identifies a row for its user, by name; empty where nothing does."""
+    order: tuple[Column, ...]
+    structs: tuple[str, ...] = ()
+    """Columns that hold a key as a struct."""
+
+    def where(self, condition: str) -> "View":
+        """Keep the rows that an SQL condition holds for; it may use internal columns. Raises `WrongUsage`."""
+        try:
+            return replace(self, rows=self.rows.where(condition))
+        except (AnalysisException, ParseException) as error:
+            columns = ", ".join(self.rows.columns)
+            raise WrongUsage(
+                f"--where {condition!r}: {reason_of(error)}\ncolumns of {self.name}: {columns}"
+            ) from None
+
+    def of_key(self, text: str) -> "View":
+        """Keep the rows of a key: its text, or a JSON array of a composite one. Raises `WrongUsage`."""
+        if not self.key:
+            raise WrongUsage(f"{self.name} has no key; use --where")
+        values = _key_values(self, text)
+        types = self.rows.select(*self.key.values()).schema
+        rows = self.rows
+        for (name, column), value, field in zip(self.key.items(), values, types, strict=True):
+            wanted = F.lit(value).try_cast(field.dataType)
+            if rows.sparkSession.range(1).where(wanted.isNull()).head(1):
+                expected = field.dataType.simpleString()
+                raise WrongUsage(f"--key {text!r}: {name} is {expected}, found {value!r}")
+            rows = rows.where(column == wanted)
+        return replace(self, rows=rows)
+
+    def shown(self, *, internal: bool) -> DataFrame:
+        """Return the rows in the order of their key, with or without the internal columns."""
+        columns = [name for name in self.rows.columns if internal or not is_internal(name)]
+        return self.rows.orderBy(*self.order).select(*[named(name) for name in columns])
+
+
+def _key_values(view: View, text: str) -> list[str]:
+    if len(view.key) == 1:
+        return [text]
+    try:
+        values = json.loads(text, parse_float=str, parse_int=str)
+    except json.JSONDecodeError:
+        values = None
+    if not isinstance(values, list) or len(values) != len(view.key):
+        names = ", ".join(view.key)
+        raise WrongUsage(f"--key {text!r}: the key of {view.name} is a JSON array of {names}")
+    return [part_text("--key", text, value) for value in values]
+
+
+def order_of(names: tuple[str, ...]) -> tuple[Column, ...]:
+    """Columns by name, as `View.order` takes them."""
+    return tuple(map(named, names))
+
+
+def columns_of(names: tuple[str, ...]) -> dict[str, Column]:
+    """Columns by name, as `View.key` takes them."""
+    return {name: named(name) for name in names}

@@ -1,0 +1,121 @@
+"""How far a pipeline is: what its lake holds and what waits, read from logs and listings without a JVM."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from orchestration.batch.quarantine import open_counts
+from orchestration.config import Input, Pipeline
+from orchestration.config.schema.values import RESERVED_PREFIX
+from orchestration.planning.backlog import Backlog, backlog
+from orchestration.planning.pending_input import list_files
+from orchestration.rebuilding import join_remains
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake, joined_of
+from storage.lake.plan import Plan, Published
+from storage.lake.table_counts import row_count
+from storage.source_errors import SourceError
+from storage.sources.change_data_feed_log import Feed
+from storage.sources.column_preview import source_columns
+
+Counts = Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True)
+class Status:
+    """A pipeline at a moment. Counts are of finished batches, all of them together."""
+
+    batches: int
+    last: Published | None
+    """The cut that readers see."""
+    unfinished: Plan | None
+    tables: Counts
+    """Rows there are, and source records by reason."""
+    joins: Counts
+    """Rows there are, and answers by resolution."""
+    quarantine: Counts
+    """Records that are in quarantine still, by table and reason."""
+    backlog: Backlog | None
+    """What waits; None where a source cannot be listed."""
+    unlisted: str
+    """Why a source cannot be listed."""
+    undeclared: Mapping[str, tuple[str, ...]]
+    """Columns by table that a newest file has, and the configuration does not name: they are ignored."""
+    forgotten: tuple[str, ...]
+    """Joins that the lake keeps and the configuration no longer declares."""
+
+
+def lake_status(pipeline: Pipeline, now: datetime) -> Status:
+    """Read a pipeline's status. Raises `LakeInconsistent` for a lake that cannot be read."""
+    lake = Lake(pipeline.lake)
+    journal = Journal(lake)
+    last = journal.last
+    shapes = journal.plans[-1].shapes if journal.plans else {}
+    held = {name.split("/")[1] for name in shapes if name.startswith("joins/")}
+    waiting, unlisted = _backlog(pipeline, now)
+    return Status(
+        batches=len(journal.published),
+        last=last,
+        unfinished=journal.unfinished,
+        tables=_tables(pipeline, journal),
+        joins=_joins(pipeline, lake, journal),
+        quarantine=open_counts(lake, journal),
+        backlog=waiting,
+        unlisted=unlisted,
+        undeclared=_undeclared(pipeline, now) if waiting else {},
+        forgotten=tuple(name for name in sorted(held - set(pipeline.joins)) if join_remains(lake, name)),
+    )
+
+
+def _backlog(pipeline: Pipeline, now: datetime) -> tuple[Backlog | None, str]:
+    try:
+        return backlog(pipeline, now, settle=timedelta(0)), ""
+    except SourceError as error:
+        return None, str(error)
+
+
+def _undeclared(pipeline: Pipeline, now: datetime) -> dict[str, tuple[str, ...]]:
+    """Look into the newest file of each table: a source that got a new column has it there."""
+    found = {}
+    for name, table in pipeline.inputs.items():
+        columns = _columns(table, now)
+        found[name] = tuple(column for column in columns if column not in table.columns)
+    return {name: columns for name, columns in found.items() if columns}
+
+
+def _columns(table: Input, now: datetime) -> list[str]:
+    if table.source.format == "delta":
+        # of a joined table those that are its own business are nobody's to declare
+        return [name for name in Feed(table.source.place).columns if not name.startswith(RESERVED_PREFIX)]
+    files = list_files(table, settle=timedelta(0), now=now, since=table.source.start)
+    return source_columns(files[-1], table.source.format) if files else []
+
+
+def _tables(pipeline: Pipeline, journal: Journal) -> Counts:
+    rows = journal.last.rows if journal.last else {}
+    total = added([batch.tables for batch in journal.published])
+    return {name: {"rows": rows.get(name, 0), **total.get(name, {})} for name in pipeline.inputs}
+
+
+def _joins(pipeline: Pipeline, lake: Lake, journal: Journal) -> Counts:
+    versions = journal.last.versions if journal.last else {}
+    total, found = added([batch.joins for batch in journal.published]), {}
+    for name in pipeline.joins:
+        version = versions.get(joined_of(name))
+        rows = row_count(lake, joined_of(name), version) if version is not None else 0
+        found[name] = {"rows": rows, **total.get(name, {})}
+    return found
+
+
+_LEVELS = frozenset({"waiting"})
+
+
+def added(batches: list[Counts]) -> dict[str, dict[str, int]]:
+    """Add up counts by name and reason, reasons in the order of their first occurrence; of levels the last stands."""
+    total: dict[str, dict[str, int]] = {}
+    for batch in batches:
+        for name, counts in batch.items():
+            sums = total.setdefault(name, {})
+            for reason, count in counts.items():
+                sums[reason] = count if reason in _LEVELS else sums.get(reason, 0) + count
+    return total

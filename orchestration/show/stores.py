@@ -1,0 +1,99 @@
+"""Which tables of a lake `show` reads as stores, without a JVM: those that are kept by key."""
+
+from collections.abc import Collection
+from functools import partial
+
+from pyspark.sql.types import StructType
+
+from orchestration.config import Pipeline
+from orchestration.show.key_ranges import Ordered
+from orchestration.show.store_view import StoredTable
+from storage.state.joined_table import joined_schema
+from storage.stores.pipeline.histories_and_streams import (
+    buffer_reader,
+    foreign_columns,
+    stream_joined_reader,
+    stream_reader,
+    versions_reader,
+)
+from storage.stores.pipeline.tables import combined_key, joined_reader, rows_reader, subscriptions_reader
+from transforms.changelog.versions import VALID_FROM, VALIDITY, versions_schema
+from transforms.foreign_key_join.subscriptions import subscription_schema
+from transforms.model.schemas import TIME, is_internal, rows_schema
+from transforms.model.specs import JoinSpec, StreamJoinSpec, TableSpec
+from transforms.stream_join.records import stream_schema
+from transforms.stream_join.table_join import stream_joined_schema
+
+_KEYS = ("primary_key", "foreign_key")
+
+
+def stored_tables(pipeline: Pipeline) -> dict[str, StoredTable]:
+    """Return the tables that are kept by key, by the names they are shown by."""
+    found: list[StoredTable] = []
+    for name, table in pipeline.tables.items():
+        found += [_rows(name, table.spec), _rows(f"{name}.rows", table.spec, tombstones=True)]
+        if table.versioned:
+            found.append(_versions(table.spec))
+    for name in pipeline.foreign_key_joins:
+        join = pipeline.join_spec(name)
+        found += [_joined(join), _subscriptions(join)]
+    found += [_stream(stream.spec) for stream in pipeline.streams.values()]
+    for name in pipeline.stream_joins:
+        of_stream = pipeline.stream_join_spec(name)
+        found.append(_stream_joined(of_stream))
+        if of_stream.grace is not None and foreign_columns(of_stream):
+            found.append(_buffer(of_stream, pipeline.streams[of_stream.left].spec))
+    return {table.ordered.name: table for table in found}
+
+
+def _rows(name: str, table: TableSpec, *, tombstones: bool = False) -> StoredTable:
+    time = None if table.event_time is None else (table.event_time,)
+    ordered = _ordered(name, table.columns, table.key, time=time)
+    schema = rows_schema(table.columns, table.sequence)
+    return StoredTable(ordered, schema, partial(rows_reader, table=table), tombstones=tombstones)
+
+
+def _versions(table: TableSpec) -> StoredTable:
+    internal = [field for field in versions_schema(table) if is_internal(field.name)]
+    validity = [versions_schema(table)[name] for name in VALIDITY]
+    ordered = _ordered(f"{table.name}.versions", table.columns, table.key, time=(VALID_FROM,), validity=True)
+    schema = StructType([*table.columns, *validity, *internal])
+    return StoredTable(ordered, schema, partial(versions_reader, table=table))
+
+
+def _joined(join: JoinSpec) -> StoredTable:
+    ordered = _ordered(join.name, join.columns, join.joined_key)
+    return StoredTable(ordered, joined_schema(join), partial(joined_reader, join=join))
+
+
+def _subscriptions(join: JoinSpec) -> StoredTable:
+    """`--key` is the primary key there, which is no range of the CombinedKey: Spark looks for it."""
+    key = StructType([*join.foreign_key_type, *join.primary_key_type])
+    ordered = Ordered(f"{join.name}.subscription_store", key, combined_key(join), key_is_place=False)
+    return StoredTable(ordered, subscription_schema(join), partial(subscriptions_reader, join=join), _KEYS)
+
+
+def _stream(stream: TableSpec) -> StoredTable:
+    ordered = _ordered(stream.name, stream.columns, stream.key, time=(TIME,))
+    return StoredTable(ordered, stream_schema(stream), partial(stream_reader, stream=stream))
+
+
+def _stream_joined(join: StreamJoinSpec) -> StoredTable:
+    ordered = _ordered(join.name, join.left_columns, join.left_key, time=(TIME,))
+    return StoredTable(ordered, stream_joined_schema(join), partial(stream_joined_reader, join=join))
+
+
+def _buffer(join: StreamJoinSpec, stream: TableSpec) -> StoredTable:
+    """First to leave first, so by time."""
+    ordered = Ordered(f"{join.name}.buffer", StructType(), (), key_is_place=False, time=(TIME,))
+    return StoredTable(
+        ordered, stream_schema(stream), partial(buffer_reader, join=join, stream=stream, by_key=False)
+    )
+
+
+def _ordered(
+    name: str, columns: StructType, key: Collection[str], *, time: tuple[str] | None = None,
+    validity: bool = False,
+) -> Ordered:  # fmt: skip
+    fields = StructType([columns[part] for part in key])
+    return Ordered(name, fields, tuple((part,) for part in key), time=time, validity=validity)

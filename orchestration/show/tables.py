@@ -1,0 +1,124 @@
+"""What `show` can show: the tables of a lake by the names that users know, as of a published batch."""
+
+from collections.abc import Callable
+from functools import partial
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, StructType
+
+from orchestration.config import Pipeline
+from orchestration.errors import unknown
+from orchestration.show.frame_view import View, columns_of, order_of
+from orchestration.show.time_views import time_views
+from storage.lake.layout import (
+    QUARANTINE,
+    changelog_of,
+    changes_of,
+    response_log_of,
+    subscription_log_of,
+    subscription_store_of,
+)
+from storage.logs import read_log
+from storage.state.joined_table import joined_schema
+from storage.state.pinned_state import State
+from transforms.foreign_key_join.resolution import TOMBSTONE
+from transforms.foreign_key_join.responses import response_schema
+from transforms.foreign_key_join.subscriptions import STEP, live_subscriptions, subscription_schema
+from transforms.model.schemas import BATCH, DELETED, POSITION, QUARANTINE_SCHEMA, changes_schema, named
+from transforms.model.specs import JoinSpec, TableSpec
+
+_KEYS = ("primary_key", "foreign_key")
+
+
+def find_view(pipeline: Pipeline, name: str) -> Callable[[State], View]:
+    """Return what opens a table of the lake; it can be called once there is a session.
+
+    Raises `WrongUsage` for a name that there is not; the message lists those there are.
+    """
+    known = views(pipeline)
+    if name not in known:
+        raise unknown("table", name, known)
+    return known[name]
+
+
+def views(pipeline: Pipeline) -> dict[str, Callable[[State], View]]:
+    """Return what can be shown, by name: tables, joins, their logs and stores, and the quarantine."""
+    found: dict[str, Callable[[State], View]] = {}
+    for name, table in pipeline.tables.items():
+        found[name] = partial(_table, table.spec)
+        found[f"{name}.rows"] = partial(_rows, table.spec)
+        found[f"{name}.changes"] = partial(_changes, table.spec)
+    for name in pipeline.foreign_key_joins:
+        found |= _join_views(pipeline.join_spec(name))
+    return {**found, **time_views(pipeline), QUARANTINE: _quarantine}
+
+
+def _table(table: TableSpec, state: State) -> View:
+    """Live rows."""
+    live = state.all_rows(table).where(~named(DELETED))
+    return View(table.name, live, columns_of(table.key), order_of(table.key))
+
+
+def _rows(table: TableSpec, state: State) -> View:
+    """Live rows and the tombstones of deleted keys."""
+    return View(f"{table.name}.rows", state.all_rows(table), columns_of(table.key), order_of(table.key))
+
+
+def _changes(table: TableSpec, state: State) -> View:
+    """Every source record that could be read, with its verdict."""
+    schema = changes_schema(table.columns, table.sequence)
+    rows = read_log(state, changes_of(table.name), schema)
+    order = (*order_of(table.key), named(BATCH), named(POSITION))
+    return View(f"{table.name}.changes", rows, columns_of(table.key), order)
+
+
+def _join_views(join: JoinSpec) -> dict[str, Callable[[State], View]]:
+    logs = (subscription_log_of, response_log_of)
+    found: dict[str, Callable[[State], View]] = {join.name: partial(_joined, join)}
+    for table, schema in zip(logs, (subscription_schema(join), response_schema(join)), strict=True):
+        found[_shown_name(table(join.name))] = partial(_log, join, table(join.name), schema)
+    found[_shown_name(subscription_store_of(join.name))] = partial(_store, join)
+    if join.changelog:
+        found[_shown_name(changelog_of(join.name))] = partial(_changelog, join)
+    return found
+
+
+def _shown_name(table: str) -> str:
+    """`joins/J/response_log` is shown as `J.response_log`."""
+    return ".".join(table.split("/")[1:])
+
+
+def _joined(join: JoinSpec, state: State) -> View:
+    rows = state.joined(join)
+    return View(join.name, rows, columns_of(join.joined_key), order_of(join.joined_key))
+
+
+def _log(join: JoinSpec, table: str, schema: StructType, state: State) -> View:
+    step = [named(STEP)] if STEP in schema.names else []
+    order = (F.col("primary_key"), named(BATCH), named(POSITION), *step)
+    return View(_shown_name(table), read_log(state, table, schema), _primary_key(join), order, _KEYS)
+
+
+def _store(join: JoinSpec, state: State) -> View:
+    """Live subscriptions."""
+    rows = live_subscriptions(state.subscriptions(join))
+    order = (F.col("foreign_key"), F.col("primary_key"))
+    return View(_shown_name(subscription_store_of(join.name)), rows, _primary_key(join), order, _KEYS)
+
+
+def _changelog(join: JoinSpec, state: State) -> View:
+    schema = StructType([*joined_schema(join)]).add(TOMBSTONE, BooleanType()).add("redundant", BooleanType())
+    rows = read_log(state, changelog_of(join.name), schema)
+    # where a row leaves a pair for another, the retraction comes first
+    order = (*order_of(join.left_key), named(BATCH), named(TOMBSTONE).desc())
+    return View(_shown_name(changelog_of(join.name)), rows, columns_of(join.joined_key), order)
+
+
+def _quarantine(state: State) -> View:
+    rows = read_log(state, QUARANTINE, QUARANTINE_SCHEMA)
+    return View(QUARANTINE, rows, {}, order_of((BATCH, "table", "date", "file", "line")))
+
+
+def _primary_key(join: JoinSpec) -> dict[str, Column]:
+    return {name: F.col("primary_key")[name] for name in join.primary_key_type.names}

@@ -1,0 +1,110 @@
+"""What `show` can show of streams, of versioned tables and of the joins between them."""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from orchestration.config import Pipeline
+from orchestration.errors import WrongUsage
+from orchestration.show.frame_view import View, columns_of, order_of
+from storage.histories import history_bound
+from storage.lake.layout import joined_of, records_of
+from storage.logs import read_log
+from storage.state.pinned_state import State
+from transforms.changelog.versions import VALID_FROM, VALID_TO, intervals
+from transforms.model.event_time import instant
+from transforms.model.schemas import BATCH, DELETED, FOREIGN_KEY, POSITION, TIME, VERDICT, is_internal, named
+from transforms.model.specs import StreamJoinSpec, TableSpec
+from transforms.stream_join.records import stream_schema
+from transforms.stream_join.table_join import stream_joined_schema, waiting
+
+Open = Callable[[State], View]
+
+
+def time_views(pipeline: Pipeline) -> dict[str, Open]:
+    """Return what can be shown, by name."""
+    found: dict[str, Open] = {}
+    for name, table in pipeline.tables.items():
+        if table.versioned:
+            found[f"{name}.versions"] = partial(_versions, table.spec)
+    for name, stream in pipeline.streams.items():
+        found[name] = partial(_stream, stream.spec)
+        found[f"{name}.records"] = partial(_records, stream.spec)
+    for name in pipeline.stream_joins:
+        join = pipeline.stream_join_spec(name)
+        found[name] = partial(_joined, join)
+        if join.grace is not None:
+            found[f"{name}.buffer"] = partial(_buffer, join, pipeline.streams[join.left].spec)
+    return found
+
+
+def as_of_view(pipeline: Pipeline, name: str, time: datetime) -> Open:
+    """Return what opens a versioned table as of a time. Raises `WrongUsage` for anything else."""
+    table = pipeline.tables.get(name)
+    if table is None or table.versioned is None:
+        versioned = ", ".join(n for n, t in pipeline.tables.items() if t.versioned) or "none"
+        raise WrongUsage(f"--as-of needs a versioned table, found {name!r} (versioned tables: {versioned})")
+    return partial(_as_of, table.spec, time)
+
+
+def _versions(table: TableSpec, state: State) -> View:
+    """Validity intervals of live values, by key and time."""
+    found = intervals(state.versions(table, None, small=False), table).where(~named(DELETED))
+    rows = found.select(*map(named, [*table.columns.names, VALID_FROM, VALID_TO]), *_internal(found.columns))
+    return View(
+        f"{table.name}.versions", rows, columns_of(table.key), (*order_of(table.key), F.col(VALID_FROM))
+    )
+
+
+def _as_of(table: TableSpec, time: datetime, state: State) -> View:
+    """The rows that were valid at a time; before the retention, those of keys that did not change since."""
+    bound = history_bound(state.plan, table)
+    at = instant(time)
+    found = intervals(state.versions(table, None, small=False), table)
+    valid = (F.col(VALID_FROM) <= at) & (F.col(VALID_TO).isNull() | (at < F.col(VALID_TO)))
+    if bound is not None and time < bound:
+        valid &= F.col(VALID_TO).isNull()
+    rows = found.where(valid & ~named(DELETED)).select(
+        *map(named, table.columns.names), *_internal(found.columns)
+    )
+    return View(table.name, rows, columns_of(table.key), order_of(table.key))
+
+
+def _stream(stream: TableSpec, state: State) -> View:
+    """The records that are events of the stream."""
+    log = read_log(state, records_of(stream.name), stream_schema(stream))
+    rows = log.where(F.col(VERDICT) == "applied")
+    return View(
+        stream.name, rows, columns_of(stream.key), (*order_of(stream.key), F.col(TIME), named(POSITION))
+    )
+
+
+def _records(stream: TableSpec, state: State) -> View:
+    """Every record that could be read, with its verdict."""
+    rows = read_log(state, records_of(stream.name), stream_schema(stream))
+    order = (*order_of(stream.key), named(BATCH), named(POSITION))
+    return View(f"{stream.name}.records", rows, columns_of(stream.key), order)
+
+
+def _joined(join: StreamJoinSpec, state: State) -> View:
+    rows = read_log(state, joined_of(join.name), stream_joined_schema(join))
+    return View(
+        join.name, rows, columns_of(join.left_key), (*order_of(join.left_key), F.col(TIME), named(POSITION))
+    )
+
+
+def _buffer(join: StreamJoinSpec, stream: TableSpec, state: State) -> View:
+    """The records that wait for their grace period to pass, first to leave first."""
+    clock = state.plan.clocks.get(f"joins/{join.name}")
+    log = state.stream_records(stream, after=state.plan.released(join.name))
+    rows = waiting(log, join, clock).drop(FOREIGN_KEY)
+    return View(
+        f"{join.name}.buffer", rows, columns_of(join.left_key), (F.col(TIME), *order_of(join.left_key))
+    )
+
+
+def _internal(columns: list[str]) -> list[Column]:
+    return [named(name) for name in columns if is_internal(name)]

@@ -1,0 +1,162 @@
+"""What failed in Spark while a command worked, for those who can do something about it: data, files, disk, memory.
+
+Only what is known by its cause is explained; anything else may be a mistake of ours and keeps its traceback.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from subprocess import TimeoutExpired
+from typing import Any
+
+from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from orchestration.config import Pipeline
+from orchestration.lake_state.sql_checks import reason_of
+from orchestration.lost_files import lost_file
+from storage.errors import LakejoinError
+from storage.lake.plan import Plan
+
+_REMEDIES = {
+    "java.lang.OutOfMemoryError": "Give Spark more memory (`spark: {conf: {spark.driver.memory: 8g}}`) or smaller "
+    "batches (`--batch-rows`)",
+    "java.io.IOException": "See that the disk has room, and that the user that runs Lakejoin may read the sources and "
+    "write the lake",
+}
+_ENDED = (
+    "the JVM that Spark runs in ended in the middle: it was killed, or the machine had no memory left for it. See what "
+    "ended it (`dmesg`), or give it less (`spark: {conf: {spark.driver.memory: 2g}}`)"
+)
+_ENDING = 5
+"""Seconds that a process may take to be gone."""
+_MESSAGE = 500
+"""Characters of a cause that are repeated."""
+
+
+class WorkFailed(LakejoinError):
+    """Spark could not do what was asked for, for a reason outside Lakejoin."""
+
+
+class BatchFailed(WorkFailed):
+    """A batch could not be worked off for such a reason; it is planned, and the next run finishes it."""
+
+
+@contextmanager
+def explained(pipeline: Pipeline, work: Plan | str) -> Iterator[None]:
+    """Turn Spark's known errors into `WorkFailed`, `LakeInconsistent` and `SourceBroken`.
+
+    `work`: the batch that is worked off, or in a word what else is done to the lake, such as `maintenance`.
+    """
+    quiet_query_context()
+    try:
+        yield
+    except (Py4JError, PySparkException, OSError) as error:
+        # a JVM that is killed closes its connections before its process is gone
+        lost = isinstance(error, Py4JNetworkError | ConnectionError)
+        if has_ended(_ENDING if lost else 0):
+            raise _failed(pipeline, work, _ENDED) from error
+        if not isinstance(error, Py4JJavaError | PySparkException):
+            raise
+        causes = _causes(error)
+        planned = isinstance(work, Plan)
+        messages = [reason_of(str(cause.getMessage())) for cause in causes]
+        if gone := lost_file(pipeline, messages, planned=planned):
+            raise gone from error
+        # beside a batch an expression may be one that somebody typed, who is told elsewhere
+        reason = (_expression(pipeline, causes) if planned else None) or _environment(causes)
+        if reason is None:
+            raise
+        raise _failed(pipeline, work, reason) from error
+
+
+def _failed(pipeline: Pipeline, work: Plan | str, reason: str) -> WorkFailed:
+    if isinstance(work, str):
+        return WorkFailed(f"{work} of {pipeline.lake} failed: {reason}, then run it again.")
+    return BatchFailed(
+        f"batch {work.batch} of {pipeline.lake} failed: {reason}, then run again: it begins with this batch."
+    )
+
+
+def has_ended(within: float = 0) -> bool:
+    """Whether the JVM that this process started for Spark is gone, or is within so many seconds."""
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark has no other way to ask
+    process = getattr(gateway, "proc", None)
+    if process is None:
+        return False
+    try:
+        process.wait(within)
+    except TimeoutExpired:
+        return False
+    return True
+
+
+def quiet_query_context() -> None:
+    """Keep PySpark from logging an error, as JSON with a traceback, that is about to be explained."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).disabled = True
+
+
+def _causes(error: Exception) -> list[Any]:
+    """The Java exceptions behind an error, the one that began it last."""
+    cause: Any = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    causes: list[Any] = []
+    while cause is not None and len(causes) < 20:
+        causes.append(cause)
+        cause = cause.getCause()
+    return causes
+
+
+def _expression(pipeline: Pipeline, causes: list[Any]) -> str | None:
+    """Blame the foreign key that Spark was evaluating, if it says that it was."""
+    for cause in reversed(causes):
+        for context in _contexts(cause):
+            found = _place(pipeline, context.fragment()) if str(context.contextType()) == "SQL" else None
+            if found is not None:
+                place, remedy = found
+                return (
+                    f"{place} fails on a row: {reason_of(cause.getMessage())} The batch was planned with it: "
+                    f"correct the expression (`try_cast`, `try_divide`, ...){remedy}"
+                )
+    return None
+
+
+def _contexts(cause: Any) -> Any:
+    """The expressions that an exception says it came from."""
+    # an exception of Delta has the method only from its interface, where Py4J does not find it
+    if not _is(cause, "org.apache.spark.SparkThrowable") or _is(
+        cause, "org.apache.spark.sql.delta.DeltaThrowable"
+    ):
+        return ()
+    return cause.getQueryContext()
+
+
+def _place(pipeline: Pipeline, fragment: str) -> tuple[str, str] | None:
+    """The first foreign key or condition that holds a piece of SQL, by file, line and path, and what else helps."""
+    for name, join in pipeline.joins.items():
+        # what a stream's join has joined already cannot be computed anew
+        other = " and give the join another name"
+        remedy = f" and add `--rebuild {name}`" if name in pipeline.foreign_key_joins else other
+        for index, text in enumerate(join.foreign_key):
+            if fragment in text:
+                return str(pipeline.problem(("joins", name, "foreign_key", index), repr(text))), remedy
+    for name, stream in pipeline.streams.items():
+        if stream.where and fragment in stream.where:
+            return str(pipeline.problem(("streams", name, "where"), repr(stream.where))), ""
+    return None
+
+
+def _environment(causes: list[Any]) -> str | None:
+    for cause in reversed(causes):
+        for kind, remedy in _REMEDIES.items():
+            if _is(cause, kind):
+                return f"{reason_of(cause.toString())[:_MESSAGE]}. {remedy}"
+    return None
+
+
+def _is(cause: Any, kind: str) -> bool:
+    context = SparkSession.active().sparkContext
+    return bool(is_instance_of(context._gateway, cause, kind))  # noqa: SLF001 - PySpark names no other way

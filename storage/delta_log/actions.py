@@ -1,0 +1,136 @@
+"""The actions in the commits of a Delta table that somebody else writes, and the files that its change feed needs.
+
+A commit has its own files of the feed, or the feed is told from the data files that came and went (Delta protocol, "Add
+CDC File"). Nothing is computed from rows: how many there are, statistics and footers say.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from pyarrow import fs
+from pyarrow.lib import ArrowException
+
+from storage.deletion_vectors import vector_file
+from storage.filesystem import open_file_system
+from storage.reasons import reason_of
+from storage.source_errors import SourceBroken, SourceNotFound, SourceUnreadable
+
+Action = dict[str, Any]
+
+
+class LogActions:
+    """The commits of a table, and the files that they name."""
+
+    def __init__(self, path: str) -> None:
+        """Raises `SourceRefused` for a place without a file system."""
+        self._path = path
+        self._system, self._root = open_file_system(path)
+
+    def of(self, version: int) -> list[Action] | None:
+        """The actions of a version; None where the log no longer has it. Raises `SourceUnreadable`."""
+        try:
+            return actions_of(self._system, f"{self._root}/_delta_log", version)
+        except OSError as error:
+            raise SourceUnreadable(
+                f"{self._path}: version {version} cannot be read ({reason_of(error)})"
+            ) from error
+
+    def entries(self) -> list[str]:
+        """Names of what lies in the folder of the log. Raises `SourceUnreadable`."""
+        with opening(self._path):
+            found = self._system.get_file_info(fs.FileSelector(f"{self._root}/_delta_log"))
+        return [info.base_name for info in found]
+
+    def missing(self, names: Sequence[str]) -> str | None:
+        """The first of these files of the table that is not there any more."""
+        # a file of another table, as a shallow clone has them, has a URI of its own
+        ours = [name for name in names if ":" not in name]
+        infos = self._system.get_file_info([self._place(name) for name in ours])
+        gone = (n for n, info in zip(ours, infos, strict=True) if info.type == fs.FileType.NotFound)
+        return next(gone, None)
+
+    def changed_rows(self, actions: Sequence[Action]) -> int:
+        """About how many rows of the feed a commit has; both halves of an update may be counted."""
+        if written := list(of_kind(actions, "cdc")):
+            return sum(self.rows_of(file["path"]) for file in written)
+        added, removed = row_files(actions)
+        both = added.keys() & removed.keys()
+        marked = sum(abs(_marked(added[name]) - _marked(removed[name])) for name in both)
+        whole = [file for name, file in (added | removed).items() if name not in both]
+        return marked + sum(self._rows(file) - _marked(file) for file in whole)
+
+    def rows_of(self, name: str) -> int:
+        """How many rows a file has, by its footer."""
+        with opening(self._path):
+            return int(pq.read_metadata(self._place(name), filesystem=self._system).num_rows)
+
+    def _rows(self, file: Action) -> int:
+        stated = json.loads(file.get("stats") or "{}").get("numRecords")
+        return self.rows_of(file["path"]) if stated is None else int(stated)
+
+    def _place(self, name: str) -> str:
+        name = unquote(name)
+        return name if name.startswith("/") else f"{self._root}/{name}"
+
+
+def actions_of(system: fs.FileSystem, log: str, version: int) -> list[Action] | None:
+    """The actions of a version by its entry in the folder of a log; None where the log no longer has it."""
+    try:
+        with system.open_input_stream(f"{log}/{version:020d}.json") as stream:
+            # as bytes, for only their lines end at line feeds alone: a text may have other separators within
+            return [json.loads(line) for line in stream.read().splitlines() if line]
+    except FileNotFoundError:
+        return None
+
+
+def of_kind(actions: Sequence[Action], kind: str) -> Iterator[Action]:
+    """The actions of one kind."""
+    return (action[kind] for action in actions if kind in action)
+
+
+def files_needed(actions: Sequence[Action]) -> list[str]:
+    """The files that the feed of a commit is read from, deletion vectors among them."""
+    if written := [file["path"] for file in of_kind(actions, "cdc")]:
+        return written
+    added, removed = row_files(actions)
+    # of a file that went and came again both vectors are read: what differs is what changed
+    vectors = [vector_file(file) for file in (*added.values(), *removed.values())]
+    return list(dict.fromkeys([*added, *removed, *filter(None, vectors)]))
+
+
+def row_files(actions: Sequence[Action]) -> tuple[dict[str, Action], dict[str, Action]]:
+    """The data files that came with a commit and those that went, by path, without files that were only rewritten."""
+    added, removed = (
+        {file["path"]: file for file in of_kind(actions, kind) if file["dataChange"]}
+        for kind in ("add", "remove")
+    )
+    return added, removed
+
+
+def _marked(file: Action) -> int:
+    """How many rows of a file a deletion vector marks as deleted."""
+    return int((file.get("deletionVector") or {}).get("cardinality", 0))
+
+
+@contextmanager
+def opening(path: str) -> Iterator[None]:
+    """Turn what delta-rs, Arrow or the system say about a table into errors of sources."""
+    try:
+        yield
+    except TableNotFoundError as error:
+        raise SourceNotFound(
+            f"{path}: is no Delta table; check the path, or run again once its owner has made the table"
+        ) from error
+    except (DeltaError, ArrowException) as error:
+        raise SourceBroken(
+            f"{path}: the log of the Delta table cannot be read ({reason_of(error)}); restore the table from a copy"
+        ) from error
+    except OSError as error:
+        raise SourceUnreadable(
+            f"{path}: cannot be read ({reason_of(error)}); the user that runs Lakejoin needs the right to read it"
+        ) from error

@@ -1,0 +1,57 @@
+"""Tables as delta-rs opens them, each version once in a process.
+
+To open a table is to read every commit since the last checkpoint of its log, and a batch looks at each of its tables
+several times. A version never changes (Delta protocol, "Delta Log Entries"): what was read once is read again only
+where the file of its commit is another one than it was, for then the table was put back or made anew.
+"""
+
+from dataclasses import dataclass
+
+from deltalake import DeltaTable
+from deltalake.fs import DeltaStorageHandler
+from pyarrow import fs
+
+from storage.filesystem import quoted_uri
+
+
+@dataclass(frozen=True)
+class _Commit:
+    """The file of a commit."""
+
+    size: int
+    modified: int
+
+
+@dataclass(frozen=True)
+class _Opened:
+    table: DeltaTable
+    commit: _Commit
+    store: fs.PyFileSystem
+
+
+_LAST: dict[str, _Opened] = {}
+"""What was opened last of each table."""
+
+
+def opened(path: str, version: int | None = None) -> DeltaTable:
+    """Open a table at a version, by default the newest, to look at: it is shared, so nobody may update it.
+
+    Raises what `DeltaTable` raises.
+    """
+    if (last := _LAST.get(path)) is not None:
+        known = last.table.version()
+        commit, following = _commits(last.store, known, known + 1)
+        if commit == last.commit and (following is None if version is None else known == version):
+            return last.table
+    table = DeltaTable(quoted_uri(path), version=version)
+    store = fs.PyFileSystem(DeltaStorageHandler(quoted_uri(path)))
+    (commit,) = _commits(store, table.version())
+    if commit is not None:  # else a checkpoint has made it superfluous
+        _LAST[path] = _Opened(table, commit, store)
+    return table
+
+
+def _commits(store: fs.PyFileSystem, *versions: int) -> list[_Commit | None]:
+    """The files of commits; None where there is none."""
+    found = store.get_file_info([f"_delta_log/{version:020}.json" for version in versions])
+    return [_Commit(file.size, file.mtime_ns) if file.is_file else None for file in found]

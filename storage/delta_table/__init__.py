@@ -1,0 +1,1 @@
+"""Reads, commits and maintains one Delta table through Spark."""

@@ -1,0 +1,65 @@
+"""Rows of a table in files that no commit names yet: they may be looked at, and be committed or not."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from storage.delta_log.transaction_id import Transaction
+from storage.delta_table.private_transaction import DeltaTransaction
+from storage.filesystem import spark_path
+from storage.spark.hadoop import remove
+from storage.spark.kept_frames import empty
+
+NONE: Mapping[str, str] = MappingProxyType({})
+"""No properties of a table beyond those that the session states for all."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """Rows in files, to be committed or removed.
+
+    Where a process ends before either, the next run writes others, and a vacuum of their table removes these.
+    """
+
+    rows: DataFrame
+    """What was written."""
+    delta: DeltaTransaction
+    actions: Any
+    """Delta's actions, for the commit."""
+
+    def commit(self, transaction: Transaction) -> None:
+        """Append the rows to their table."""
+        self.delta.commit_write(self.actions, transaction.app, transaction.batch, transaction.user_metadata)
+
+    def read(self) -> DataFrame:
+        """The rows as they stand in the files of a table that there was not before, whose format is thus known."""
+        spark, files = self.rows.sparkSession, [spark_path(file) for file in self._files()]
+        return (
+            spark.read.schema(self.rows.schema).parquet(*files) if files else empty(spark, self.rows.schema)
+        )
+
+    def remove(self) -> None:
+        """Remove the files, which were not committed: where no table comes of it, no vacuum would find them."""
+        remove(self.rows.sparkSession, self._files())
+
+    def _files(self) -> list[str]:
+        path = self.delta.path.rstrip("/")
+        return [f"{path}/{name}" for name in self.delta.names(self.actions)]
+
+
+def write(
+    rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = NONE
+) -> Written | None:
+    """Put rows into files of a Delta table, which they may be the first of; None where they are committed.
+
+    `properties` are those of a table that this makes.
+    """
+    delta = DeltaTransaction(rows.sparkSession, path)
+    if not delta.exists:
+        return Written(rows, delta, delta.write_first(rows, properties))
+    if delta.is_committed(transaction.app, transaction.batch):
+        return None
+    return Written(rows, delta, delta.write(rows))

@@ -1,0 +1,1 @@
+"""Knows one lake's names, plan, journal and lock, without a JVM."""

@@ -1,0 +1,136 @@
+"""Writes the bookkeeping tables (`_plan`, `_published`, `_maintenance`): a row a commit, without Spark.
+
+Through Spark such a commit takes four jobs, for it must first read the table's transaction identifiers: a hundred
+times as long. No other writer ever touches these tables, so delta-rs and Spark never compete for a version.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from math import ceil
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake import Transaction as AppTransaction
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from storage.delta_log.open_table import opened
+from storage.delta_log.torn_commits import flush
+from storage.delta_log.transaction_id import Transaction
+from storage.delta_table.private_transaction import has_committed
+from storage.errors import LakeBusy, LakejoinError, LakeUnusable
+from storage.filesystem import quoted_uri
+from storage.lake.layout import reading_table
+from storage.reasons import reason_of
+
+MANY_FILES = 20
+"""A bookkeeping table is condensed when it has so many: every run reads all of them, at 2 ms each."""
+
+
+@dataclass(frozen=True)
+class RowFiles:
+    """The files of a bookkeeping table, of a row each but for those that were condensed."""
+
+    count: int
+
+    @property
+    def due(self) -> bool:
+        """Whether they are worth the work."""
+        return self.count >= MANY_FILES
+
+    @property
+    def any(self) -> bool:
+        """Whether there are fewer afterwards."""
+        return self.count > 1
+
+    @property
+    def why(self) -> str:
+        """The figure that decides, as text."""
+        return f"{self.count:,} files to put together"
+
+
+def row_files(path: str) -> RowFiles:
+    """Look at a bookkeeping table. Raises `LakeInconsistent`, `LakeUnusable`."""
+    with reading_table(path):
+        return RowFiles(len(opened(path).file_uris()))
+
+
+def record(path: str, row: Mapping[str, object], schema: pa.Schema, transaction: Transaction) -> bool:
+    """Append one row to a bookkeeping table, once; the first one makes it.
+
+    Returns whether this call made the commit. False: the table has the transaction identifier already, because another
+    run came first, or because the commit was made and its answer was lost. Raises `LakeBusy` and `LakeUnusable`.
+    """
+    table = _open(path)
+    if table is not None and has_committed(table, transaction.app, transaction.batch):
+        return False
+    rows = pa.Table.from_pylist([{field.name: _value(row[field.name]) for field in schema}], schema=schema)
+    commit = CommitProperties(
+        app_transactions=[AppTransaction(transaction.app, transaction.batch)],
+        custom_metadata={"userMetadata": transaction.user_metadata},
+    )
+    try:
+        # on the version that was looked at: of two runs that looked at the same, one fails
+        place = quoted_uri(path) if table is None else table
+        # a lake made before a column was added gets it with its next row
+        write_deltalake(place, rows, mode="append", schema_mode="merge", commit_properties=commit)
+    except (DeltaError, OSError) as error:
+        made = _open(path)
+        if made is None or not has_committed(made, transaction.app, transaction.batch):
+            raise _explained(path, error) from error
+        return False
+    return True
+
+
+def _open(path: str) -> DeltaTable | None:
+    with reading_table(path):
+        try:
+            return DeltaTable(quoted_uri(path))
+        except TableNotFoundError:
+            return None
+
+
+def _explained(path: str, error: Exception) -> LakejoinError:
+    if isinstance(error, CommitFailedError):
+        return LakeBusy(
+            f"{path}: another process committed to it meanwhile ({reason_of(error)}); one run at a time works on a "
+            "lake. Wait for the other to end, then run again."
+        )
+    return LakeUnusable(
+        f"{path}: cannot be written ({reason_of(error)}); the user that runs Lakejoin needs the right to write it, and "
+        "the disk room for it"
+    )
+
+
+def condense(path: str, retention: timedelta) -> None:
+    """Put the rows of a bookkeeping table into one file, remove the files that were before, and shorten its log.
+
+    Files of versions younger than `retention` stay. On a local lake each step is on the disk before the next one
+    stands on it: nothing in the lake could make these rows anew. Raises `LakeBusy` and `LakeUnusable`.
+    """
+    # without the comparison with Delta's default: the table has no other readers than those the retention is for
+    hours, compare = ceil(retention / timedelta(hours=1)), False
+    try:
+        table = DeltaTable(quoted_uri(path))
+        vacuum = partial(table.vacuum, hours, dry_run=False, enforce_retention_duration=compare, full=True)
+        flush(path)
+        for step in (table.optimize.compact, vacuum, table.create_checkpoint):
+            step()
+            flush(path)
+        table.cleanup_metadata()
+    except CommitFailedError as error:
+        raise _explained(path, error) from error
+    except (DeltaError, OSError) as error:
+        raise LakeUnusable(
+            f"{path}: its rows cannot be put into one file ({reason_of(error)}). Either a file of the table is damaged "
+            "or gone, then put it back from a copy; or the user that runs Lakejoin may not write there, or the disk is "
+            "full"
+        ) from error
+
+
+def _value(value: object) -> object:
+    """Arrow takes a map as a list of pairs."""
+    if isinstance(value, Mapping):
+        return [(key, _value(inner)) for key, inner in value.items()]
+    return value

@@ -1,0 +1,198 @@
+"""Where the tables of a lake are, and what their Delta logs say: version, transaction identifiers.
+
+Progress is read from the tables' own logs with delta-rs, which needs no JVM. What it writes, `bookkeeping` says.
+"""
+
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from pyarrow.lib import ArrowException
+
+from storage.delta_log.open_table import opened
+from storage.delta_log.torn_commits import is_empty
+from storage.errors import LakeInconsistent, LakeUnusable
+from storage.filesystem import quoted_uri
+from storage.reasons import reason_of
+from storage.remedies import file_lost, remedy
+
+PLAN = "_plan"
+PUBLISHED = "_published"
+MAINTENANCE = "_maintenance"
+BOOKKEEPING = (PLAN, PUBLISHED, MAINTENANCE)
+LEASE = "_lease"
+QUARANTINE = "quarantine"
+ASIDE = "_aside"
+"""Folder of damaged tables that were replaced."""
+SCRATCH = "_scratch"
+"""Folder of what large batches keep while they run."""
+
+
+def changes_of(table: str) -> str:
+    """Table of every source record of a declared table, with its verdict."""
+    return f"tables/{table}/changes"
+
+
+def rows_of(table: str) -> str:
+    """Folded base of a declared table's current rows."""
+    return f"tables/{table}/rows"
+
+
+def versions_of(table: str) -> str:
+    """Folded base of a versioned table's history."""
+    return f"tables/{table}/versions"
+
+
+def records_of(stream: str) -> str:
+    """Every record of a stream, with its verdict."""
+    return f"streams/{stream}/records"
+
+
+def joined_of(join: str) -> str:
+    """The result of a join."""
+    return f"joins/{join}/joined"
+
+
+def subscription_log_of(join: str) -> str:
+    """Every message of a join's left side to its right side."""
+    return f"joins/{join}/subscription_log"
+
+
+def subscription_store_of(join: str) -> str:
+    """Folded base of a join's subscriptions."""
+    return f"joins/{join}/subscription_store"
+
+
+def response_log_of(join: str) -> str:
+    """Every answer of a join's right side."""
+    return f"joins/{join}/response_log"
+
+
+def changelog_of(join: str) -> str:
+    """Every emission of a join that keeps them."""
+    return f"joins/{join}/changelog"
+
+
+def is_base(table: str) -> bool:
+    """Whether it is a table that a log is folded into."""
+    return table.rpartition("/")[2] in {"rows", "versions", "subscription_store"}
+
+
+_TORN = ("deserialize", "Requested range was invalid")
+"""What Arrow and delta-rs say of a file whose bytes are not what they should be: as of one that cannot be read."""
+
+
+@contextmanager
+def reading_table(path: str, file: str = "") -> Iterator[None]:
+    """Turn what the system, Arrow or delta-rs say about a table into `LakeUnusable` and `LakeInconsistent`.
+
+    `file`: the data file of it that is read.
+    """
+    try:
+        yield
+    except (DeltaError, ArrowException, OSError) as error:
+        if isinstance(error, OSError) and not _is_damage(error):
+            raise LakeUnusable(
+                f"{path}: cannot be read ({reason_of(error)}); the user that runs Lakejoin needs the right to "
+                "read it"
+            ) from error
+        if file:
+            raise file_lost(path, file, reason_of(error)) from error
+        raise LakeInconsistent(
+            f"{path}: is damaged, or a part of it is gone ({reason_of(error)}). {remedy(path)}"
+        ) from error
+
+
+def _is_damage(error: OSError) -> bool:
+    return isinstance(error, FileNotFoundError) or any(sign in str(error) for sign in _TORN)
+
+
+def _is_directory(path: Path) -> bool:
+    """Like `Path.is_dir`, which in some versions of Python takes what may not be looked at for absent."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A Delta table as it is now: one consistent reading of its log."""
+
+    table: str
+    version: int
+    delta: DeltaTable
+
+    @property
+    def identity(self) -> str:
+        """What Delta named the table when it was made; a table made anew at the same place has another."""
+        return str(self.delta.metadata().id)
+
+    def transaction(self, app: str) -> int | None:
+        """Last version that this application committed to the table (Delta protocol: Transaction Identifiers)."""
+        return self.delta.transaction_version(app)
+
+    def read(self, columns: list[str] | None = None) -> list[dict[str, Any]]:
+        """All rows of a small bookkeeping table; never used for data."""
+        with reading_table(self.delta.table_uri.removeprefix("file://").rstrip("/")):
+            table: pa.Table = self.delta.to_pyarrow_table(columns=columns)
+        rows: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
+        return rows
+
+
+@dataclass(frozen=True)
+class Lake:
+    """The directory or URI that holds every table of a pipeline."""
+
+    root: str
+
+    @property
+    def local(self) -> Path | None:
+        """The directory, if the lake is one."""
+        return None if "://" in self.root else Path(self.root)
+
+    def path(self, table: str) -> str:
+        """Where a table is, by its name below the lake."""
+        return f"{self.root.rstrip('/')}/{table}"
+
+    def scratch(self) -> str:
+        """A folder for what a run keeps while it works on a batch; where no lock keeps others away, its own."""
+        folder = self.path(SCRATCH)
+        return folder if self.local is not None else f"{folder}/{uuid4()}"
+
+    def has(self, table: str) -> bool:
+        """Whether there is a table, in whatever state it is. Raises `LakeUnusable`."""
+        with reading_table(self.path(table)):
+            if self.local is not None:
+                return _is_directory(self.local / table / "_delta_log")
+            return DeltaTable.is_deltatable(quoted_uri(self.path(table)))
+
+    def snapshot(self, table: str, version: int | None = None) -> Snapshot | None:
+        """The table as it is now or was, or None where there is none. Raises `LakeUnusable`, `LakeInconsistent`."""
+        with reading_table(self.path(table)):
+            if self.local is not None and not self.has(table):
+                return None
+            try:
+                delta = opened(self.path(table), version)
+            except TableNotFoundError:
+                return None
+        version = delta.version()
+        if self.local is not None and is_empty(self.local, table, version):
+            raise LakeInconsistent(
+                f"{self.path(table)}: the commit of version {version} is empty; expected what it did. The machine lost "
+                "power, or the file was cut. `lakejoin run FILE` sets it aside unless a finished batch needs it. Else: "
+                f"{remedy(table)}"
+            )
+        return Snapshot(table, version, delta)
+
+    def versions(self, tables: Iterable[str]) -> dict[str, int]:
+        """Current version of each of these tables that exists."""
+        snapshots = (self.snapshot(table) for table in tables)
+        return {snapshot.table: snapshot.version for snapshot in snapshots if snapshot is not None}

@@ -1,0 +1,132 @@
+"""One writer at a time on object storage: a lease on the lake, which a run takes, renews while it works, gives back.
+
+It is a Delta table without rows. The transaction identifier of its last commit says until when the lease is held, in
+milliseconds since 1970; delta-rs lets all but one of those fail who commit the same identifier on the same version.
+Another one names the run, by a number that it alone has: a commit that was made, and whose answer was lost, is its own.
+"""
+
+import logging
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable
+from deltalake import Transaction as AppTransaction
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from storage.errors import LakeBusy
+from storage.filesystem import quoted_uri
+from storage.lake.layout import reading_table
+
+TERM = timedelta(minutes=5)
+"""For so long a run that died still holds its lease. Clocks of machines must not differ by as much."""
+_RENEWALS = 5
+"""How often a lease is renewed within its term."""
+_HELD, _RETURNED, _HOLDER = "held", "returned", "holder"
+_SCHEMA = pa.schema([("nothing", pa.string())])
+_PROPERTIES = {"delta.logRetentionDuration": "interval 1 days"}
+_MILLISECOND = timedelta(milliseconds=1)
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def leased(path: str, term: timedelta = TERM) -> Iterator[None]:
+    """Hold the lease whose table is at `path`. Raises `LakeBusy` where another run holds it, and `LakeUnusable`."""
+    lease = _Lease(path, term)
+    lease.take()
+    ended = threading.Event()
+    keeper = threading.Thread(target=lease.keep, args=(ended,), name="lease", daemon=True)
+    keeper.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        keeper.join()
+        lease.give_back()
+
+
+class _Lease:
+    def __init__(self, path: str, term: timedelta) -> None:
+        self._path, self._term, self._until = path, term, 0
+        self._name, self._tried = secrets.randbits(62), set[int]()
+
+    def take(self) -> None:
+        """Hold the lease from now on, unless another run does."""
+        with reading_table(self._path):
+            table = _open(self._path)
+        until, returned = (table.transaction_version(app) or 0 for app in (_HELD, _RETURNED))
+        if returned < until and _now() < until:
+            raise self._busy(until)
+        try:
+            # by a clock that is behind the last holder's, it would look as if it had been given back
+            self._hold(table, after=max(until, returned))
+        except (DeltaError, OSError) as error:
+            with reading_table(self._path):
+                if self._is_held(DeltaTable(quoted_uri(self._path))):
+                    return
+                if isinstance(error, OSError):
+                    raise
+            raise self._busy(_now() + self._term // _MILLISECOND) from None
+
+    def keep(self, ended: threading.Event) -> None:
+        """Renew the lease until the run has ended."""
+        while not ended.wait(self._term.total_seconds() / _RENEWALS):
+            try:
+                table = DeltaTable(quoted_uri(self._path))
+                if not self._is_held(table):
+                    logger.error("%s: another run took the lease over; end one of the two", self._path)
+                    return
+                self._hold(table, after=self._until)
+            except (DeltaError, OSError) as error:  # the next try may go well
+                logger.warning("%s: the lease could not be renewed: %s", self._path, error)
+
+    def give_back(self) -> None:
+        """Let others have the lease at once."""
+        try:
+            table = DeltaTable(quoted_uri(self._path))
+            if self._is_held(table):
+                self._commit(table, _RETURNED, self._until)
+        except (DeltaError, OSError) as error:  # what the run did is done; the lease ends by itself
+            logger.warning("%s: the lease could not be given back: %s", self._path, error)
+
+    def _hold(self, table: DeltaTable, after: int) -> None:
+        until = max(_now() + self._term // _MILLISECOND, after + 1)
+        self._tried.add(until)
+        self._commit(table, _HELD, until)
+        self._until = until
+
+    def _is_held(self, table: DeltaTable) -> bool:
+        """Whether this run holds the lease, be it by a commit whose answer was lost."""
+        held = table.transaction_version(_HELD)
+        if held in self._tried and table.transaction_version(_HOLDER) == self._name:
+            self._until = held
+        return held == self._until
+
+    def _commit(self, table: DeltaTable, app: str, version: int) -> None:
+        transactions = [AppTransaction(app, version), AppTransaction(_HOLDER, self._name)]
+        properties = CommitProperties(app_transactions=transactions)
+        table.create_write_transaction([], "append", table.schema(), [], commit_properties=properties)
+
+    def _busy(self, until: int) -> LakeBusy:
+        time = _EPOCH + until * _MILLISECOND
+        return LakeBusy(
+            f"{self._path}: another run holds the lake, until {time:%H:%M:%S} UTC unless it goes on; one run at a time "
+            "works on a lake. Wait for it to end, then run again; if it died, its hold ends at that time."
+        )
+
+
+def _open(path: str) -> DeltaTable:
+    try:
+        return DeltaTable(quoted_uri(path))
+    except TableNotFoundError:
+        DeltaTable.create(quoted_uri(path), _SCHEMA, mode="ignore", configuration=_PROPERTIES)
+        return DeltaTable(quoted_uri(path))
+
+
+def _now() -> int:
+    return (datetime.now(UTC) - _EPOCH) // _MILLISECOND

@@ -1,0 +1,1 @@
+"""Finds, measures and reads what others wrote: files and change data feeds."""

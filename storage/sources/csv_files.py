@@ -1,0 +1,177 @@
+r"""CSV after RFC 4180: a header, quotes doubled within quotes, fields that may hold line ends.
+
+Null is an empty field without quotes, or `\N` as PostgreSQL writes it; an empty text is `""`. Blank lines
+are no records. Spark reads the bytes as ISO 8859-1, which loses none, so that invalid UTF-8 can be told from
+a replacement character.
+"""
+
+from collections.abc import ItemsView, Sequence
+from functools import reduce
+from operator import or_
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
+
+from storage.filesystem import spark_path
+from storage.open_quotes import runs_to_the_end
+from storage.source_errors import SourceBroken
+from storage.sources.csv_text import Header, read_header
+from storage.sources.files import Counted
+from storage.sources.line_numbers import FileRange, number_lines
+from storage.spark.kept_frames import empty
+from transforms.model.schemas import CONTEXT, DETAIL, POSITION, POSITION_TYPE, REASON
+from transforms.model.specs import TableSpec
+from transforms.parsing.flat_rows import OP_COLUMN, parse_rows
+from transforms.parsing.options import ParseOptions, reason_is, records_schema
+from transforms.parsing.schema_drift import ENTRIES, is_upsert
+
+_CORRUPT = "_lj_corrupt"
+_ENTRY = StructType([StructField("name", StringType()), StructField("text", StringType())])
+_ROWS = StructType([StructField(POSITION, POSITION_TYPE), StructField(ENTRIES, ArrayType(_ENTRY))])
+_NULL = r"\N"
+_MOST_FIELDS = 20_480  # the default of Spark's `maxColumns`
+_UNPARSABLE = "TextParsingException"
+_STRAY_QUOTE = ("Unescaped quote character", "following quoted value of CSV field")
+"""What the parser says of a quoted field with a quote that is neither doubled nor its end."""
+_OPTIONS = {
+    "header": "true",
+    "multiLine": "true",
+    "quote": '"',
+    "escape": '"',
+    "emptyValue": "",
+    # Spark takes a quoted empty field for null too where null is the empty text: so null is something else
+    "nullValue": "\x01null\x02",
+    "encoding": "ISO-8859-1",
+    "mode": "PERMISSIVE",
+    "columnNameOfCorruptRecord": _CORRUPT,
+    "recursiveFileLookup": "true",
+}
+
+
+def parse_csv(
+    spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Sequence[FileRange]
+) -> list[DataFrame]:
+    """Read CSV files into records, one frame for each header that they have. Raises `SourceBroken`."""
+    frames = [_parse(spark, table, options, header, parts) for header, parts in _by_header(ranges)]
+    return frames or [empty(spark, records_schema(table))]
+
+
+def count_records(spark: SparkSession, path: str) -> Counted:
+    """Count the records of a CSV file as reading it will number them. Raises `SourceBroken`."""
+    header = read_header(path)
+    if not header.names:
+        return Counted(0)
+    records = _count(spark, path, header, unescapedQuoteHandling="RAISE_ERROR")
+    if records is not None:
+        return Counted(records)
+    # as it is read: such a field goes on to the next comma or line end behind the quote
+    return Counted(_count(spark, path, header) or 0, stray_quotes=True)
+
+
+def _count(spark: SparkSession, path: str, header: Header, **options: str) -> int | None:
+    """Count the records; None where one of them has a stray quote, and the options say that this is an error."""
+    try:
+        return _scan(spark, [path], header, **options).count()
+    except Py4JJavaError as error:
+        if any(message in str(error) for message in _STRAY_QUOTE):
+            return None
+        if _UNPARSABLE not in str(error):
+            raise
+        raise SourceBroken(
+            f"{path}: has a record with more than {_MOST_FIELDS:,} fields, or a field that is too long to be read; "
+            "expected records as in RFC 4180. Correct the file"
+        ) from error
+
+
+def csv_rows(spark: SparkSession, ranges: Sequence[FileRange]) -> DataFrame:
+    """Read the whole records of CSV files that are no deletes: position, entries. Raises `SourceBroken`."""
+    rows = [_entries(spark, header, parts) for header, parts in _by_header(ranges)]
+    return reduce(DataFrame.unionByName, rows) if rows else empty(spark, _ROWS)
+
+
+def _by_header(ranges: Sequence[FileRange]) -> ItemsView[Header, list[FileRange]]:
+    """The files that have records, by their headers: one without a line that is not blank has neither."""
+    headers: dict[Header, list[FileRange]] = {}
+    for part in ranges:
+        headers.setdefault(read_header(part.path), []).append(part)
+    return {header: parts for header, parts in headers.items() if header.names}.items()
+
+
+def _entries(spark: SparkSession, header: Header, ranges: Sequence[FileRange]) -> DataFrame:
+    rows = number_lines(_scan(spark, [part.path for part in ranges], header), ranges, one_task=True)
+    texts = {name: _decoded(column) for name, column in zip(header.names, header.columns, strict=True)}
+    members = [
+        F.struct(F.lit(name).alias("name"), F.when(text != _NULL, text).alias("text"))
+        for name, text in texts.items()
+    ]
+    whole = F.col(_CORRUPT).isNull() & is_upsert(texts.get(OP_COLUMN, F.lit(None).cast("string")))
+    kept = rows.where(~F.col(CONTEXT) & whole)
+    return kept.select(POSITION, F.array(*members).alias(ENTRIES))
+
+
+def _scan(spark: SparkSession, paths: Sequence[str], header: Header, **options: str) -> DataFrame:
+    schema = StructType([StructField(name, StringType()) for name in (*header.columns, _CORRUPT)])
+    reader = spark.read.options(**_OPTIONS, **options, lineSep=header.line_end).schema(schema)
+    return reader.csv([spark_path(path) for path in paths])
+
+
+def _parse(
+    spark: SparkSession,
+    table: TableSpec,
+    options: ParseOptions,
+    header: Header,
+    ranges: Sequence[FileRange],
+) -> DataFrame:
+    wanted = (*table.columns.names, OP_COLUMN)
+    for name in wanted:
+        if header.names.count(name) > 1:
+            raise SourceBroken(f"{ranges[0].path}: the header has {name!r} twice, expected once; rename one")
+    scan = _scan(spark, [part.path for part in ranges], header)
+    rows = number_lines(scan, ranges, one_task=True)
+    wrong = _wrong(header, ranges)
+    rows = rows.withColumns(
+        {
+            **{column: _decoded(column) for column in (*header.columns, _CORRUPT)},
+            REASON: F.when(wrong.isNotNull(), reason_is("parse_error")),
+            DETAIL: wrong,
+        }
+    )
+    fields = dict(zip(header.names, header.columns, strict=True))
+    named_fields = zip(header.names, header.columns, strict=True)
+    row = F.struct(*[F.col(column).alias(name) for name, column in named_fields])
+    raw = F.coalesce(F.col(_CORRUPT), F.to_json(row, {"ignoreNullFields": "false"}))
+    columns: dict[str, tuple[Column, DataType]] = {
+        name: (F.when(F.col(fields[name]) != _NULL, F.col(fields[name])), StringType())
+        for name in wanted
+        if name in fields
+    }
+    return parse_rows(rows, table, options, columns, raw)
+
+
+def _wrong(header: Header, ranges: Sequence[FileRange]) -> Column:
+    """What keeps a record from being one, null for nothing."""
+    unended, corrupt = runs_to_the_end(ranges), F.col(_CORRUPT).isNotNull()
+    # the parser keeps the quotes of a field with a stray one; one that begins with doubled quotes looks the same
+    strays, last = [part.name for part in ranges if part.stray_quotes], header.columns[-1:]
+    begins = [F.col(column).startswith('"') for column in header.columns if strays]
+    quoted = F.col(POSITION)["file"].isin(strays) & reduce(or_, begins, F.lit(False))
+    # within quotes they are data, which the parser does not tell from a line's end
+    returns = [part.name for part in ranges if part.returns and header.line_end == "\n"]
+    ends = [F.col(column).endswith("\r") for column in last if returns]
+    returned = F.col(POSITION)["file"].isin(returns) & reduce(or_, ends, F.lit(False))
+    return (
+        F.when(unended, "a quote is open to the end of the file")
+        .when(corrupt, f"expected {len(header.names)} fields as in the header")
+        .when(
+            quoted,
+            "a field begins with a quote, in a file where quotes within fields are not all doubled",
+        )
+        .when(returned, "ends with a carriage return, which the header does not; expected the same line ends")
+    )
+
+
+def _decoded(column: str) -> Column:
+    """The text whose bytes Spark took for ISO 8859-1, valid or not."""
+    return F.encode(F.col(column), "ISO-8859-1").cast("string")

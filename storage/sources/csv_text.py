@@ -1,0 +1,53 @@
+"""The header of a CSV file: names of its columns, and what ends its lines; read without Spark."""
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TextIO
+
+from storage.source_errors import SourceBroken
+from storage.sources.fingerprint import open_text
+
+_LONGEST_HEADER = 1_000_000
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first line of a file that is not blank."""
+
+    names: tuple[str, ...]
+    line_end: str
+    """What ends a record. Left to find it out, Spark would also replace it within quotes."""
+
+    @property
+    def columns(self) -> list[str]:
+        """Names that Spark has for the fields: theirs may be equal, or differ in capitals only."""
+        return [f"_lj_field_{index}" for index in range(len(self.names))]
+
+
+def read_header(path: str) -> Header:
+    """Read the header of a CSV file, and how its lines end. Raises `SourceBroken`."""
+    lines: list[str] = []
+    try:
+        # the rows behind the header, of which some are decoded with it, may hold anything
+        with io.TextIOWrapper(open_text(path), "utf-8-sig", "surrogateescape", newline="") as text:
+            reader = csv.reader(_remember(text, lines, path))
+            names = next((record for record in reader if record), [])
+        "".join(names).encode()
+        if lines and lines[-1].endswith("\r"):
+            raise csv.Error("a carriage return alone at its end; convert the line ends to line feeds")
+    except (csv.Error, UnicodeEncodeError, OSError) as error:
+        raise SourceBroken(f"{path}: expected a header in UTF-8, as in RFC 4180; found {error}") from error
+    return Header(tuple(names), "\r\n" if lines and lines[-1].endswith("\r\n") else "\n")
+
+
+def _remember(text: TextIO, passed: list[str], path: str) -> Iterator[str]:
+    """The lines of a text; one that does not end where a header would have is not read into memory."""
+    while line := text.readline(_LONGEST_HEADER):
+        if len(line) == _LONGEST_HEADER:
+            raise SourceBroken(
+                f"{path}: expected a header on its first line; found a line of over {_LONGEST_HEADER:,} characters"
+            )
+        passed.append(line)
+        yield line

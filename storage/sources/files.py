@@ -1,0 +1,227 @@
+"""Source files: which there are, what is in them, and whether one that was read is still the same.
+
+A file is known by its name below the fixed directory of its source, so that a lake does not depend on the
+machine. What was read is recognised by size and time, and when these differ by a fingerprint of its bytes:
+lines may be added behind it, nothing before that may change. The errors are in `storage.source_errors`.
+"""
+
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+from pyarrow import fs
+
+from storage.filesystem import file_info, is_local, open_file_system, reading
+from storage.source_errors import SourceChanged, SourceNotFound, SourceRefused
+from storage.sources.fingerprint import FileContent, scan_parquet, scan_text
+from storage.sources.limits import NO_LIMITS, FileLimits
+from storage.sources.path_patterns import FilePattern, is_before, part_matches, plain
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """A file as it was listed."""
+
+    path: str
+    """Absolute, or a URI as Spark takes it."""
+    name: str
+    """Relative to the fixed directory of the source."""
+    date: date | None
+    size: int
+    modified: int
+    """Nanoseconds since 1970."""
+
+
+@dataclass(frozen=True)
+class MeasuredFile(FoundFile):
+    """A file as it was read through."""
+
+    fingerprint: str
+    lines: int
+    """Records that positions count: lines of text, records of CSV without the header, rows of Parquet."""
+    complete: bool
+    """The last line has its end, so that more lines may follow."""
+    stray_quotes: bool = False
+    """Of CSV: as in `Counted`."""
+    returns: bool = False
+    """Of CSV: as in `FileContent`."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What was counted of a CSV file."""
+
+    records: int
+    stray_quotes: bool = False
+    """A quoted field holds a quote that is not doubled."""
+
+
+FileCounter = Callable[[FoundFile], Counted]
+"""Counts the records of a CSV file, whose fields may hold line ends: only the reader itself can."""
+
+
+def find_files(path: str, *, settle: timedelta, now: datetime, since: date | None = None) -> list[FoundFile]:
+    """List the files of a source, sorted by date and name.
+
+    `path` may hold `{date}` and wildcards; a directory stands for all files below it. Files that changed less
+    than `settle` before `now` are left out; so is what is hidden, begins with `_` or ends in `.tmp`. Directories of a
+    `{date}` before `since` are not listed: years of them would cost a request each. Raises
+    `SourceNotFound` where the fixed part of the path is missing, and `SourceRefused` for a symlink, a day
+    that is none or a name that Hadoop cannot read.
+    """
+    pattern = _pattern(path)
+    system, root = open_file_system(pattern.directory)
+    found = []
+    for info in {info.path: info for info in _walk(system, root, pattern.parts, since)}.values():
+        name = info.path[len(root.rstrip("/")) + 1 :]
+        match = pattern.match(name)
+        if match is not None and has_settled(info.mtime_ns, settle, now):
+            full = f"{pattern.directory.rstrip('/')}/{name}"
+            found.append(_found(full, name, _date(match.groupdict().get("date"), full), info))
+    return sorted(found, key=lambda file: (file.date or date.min, file.name))
+
+
+def has_settled(modified: int, settle: timedelta, now: datetime) -> bool:
+    """Whether a file that last changed then, in nanoseconds since 1970, was left alone for so long."""
+    return not settle or datetime.fromtimestamp(modified / 1e9, UTC) <= now - settle
+
+
+def stat_file(path: str, name: str, day: date | None) -> FoundFile:
+    """Look at one file that is known already. Raises `SourceNotFound`."""
+    return _found(path, name, day, file_info(path))
+
+
+def measure_file(
+    found: FoundFile,
+    form: str,
+    known: MeasuredFile | None = None,
+    count_records: FileCounter | None = None,
+    limits: FileLimits = NO_LIMITS,
+) -> MeasuredFile:
+    """Fingerprint a file and count its lines; hold it against what was planned of it before, if it was.
+
+    `form`: the source's format. A file with the size and time of `known` is not read. `count_records` is for
+    a CSV file that is new or has grown; without it a grown one is only checked and keeps its known lines.
+    Raises `SourceChanged` where anything but lines behind the known ones changed, `SourceBroken` for a torn
+    file, `SourceTooLarge` for one beyond its limits.
+    """
+    if known is not None and (found.size, found.modified) == (known.size, known.modified):
+        return replace(known, **asdict(found))
+    if known is not None and found.size < known.size:
+        raise _changed(found, f"has {found.size} bytes now, had {known.size}")
+    if form == "parquet":
+        content = scan_parquet(found.path, found.size, limits)
+        if known is not None and content.fingerprint != known.fingerprint:
+            raise _changed(found, "has other content now")
+    else:
+        boundary = known.size if known is not None else None
+        quoted = form == "csv"
+        content = scan_text(found.path, found.size, boundary=boundary, quoted=quoted, limits=limits)
+        if known is not None:
+            _check_appended(found, known, content)
+    counted = Counted(content.lines)
+    if form == "csv" and found.size:
+        counted = _count(found, known, count_records)
+    return MeasuredFile(
+        **asdict(found), fingerprint=content.fingerprint, lines=counted.records, complete=content.complete,
+        stray_quotes=counted.stray_quotes, returns=content.returns,
+    )  # fmt: skip
+
+
+def _count(found: FoundFile, known: MeasuredFile | None, count_records: FileCounter | None) -> Counted:
+    if known is not None and (count_records is None or found.size == known.size):
+        return Counted(known.lines, known.stray_quotes)
+    if count_records is None:
+        raise ValueError(f"{found.path}: a CSV file that is read for the first time needs a counter")
+    return count_records(found)
+
+
+def _check_appended(found: FoundFile, known: MeasuredFile, content: FileContent) -> None:
+    if content.beginning != known.fingerprint:
+        raise _changed(found, f"differs within its first {known.size} bytes, which were read")
+    ends_line = content.appended in {b"", b"\r\n"} or content.appended.startswith(b"\n")
+    if content.continued or not (known.complete or ends_line):
+        raise _changed(found, f"line {known.lines} had no end when it was read, and has grown")
+
+
+def _changed(found: FoundFile, what: str) -> SourceChanged:
+    return SourceChanged(
+        f"{found.path}: changed after it was read: {what}. Expected the same bytes, at most with whole lines "
+        f"added behind them. Put the old file back, and give the new content another name; or, to take it in the place "
+        f"of the old: `lakejoin run FILE --replace {found.date or shlex.quote(found.name)}`."
+    )
+
+
+def _found(path: str, name: str, day: date | None, info: fs.FileInfo) -> FoundFile:
+    return FoundFile(path, name, day, info.size, info.mtime_ns)
+
+
+def _pattern(path: str) -> FilePattern:
+    pattern = FilePattern.parse(path if not is_local(path) else str(Path(path).absolute()))
+    info = file_info(pattern.directory)
+    if info.type == fs.FileType.Directory:
+        return pattern if pattern.parts else replace(pattern, parts=("**", "*"))
+    if pattern.parts:
+        raise SourceNotFound(f"{pattern.directory}: is no directory; {plain(path)} looks for files in it")
+    directory, _, name = pattern.directory.rpartition("/")
+    if _is_skipped(name):
+        raise SourceRefused(
+            f"{plain(path)}: a name that begins with `.` or `_` or ends in `.tmp` is never read; rename it"
+        )
+    return FilePattern(directory or "/", (name,))
+
+
+def _walk(
+    system: fs.FileSystem, directory: str, parts: tuple[str, ...], since: date | None
+) -> Iterator[fs.FileInfo]:
+    """Files below a directory, one level of the pattern after the other."""
+    part, rest = parts[0], parts[1:]
+    deep = part == "**"
+    if deep:
+        yield from _walk(system, directory, rest, since)
+    with reading(directory):
+        infos = system.get_file_info(fs.FileSelector(directory))
+    for info in infos:
+        name = _name(info, directory)
+        if _is_skipped(name) or not (deep or part_matches(part, name)):
+            continue
+        _refuse_symlink(system, info)
+        if info.type == fs.FileType.Directory and (deep or rest):
+            if since is None or deep or not is_before(part, name, since):
+                yield from _walk(system, info.path, parts if deep else rest, since)
+        elif info.type == fs.FileType.File and not (deep or rest):
+            yield info
+
+
+def _name(info: fs.FileInfo, directory: str) -> str:
+    try:
+        name: str = info.base_name
+    except UnicodeDecodeError as error:
+        raise SourceRefused(
+            f"{directory}: holds a name that is not UTF-8 ({error.object!r}); rename it, or move it elsewhere"
+        ) from error
+    return name
+
+
+def _refuse_symlink(system: fs.FileSystem, info: fs.FileInfo) -> None:
+    if isinstance(system, fs.LocalFileSystem) and Path(info.path).is_symlink():
+        raise SourceRefused(f"{info.path}: is a symlink, which may lead anywhere; put the file itself here")
+
+
+def _is_skipped(name: str) -> bool:
+    return name.startswith((".", "_")) or name.endswith((".tmp", "._COPYING_"))
+
+
+def _date(text: str | None, path: str) -> date | None:
+    if ":" in path.rpartition("/")[2]:
+        raise SourceRefused(f"{path}: Hadoop reads no file with a colon in its name; rename it")
+    if text is None:
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise SourceRefused(
+            f"{path}: {text} is no day, which {{date}} stands for; rename the file"
+        ) from error

@@ -1,0 +1,211 @@
+"""One streaming pass over the bytes of a source file: fingerprint, lines, whether its last line is finished.
+
+The fingerprint is 128 bits of XXH3 over the bytes as they are stored. Lines are counted in the text, behind
+the compression of a gzip file (RFC 1952; one that was appended to has several members).
+"""
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import pyarrow.parquet as pq
+import xxhash
+from pyarrow.lib import ArrowException
+
+from storage.filesystem import open_file_system, reading
+from storage.source_errors import SourceBroken, SourceChanged
+from storage.sources.limits import NO_LIMITS, FileLimits, check_line
+
+_CHUNK = 1 << 20
+_CRLF = b"\r\n"
+_GZIP = b"\x1f\x8b"
+_OTHER_COMPRESSION = (".bz2", ".deflate", ".lz4", ".lzo", ".snappy", ".xz", ".zip", ".zst")
+
+
+@dataclass(frozen=True)
+class FileContent:
+    """What a pass over a file found."""
+
+    fingerprint: str
+    beginning: str | None
+    """Fingerprint of the first bytes, as many as were asked for."""
+    lines: int
+    """Line ends, and one more for a last line without."""
+    complete: bool
+    """The last line has its end, and no quoted CSV field is open."""
+    appended: bytes
+    """First two bytes behind the beginning, or as many as there are."""
+    continued: bool = False
+    """The beginning ends within a quoted CSV field, and there is more behind it."""
+    returns: bool = False
+    """Of CSV: some line ends with a carriage return and a line feed that are not within quotes."""
+
+
+class _Text:
+    """Counts what a text is made of while it passes by."""
+
+    def __init__(self, *, quoted: bool) -> None:
+        self._quoted = quoted
+        self._ends: set[int] = set()  # whether the quotes before a CR LF were even (0) or odd (1)
+        self.size = self.newlines = self.quotes = self.open_line = 0
+        self.last = self.appended = b""
+        self.at_boundary = self.continued = False
+
+    def feed(self, text: bytes) -> None:
+        if not text:
+            return
+        if self.at_boundary and not self.appended:
+            self.continued = self.quotes % 2 == 1
+        if self.at_boundary and len(self.appended) < len(_CRLF):
+            self.appended += text[: len(_CRLF) - len(self.appended)]
+        # one that is outside quotes is enough: of a file with such line ends nothing more is looked at
+        if self._quoted and 0 not in self._ends:
+            self._ends.update(self._line_ends(text))
+        self.size += len(text)
+        end = text.rfind(b"\n")
+        self.open_line = len(text) - end - 1 if end >= 0 else self.open_line + len(text)
+        self.newlines += text.count(b"\n")
+        self.quotes += text.count(b'"')
+        self.last = text[-1:]
+
+    @property
+    def returns(self) -> bool:
+        """Whether a line ends with CR LF; where a quote is left open, nothing says which are within quotes."""
+        return 0 in self._ends or (bool(self._ends) and self.quotes % 2 == 1)
+
+    def _line_ends(self, text: bytes) -> Iterator[int]:
+        """For each CR LF, up to the first that is outside quotes, the number of quotes before it modulo 2."""
+        quotes, position = self.quotes, 0
+        if self.last + text[:1] == _CRLF:
+            yield quotes % 2
+        while (end := text.find(b"\r", position)) >= 0:  # one byte is found much faster than two
+            quotes += text.count(b'"', position, end)
+            position = end + 1
+            if text[position : position + 1] == b"\n":
+                yield quotes % 2
+                if quotes % 2 == 0:
+                    return
+
+
+class _Gunzip:
+    """Decompresses chunk by chunk, member after member; a small chunk may hold much text."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._member = zlib.decompressobj(wbits=31)
+        self._begun = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        while data:
+            if self._member.eof:
+                if not data.strip(b"\0"):  # as tapes and some copies pad a file; Hadoop reads no such file
+                    raise SourceBroken(
+                        f"{self._path}: has zeros behind the end of the gzip file; write it again without them"
+                    )
+                self._member, self._begun = zlib.decompressobj(wbits=31), False
+                continue
+            self._begun = True
+            try:
+                yield self._member.decompress(data, _CHUNK)
+            except zlib.error as error:
+                raise SourceBroken(
+                    f"{self._path}: is no whole gzip file ({error}); write it again under another name, then "
+                    "rename it"
+                ) from error
+            data = self._member.unconsumed_tail or self._member.unused_data
+
+    def close(self) -> None:
+        if self._begun and not self._member.eof:
+            raise SourceBroken(
+                f"{self._path}: the gzip file ends in the middle; if it is still being written, set "
+                "`settle`, or write to another name and rename it when it is finished"
+            )
+
+
+def scan_text(
+    path: str, size: int, *, boundary: int | None = None, quoted: bool = False, limits: FileLimits = NO_LIMITS
+) -> FileContent:
+    """Read the first `size` bytes of a text file, plain or gzip; no more than some chunks are held in memory.
+
+    `boundary`: also fingerprint as many bytes from the start. `quoted`: an open double quote at the end makes
+    the file incomplete, and carriage returns are looked for. Raises `SourceBroken` for a compression that is torn or
+    unknown, `SourceChanged` where there are fewer bytes, and `SourceTooLarge` as soon as the limits are passed.
+    """
+    limits.check_size(path, size)
+    _refuse_other_compression(path)
+    digest, text = xxhash.xxh3_128(), _Text(quoted=quoted)
+    gunzip = _Gunzip(path) if path.endswith(".gz") else None
+    beginning = digest.hexdigest() if boundary == 0 else None
+    position = 0
+    for chunk in _chunks(path, size, boundary):
+        if position == 0 and gunzip is None and chunk.startswith(_GZIP):
+            raise SourceBroken(f"{path}: is compressed with gzip; give it a name that ends in .gz")
+        digest.update(chunk)
+        position += len(chunk)
+        for part in [chunk] if gunzip is None else gunzip.feed(chunk):
+            text.feed(part)
+            limits.check_size(path, text.size)
+            limits.check_ratio(path, position, text.size)
+            check_line(path, text.newlines + 1, text.open_line)
+        if position == boundary:
+            beginning, text.at_boundary = digest.hexdigest(), True
+    if gunzip is not None:
+        gunzip.close()
+    ended = text.last in {b"", b"\n"}
+    complete = ended and (not quoted or text.quotes % 2 == 0)
+    lines, continued = text.newlines + (not ended), quoted and text.continued
+    return FileContent(digest.hexdigest(), beginning, lines, complete, text.appended, continued, text.returns)
+
+
+def scan_parquet(path: str, size: int, limits: FileLimits = NO_LIMITS) -> FileContent:
+    """Fingerprint a Parquet file and count its rows by the footer.
+
+    Raises `SourceBroken` without one, and `SourceTooLarge` where it tells of more than the limits allow.
+    """
+    limits.check_size(path, size)
+    digest = xxhash.xxh3_128()
+    for chunk in _chunks(path, size, None):
+        digest.update(chunk)
+    system, inner = open_file_system(path)
+    try:
+        footer = pq.read_metadata(inner, filesystem=system)
+    except (ArrowException, OSError) as error:
+        raise SourceBroken(
+            f"{path}: is no whole Parquet file ({str(error).splitlines()[0]}); write it again under "
+            "another name, then rename it"
+        ) from error
+    # equal values in a row are counted, not repeated: what they unpack to is at least a byte each
+    unpacked = max(
+        footer.num_rows, sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
+    )
+    limits.check_size(path, unpacked)
+    limits.check_ratio(path, size, unpacked)
+    return FileContent(digest.hexdigest(), None, footer.num_rows, complete=True, appended=b"")
+
+
+def open_text(path: str) -> BinaryIO:
+    """Open a text file for reading its bytes, decompressed where it is gzip."""
+    system, inner = open_file_system(path)
+    stream: BinaryIO = system.open_input_stream(inner, compression="gzip" if path.endswith(".gz") else None)
+    return stream
+
+
+def _chunks(path: str, size: int, boundary: int | None) -> Iterator[bytes]:
+    """The first `size` bytes, cut at the boundary as well."""
+    system, inner = open_file_system(path)
+    position = 0
+    with reading(path), system.open_input_stream(inner, compression=None) as stream:
+        while position < size:
+            stop = boundary if boundary is not None and position < boundary else size
+            chunk = stream.read(min(_CHUNK, stop - position))
+            if not chunk:
+                raise SourceChanged(f"{path}: ends after {position} bytes, had {size} when listed; run again")
+            position += len(chunk)
+            yield chunk
+
+
+def _refuse_other_compression(path: str) -> None:
+    ending = path.lower()
+    if ending.endswith(_OTHER_COMPRESSION) or (ending.endswith(".gz") and not path.endswith(".gz")):
+        raise SourceBroken(f"{path}: expected plain text, or gzip named .gz; unpack the file or use gzip")

@@ -1,0 +1,53 @@
+"""How large a source file may be: what a compressed file, a file without line ends or a mistake could make of memory.
+
+A file is held against its limits while it is read through before a batch is planned, so that no Spark job ever sees
+one that is beyond them. What a single record may be, the parsers say (`transforms.parsing.limits`).
+"""
+
+from dataclasses import dataclass
+
+from storage.source_errors import SourceTooLarge
+
+UNREADABLE_LINE = 512_000_000
+"""Bytes of the longest line that is read at all: Spark needs some four times as much memory for a moment."""
+_HONEST = 100_000_000
+"""Bytes up to which a file may be packed as tightly as it can."""
+
+
+@dataclass(frozen=True)
+class FileLimits:
+    """The limits of one source."""
+
+    file: int = 10**12
+    """Bytes of a file, unpacked."""
+    ratio: int = 1000
+    """Bytes that a byte of a packed file may stand for."""
+
+    def check_size(self, path: str, size: int) -> None:
+        """Refuse a file, or what is unpacked of it so far, that is larger than any may be. Raises `SourceTooLarge`."""
+        if size > self.file:
+            raise SourceTooLarge(
+                f"{path}: has over {self.file:,} bytes, unpacked; expected at most that (source.limits.file). Split "
+                "it, or raise the limit"
+            )
+
+    def check_ratio(self, path: str, packed: int, unpacked: int) -> None:
+        """Refuse a packed file that holds much more than its bytes can honestly be. Raises `SourceTooLarge`."""
+        if unpacked > _HONEST and unpacked > self.ratio * packed:
+            raise SourceTooLarge(
+                f"{path}: its first {packed:,} bytes unpack to over {unpacked:,}; expected at most {self.ratio:,} for "
+                "one (source.limits.ratio). If that is no mistake, raise the limit"
+            )
+
+
+NO_LIMITS = FileLimits()
+"""The limits where none are declared."""
+
+
+def check_line(path: str, number: int, length: int) -> None:
+    """Refuse a file with a line that does not fit memory. Raises `SourceTooLarge`."""
+    if length > UNREADABLE_LINE:
+        raise SourceTooLarge(
+            f"{path}: line {number:,} has over {UNREADABLE_LINE:,} bytes, which is more than can be read at once; "
+            "expected a record a line, each with its line end. Correct the file"
+        )

@@ -1,0 +1,190 @@
+"""Starts the Spark session; every Spark and Delta setting of the project stands here."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import MappingProxyType
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from storage.delta_table.log_cleanup import NO_CLEANUP
+from storage.spark.jars import provide_jars, spark_resolver
+from storage.spark.java import find_java, locale_variables, wrap_java
+from storage.spark.py4j_cache import remember_answers
+from storage.spark.s3 import NOT_FETCHED, on_s3, provide_s3_jars, s3_settings
+
+NO_CONF: Mapping[str, str] = MappingProxyType({})
+"""No settings beyond the project's own."""
+
+SETTINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "spark.app.name": "lakejoin",
+        "spark.driver.memory": "4g",
+        # Each broadcast takes at least a page, by default 16 MiB: many small lookups would fill the heap.
+        "spark.buffer.pageSize": "2m",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # By default 50 tasks compute each table's state, however small: 12 times slower for a small read.
+        "spark.databricks.delta.snapshotPartitions": "1",
+        # A commit whose answer was lost is recognised by its transaction identifier, not made twice.
+        "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
+        # A version that a batch under way or the last cut pins is read however old it is; maintenance keeps its files.
+        "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
+        # Expired entries of a log may lead to such a version, too: maintenance removes them, and not every checkpoint.
+        f"spark.databricks.delta.properties.defaults.{NO_CLEANUP[0].removeprefix('delta.')}": NO_CLEANUP[1],
+        # A feed is read by the columns of the version it is read up to, with column mapping and without.
+        "spark.databricks.delta.changeDataFeed.allowTimeTravelOptionsForSchema": "true",
+        "spark.databricks.delta.changeDataFeed.defaultSchemaModeForColumnMappingTable": "legacy",
+        # The source of our MERGEs is computed once already.
+        "spark.databricks.delta.merge.materializeSource": "none",
+        # A batch makes some 700 pieces of code; by default the last 100 are kept, and each batch compiles all anew.
+        "spark.sql.codegen.cache.maxEntries": "5000",
+        # What Spark says of each query before it runs it, for a web page that nobody opens; by default in full.
+        "spark.sql.ui.explainMode": "simple",
+        # By default PySpark looks at its own stack at every step of every expression: most of what a plan costs it.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        # What a value is must neither depend on the machine nor go wrong in silence.
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.caseSensitive": "false",
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.files.ignoreMissingFiles": "false",
+        # The default, INT96, is deprecated and has no statistics to skip row groups by.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # Footers have no bounds of texts of some thousand characters unless these are cut; Delta takes 32 of them.
+        "spark.hadoop.parquet.statistics.truncate.length": "128",
+        # Small batches split only files above 8 MiB: the lines of a smaller one are numbered within one task. Large
+        # ones reckon less (`storage.spark.kept_frames`), for the more it is, the more unequal are the parts of a file.
+        "spark.sql.files.openCostInBytes": str(8 * 1024 * 1024),
+        "spark.sql.adaptive.enabled": "true",
+        # Small frames of one partition are joined where they are. The limit would shuffle them whenever a join
+        # of a join is estimated at the product of its sides, and every shuffle is a Spark job.
+        "spark.sql.maxSinglePartitionBytes": str(2**62),
+        # By default VACUUM and listings start up to 10,000 tasks.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+)
+"""Settings for every master."""
+
+_LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
+_SPARK_HOME = Path(pyspark.__file__).parent
+_EVERY_JVM = "-Duser.timezone=UTC -XX:-DontCompileHugeMethods"
+"""By default the JVM only interprets methods of more than 8,000 bytes, which Spark makes of our wider steps."""
+_COLLECTOR = "-XX:+UseParallelGC"
+"""The collector that costs least in all: a batch is not hurt by a pause, as who answers requests would be."""
+_OTHER_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+"""Variables that tell the JVM options, too; it does not start with two collectors."""
+_LISTS = {
+    "spark.jars": ",",
+    "spark.sql.extensions": ",",
+    "spark.driver.extraJavaOptions": " ",
+    "spark.executor.extraJavaOptions": " ",
+}
+
+
+def start_session(
+    master: str = "local[*]", conf: Mapping[str, str] = NO_CONF, places: Iterable[str] = ()
+) -> SparkSession:
+    """Return the process's Spark session with Delta Lake, started with `conf` over our own settings.
+
+    `places`: paths and URIs that it is to work on; what these need beside Delta is provided as well. Where a session
+    runs already it is returned, with those settings applied that can still change. The first start on a machine
+    fetches JARs over the network. Raises `JavaNotFound` and `JarsNotFound`.
+    """
+    cache = cache_directory(os.environ)
+    java_home = wrap_java(find_java(os.environ), cache)
+    jars = provide_jars(cache / "jars", spark_resolver(_SPARK_HOME, java_home, conf))
+    if on_s3(places):
+        jars += provide_s3_jars(cache / "jars", spark_resolver(_SPARK_HOME, java_home, conf, NOT_FETCHED))
+        conf = {**s3_settings(os.environ), **conf}
+    # Another Spark that SPARK_HOME may name would not fit this pyspark and these JARs.
+    variables = {"JAVA_HOME": str(java_home), "SPARK_HOME": str(_SPARK_HOME), **locale_variables(os.environ)}
+    if _local_cores(master) is not None:
+        variables["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder: SparkSession.Builder = SparkSession.builder
+    for key, value in settings(master, jars, cache, conf).items():
+        builder = builder.config(key, value)
+    with _environment(variables):
+        spark = builder.getOrCreate()
+    remember_answers(spark)
+    return spark
+
+
+@contextmanager
+def changed_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Give a session other settings while the block runs, then its own again."""
+    usual = {name: spark.conf.get(name, None) for name in values}
+    for name, value in values.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, before in usual.items():
+            if before is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, before)
+
+
+def settings(master: str, jars: Sequence[Path], cache: Path, conf: Mapping[str, str]) -> dict[str, str]:
+    """Return all settings of a session: a key in `conf` wins, or is appended where Spark takes a list."""
+    ours = {
+        **SETTINGS,
+        "spark.master": master,
+        "spark.jars": ",".join(str(jar) for jar in jars),
+        "spark.driver.extraJavaOptions": " ".join(
+            [_EVERY_JVM, *_collector(conf), f"-Dlog4j2.configurationFile={_LOGGING}"]
+        ),
+        # the file of log settings is on the driver's machine only
+        "spark.executor.extraJavaOptions": _EVERY_JVM,
+        # Never used, always created; by default in the directory the process was started in.
+        "spark.sql.warehouse.dir": (cache / "warehouse").as_uri(),
+    }
+    if (cores := _local_cores(master)) is not None:
+        # A cluster's executors could not reach a loopback address; its 200 shuffle partitions stay, too.
+        ours |= {
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.sql.shuffle.partitions": str(4 * cores),  # adaptive execution joins the small ones
+        }
+    appended = {key: f"{ours[key]}{sign}{conf[key]}" for key, sign in _LISTS.items() if key in conf}
+    return {**ours, **conf, **appended}
+
+
+def _collector(conf: Mapping[str, str]) -> list[str]:
+    """The option of our collector, unless one is chosen already."""
+    given = [conf.get("spark.driver.extraJavaOptions", ""), *[os.environ.get(v, "") for v in _OTHER_OPTIONS]]
+    return [] if re.search(r"-XX:\+Use\w*GC\b", " ".join(given)) else [_COLLECTOR]
+
+
+def cache_directory(environment: Mapping[str, str]) -> Path:
+    """Return the folder of what is fetched once: `lakejoin` in XDG_CACHE_HOME, by default in `~/.cache`."""
+    return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakejoin"
+
+
+def _local_cores(master: str) -> int | None:
+    """Return how many cores a local master uses, None for a cluster."""
+    local = re.fullmatch(r"local(?:\[(\d+|\*)(?:,.*)?\])?", master)
+    if local is None:
+        return None
+    return (os.cpu_count() or 1) if local[1] == "*" else int(local[1] or 1)
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables for the JVM that is started meanwhile, and put the old ones back."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

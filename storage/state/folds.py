@@ -1,0 +1,215 @@
+"""Folding: bring a log into its base, drop what a base need not keep, and remember the floor that this leaves.
+
+A fold works on finished batches only and has transaction identifiers of its own. What it chose (how far, at what
+time, above which floor) is written to `_maintenance` before the base is touched, so a fold that was cut off between
+the two is repeated exactly.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from storage.delta_log.live_files import rows_after
+from storage.delta_table.commits import overwrite
+from storage.delta_table.compaction import COMPRESSION
+from storage.delta_table.direct_scan import ENCODING
+from storage.errors import LakeBusy
+from storage.lake.bookkeeping import record
+from storage.lake.journal import Journal
+from storage.lake.layout import (
+    MAINTENANCE,
+    Lake,
+    changes_of,
+    rows_of,
+    subscription_log_of,
+    subscription_store_of,
+    versions_of,
+)
+from storage.lake.plan import Plan
+from storage.spark.kept_frames import Frames, aggregated, framing
+from storage.spark.session import changed_settings
+from storage.state.pinned_state import State
+from transforms.changelog.versions import VALID_FROM, intervals, reachable
+from transforms.foreign_key_join.subscriptions import live_subscriptions
+from transforms.model.event_time import from_micros, instant, latest, moved_back
+from transforms.model.guards import stands
+from transforms.model.schemas import BATCH, DELETED, EXACT_TIMES, SEQUENCE, TIME, named
+from transforms.model.specs import JoinSpec, TableSpec
+
+_SCHEMA = pa.schema(
+    [
+        ("number", pa.int64()),
+        ("base", pa.string()),
+        ("through", pa.int64()),
+        ("cutoff", pa.timestamp("us", "UTC")),
+        ("floor", pa.string()),
+    ]
+)
+ROWS_PER_FILE = 1_000_000
+BATCHES_BEHIND = 64
+"""A base is folded when its log holds so many batches,"""
+SHARE_BEHIND = 0.25
+"""or this share of the base's own rows, and at least"""
+ROWS_BEHIND = 200_000
+"""this many rows: below it, reading the log costs less than rewriting the base."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One row of `_maintenance`: what a fold chose before it began."""
+
+    number: int
+    base: str
+    through: int
+    """Last batch that the base holds afterwards."""
+    cutoff: datetime | None
+    """Tombstones from before it are purged; of a history, what ended before it."""
+    floor: str | None
+    """Greatest sequence of all tombstones purged so far, as JSON."""
+
+
+class Folds:
+    """The folds of a lake that were begun, read without a JVM."""
+
+    def __init__(self, lake: Lake) -> None:
+        snapshot = lake.snapshot(MAINTENANCE)
+        rows: list[dict[str, Any]] = snapshot.read() if snapshot else []
+        self.begun = sorted((Fold(**row) for row in rows), key=lambda fold: fold.number)
+
+    def last(self, base: str, through: int) -> Fold | None:
+        """The last fold of a base up to a batch."""
+        done = [fold for fold in self.begun if fold.base == base and fold.through <= through]
+        return done[-1] if done else None
+
+    def unfinished(self, base: str, cut: Plan) -> Fold | None:
+        """A fold of a base that was begun and not committed.
+
+        One through a batch that is not finished is of a lake whose last batches were lost since.
+        """
+        begun = [fold for fold in self.begun if fold.base == base]
+        waits = begun and cut.folded.get(base, 0) < begun[-1].through < cut.batch
+        return begun[-1] if waits else None
+
+
+def is_due(behind: Sequence[int], base_rows: int) -> bool:
+    """Whether a base should be folded; `behind` holds the rows of each batch that its log is ahead."""
+    rows = sum(behind)
+    return len(behind) >= BATCHES_BEHIND or (rows >= ROWS_BEHIND and rows >= SHARE_BEHIND * base_rows)
+
+
+def fold_rows(
+    spark: SparkSession, lake: Lake, journal: Journal, cut: Plan, table: TableSpec, retention: timedelta
+) -> None:
+    """Fold a declared table's changes into its rows, and purge tombstones older than their retention.
+
+    `cut`: a plan of the next batch, never committed, that pins the state after the last finished one.
+    """
+    state, base, folds = State(spark, lake, cut), rows_of(table.name), Folds(lake)
+    with _framing(spark, lake, cut, base, changes_of(table.name)) as frames:
+        rows = frames.keep(state.all_rows(table))
+        fold = folds.unfinished(base, cut)
+        if fold is None:
+            cutoff = _cutoff(rows, table, retention, cut)
+            former = folds.last(base, cut.batch)
+            floor = _floor(rows.where(_purged(cutoff)), table, former.floor if former else None)
+            fold = _begin(lake, journal, folds, Fold(0, base, cut.batch - 1, cutoff, floor))
+        # a key that changed after the fold was begun is left out here: its newer row is in the log
+        kept = rows.where((F.col(BATCH) <= fold.through) & ~_purged(fold.cutoff))
+        _replace(kept, lake, journal, fold, [named(name) for name in table.key])
+
+
+def fold_versions(spark: SparkSession, lake: Lake, journal: Journal, cut: Plan, table: TableSpec) -> None:
+    """Fold a versioned table's changes into its history, and forget what is past the retention."""
+    base, folds = versions_of(table.name), Folds(lake)
+    fold = folds.unfinished(base, cut)
+    if fold is None:
+        former, clock = folds.last(base, cut.folded.get(base, 0)), cut.clocks.get(f"tables/{table.name}")
+        # a retention that was raised since brings nothing back
+        cutoff = latest(moved_back(clock, table.history_retention), former.cutoff if former else None)
+        fold = _begin(lake, journal, folds, Fold(0, base, cut.batch - 1, cutoff, None))
+    versions = State(spark, lake, cut).versions(table, None, small=False).where(F.col(BATCH) <= fold.through)
+    with _framing(spark, lake, cut, base, changes_of(table.name)) as frames:
+        kept = frames.keep(reachable(intervals(versions, table), fold.cutoff))
+        _replace(kept, lake, journal, fold, [*[named(name) for name in table.key], F.col(VALID_FROM)])
+
+
+def fold_subscriptions(spark: SparkSession, lake: Lake, journal: Journal, cut: Plan, join: JoinSpec) -> None:
+    """Fold a join's subscription log into its store; only live subscriptions stay."""
+    base, folds = subscription_store_of(join.name), Folds(lake)
+    fold = folds.unfinished(base, cut) or _begin(
+        lake, journal, folds, Fold(0, base, cut.batch - 1, None, None)
+    )
+    messages = State(spark, lake, cut).subscriptions(join).where(F.col(BATCH) <= fold.through)
+    order = [F.col("foreign_key"), F.col("primary_key")]
+    with _framing(spark, lake, cut, base, subscription_log_of(join.name)) as frames:
+        _replace(frames.keep(live_subscriptions(messages)), lake, journal, fold, order)
+
+
+def _framing(
+    spark: SparkSession, lake: Lake, cut: Plan, base: str, log: str
+) -> AbstractContextManager[Frames]:
+    """Frames for what a fold reads several times: in files unless base and log are known to have few rows.
+
+    In memory 15 million rows would fill a heap of 4 GiB, and Spark would look at each of their columns for how to
+    compress it. What lives in the end says nothing: of a queue it is next to none.
+    """
+    read = {base: 0, log: cut.folded.get(base, 0)}
+    there = [
+        (lake.path(table), cut.versions[table], after)
+        for table, after in read.items()
+        if table in cut.versions
+    ]
+    return framing(spark, lake.scratch(), sum(rows_after(*table) for table in there))
+
+
+def _cutoff(rows: DataFrame, table: TableSpec, retention: timedelta, cut: Plan) -> datetime | None:
+    """Before it tombstones are past retention: by event time where the table has it, else by the batches' clock."""
+    if not stands("tombstone_retention"):
+        retention = timedelta(0)
+    if table.event_time is None:
+        return moved_back(cut.planned_at, retention)
+    # of live rows only: a delete without event time bears the batch's clock, which may be years ahead of the data
+    live = F.when(~F.col(DELETED), named(table.event_time))
+    newest = from_micros(aggregated(rows, F.unix_micros(F.max(live)).alias("newest"))["newest"])
+    return moved_back(newest, retention)
+
+
+def _purged(cutoff: datetime | None) -> Column:
+    return F.lit(False) if cutoff is None else F.col(DELETED) & (F.col(TIME) < instant(cutoff))
+
+
+def _floor(purged: DataFrame, table: TableSpec, former: str | None) -> str | None:
+    before = F.from_json(F.lit(former), table.sequence) if former else F.lit(None).cast(table.sequence)
+    floor: str | None = aggregated(
+        purged, F.to_json(F.greatest(F.max(SEQUENCE), before), EXACT_TIMES).alias("floor")
+    )["floor"]
+    return floor
+
+
+def _begin(lake: Lake, journal: Journal, folds: Folds, fold: Fold) -> Fold:
+    begun = replace(fold, number=len(folds.begun) + 1)
+    transaction = journal.transaction("maintenance", begun.number)
+    if (
+        not record(lake.path(MAINTENANCE), asdict(begun), _SCHEMA, transaction)
+        and begun not in Folds(lake).begun
+    ):
+        raise LakeBusy(
+            f"{lake.path(MAINTENANCE)}: another run began fold {begun.number} meanwhile; nothing was folded here. Run "
+            "maintenance again when the other has ended."
+        )
+    return begun
+
+
+def _replace(rows: DataFrame, lake: Lake, journal: Journal, fold: Fold, order: list[Column]) -> None:
+    """Write a base anew, each file a range of its key: lookups pass over those that hold none of theirs."""
+    files = max(1, -(-rows.count() // ROWS_PER_FILE))
+    ordered = rows.repartitionByRange(files, *order).sortWithinPartitions(*order)
+    with changed_settings(rows.sparkSession, COMPRESSION):
+        transaction = journal.transaction(f"fold/{fold.base}", fold.through)
+        overwrite(ordered, lake.path(fold.base), transaction, ENCODING)

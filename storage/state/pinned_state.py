@@ -1,0 +1,160 @@
+"""State as it was before a batch, read at the versions that the batch's plan pins.
+
+State tables are log-structured: a batch appends to the logs, and a fold brings them into a base now and then. So
+the rows of a table are its base and the changes behind it; a log and its store are the same thing seen twice.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from storage.delta_table.direct_scan import read_table
+from storage.delta_table.file_pruning import Few, FilesRead
+from storage.lake.layout import (
+    Lake,
+    changes_of,
+    joined_of,
+    records_of,
+    rows_of,
+    subscription_log_of,
+    subscription_store_of,
+    versions_of,
+)
+from storage.lake.plan import Plan
+from storage.spark.kept_frames import empty
+from storage.state.joined_table import joined_schema
+from transforms.changelog.current_rows import latest_rows, restrict, settled
+from transforms.changelog.versions import as_versions, versions_schema
+from transforms.foreign_key_join.resolution import LEFT_HASH, RIGHT_HASH
+from transforms.foreign_key_join.subscriptions import subscription_schema
+from transforms.model.guards import stands
+from transforms.model.schemas import BATCH, changes_schema, key_struct, named, rows_schema
+from transforms.model.specs import JoinSpec, TableSpec
+from transforms.stream_join.records import stream_schema
+
+
+@dataclass(frozen=True)
+class State:
+    """The tables of a lake as they were before the batch of `plan`."""
+
+    spark: SparkSession
+    lake: Lake
+    plan: Plan
+    files: FilesRead = field(default_factory=FilesRead)
+    """How many files of the tables are read."""
+
+    def rows(self, table: TableSpec, keys: DataFrame, *, small: bool, columns: list[str]) -> DataFrame:
+        """Rows of these keys, tombstones included: the columns named, key and batch always among them."""
+        schema = rows_schema(table.columns, table.sequence)
+        wanted = [name for name in schema.names if name in {*table.key, *columns, BATCH}]
+        few = Few(keys, table.key[0]) if small else None
+        base = self._base(rows_of(table.name), schema, few).select(*[named(name) for name in wanted])
+        behind = self._behind(
+            changes_of(table.name), rows_of(table.name), changes_schema(table.columns, table.sequence)
+        )
+        parts = [restrict(part, keys, table.key, small=small) for part in (base, settled(behind, wanted))]
+        return latest_rows(parts[0].unionByName(parts[1]), table.key)
+
+    def all_rows(self, table: TableSpec) -> DataFrame:
+        """Every row of a table, tombstones included."""
+        schema = rows_schema(table.columns, table.sequence)
+        behind = self._behind(
+            changes_of(table.name), rows_of(table.name), changes_schema(table.columns, table.sequence)
+        )
+        both = self._base(rows_of(table.name), schema).unionByName(settled(behind, schema.names))
+        return latest_rows(both, table.key)
+
+    def versions(self, table: TableSpec, keys: DataFrame | None, *, small: bool) -> DataFrame:
+        """The history of a versioned table, of these keys or of all, from its base and the changes behind it.
+
+        Columns of `versions_schema`; only what the base holds knows when it ended, as far as the base knew.
+        """
+        schema, log = versions_schema(table), changes_schema(table.columns, table.sequence)
+        few = Few(keys, table.key[0]) if small and keys is not None else None
+        base = self._base(versions_of(table.name), schema, few)
+        behind = self._behind(changes_of(table.name), versions_of(table.name), log)
+        parts = [base, as_versions(behind, schema.names)]
+        if keys is not None:
+            parts = [restrict(part, keys, table.key, small=small) for part in parts]
+        return parts[0].unionByName(parts[1])
+
+    def stream_records(
+        self, stream: TableSpec, *, after: int = 0, later: datetime | None = None
+    ) -> DataFrame:
+        """Every record of a stream, with its verdict, of batches after `after`; `later` spares files of older ones."""
+        return self._read(records_of(stream.name), stream_schema(stream), after=after, later=later)
+
+    def subscriptions(self, join: JoinSpec) -> DataFrame:
+        """Messages of the folded store and of the log behind it."""
+        return self._messages(join, None)
+
+    def subscriptions_to(self, join: JoinSpec, keys: DataFrame, *, small: bool) -> DataFrame:
+        """Those to some right keys. `keys`: the column `foreign_key`."""
+        found = self._messages(join, Few(keys, "foreign_key") if small else None)
+        return restrict(found, keys, ("foreign_key",), small=small)
+
+    def _messages(self, join: JoinSpec, few: Few | None) -> DataFrame:
+        schema = subscription_schema(join)
+        log, store = subscription_log_of(join.name), subscription_store_of(join.name)
+        return self._base(store, schema, few).unionByName(self._behind(log, store, schema))
+
+    def joined(self, join: JoinSpec) -> DataFrame:
+        """The joined table of a join."""
+        schema, version = joined_schema(join), self._version(joined_of(join.name))
+        if version is None:
+            return empty(self.spark, schema)
+        reader = self.spark.read.format("delta").option("versionAsOf", version)
+        rows = reader.load(self.lake.path(joined_of(join.name)))
+        return rows.select(*[named(name) for name in schema.names])
+
+    def joined_hashes(self, join: JoinSpec, few: DataFrame | None) -> DataFrame:
+        """What tells the joined rows: the key as primary_key, left_hash, right_hash; no other column is read.
+
+        `few`: emissions that fit one task, to have only the rows that they meet.
+        """
+        key = key_struct(join.joined_key).alias("primary_key")
+        hashes = [named(LEFT_HASH).alias("left_hash"), named(RIGHT_HASH).alias("right_hash")]
+        rows = self.joined(join).select(key, *hashes)
+        return rows if few is None else restrict(rows, few.select(key), ("primary_key",), small=True)
+
+    def has_rows(self, table: str) -> bool:
+        """Whether a declared table held anything before the batch; a first load has nothing to look up."""
+        return rows_of(table) in self.plan.versions or changes_of(table) in self.plan.versions
+
+    def has_subscriptions(self, join: str) -> bool:
+        """Whether any message was sent before the batch."""
+        return subscription_log_of(join) in self.plan.versions
+
+    def has_joined(self, join: str) -> bool:
+        """Whether a join's table was there before the batch."""
+        return joined_of(join) in self.plan.versions
+
+    def _base(self, table: str, schema: StructType, few: Few | None = None) -> DataFrame:
+        return self._read(table, schema, after=0, few=few)
+
+    def _behind(self, log: str, base: str, schema: StructType) -> DataFrame:
+        """The part of a log that its base does not hold yet."""
+        return self._read(log, schema, after=self.plan.folded.get(base, 0))
+
+    def _read(
+        self, table: str, schema: StructType, *, after: int,
+        later: datetime | None = None, few: Few | None = None,
+    ) -> DataFrame:  # fmt: skip
+        version = self._version(table)
+        if version is None:
+            return empty(self.spark, schema)
+        count = partial(self.files.add, table)
+        return read_table(
+            self.spark, self.lake.path(table), version, schema, after=after, later=later, few=few, count=count
+        )
+
+    def _version(self, table: str) -> int | None:
+        """The version of a table before the batch; None where there was none."""
+        pinned = self.plan.versions.get(table)
+        if pinned is None or stands("pinned_versions"):
+            return pinned
+        snapshot = self.lake.snapshot(table)
+        return snapshot.version if snapshot else None

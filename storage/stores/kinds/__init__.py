@@ -1,0 +1,1 @@
+"""Offers the key-value, window, session and versioned stores of Kafka Streams."""

@@ -1,0 +1,172 @@
+"""Versioned stores (KIP-889's `VersionedKeyValueStore`, KIP-960, KIP-968): what a key was at each time.
+
+A version is valid from its time until that of the next one, exclusive; a delete is a version, too. The history
+retention is also the grace period: what is older than the newest time less the retention is refused, and asked for
+as of such a time, a key answers only if its latest version, which never expires, was valid then.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+
+from storage.stores.kinds.base import Key, Store, Value, bound_of, open_store
+from storage.stores.kinds.compaction import compact
+from storage.stores.kinds.version_acceptance import accepted, accepted_rows
+from storage.stores.kinds.version_history import OUR_COLUMNS, History, Version, VersionColumns
+from storage.stores.scan.reader import Reader, Row
+from storage.stores.write.creation import Columns, columns_of, create_table
+from storage.stores.write.layout import Layout
+from storage.stores.write.puts import Writer
+
+Time = datetime
+
+
+class Put(NamedTuple):
+    """What became of a version that was put."""
+
+    accepted: bool
+    """False for one that is older than the retention."""
+    valid_to: Time | None
+    """Start of the next version; None where it is the latest."""
+
+
+class PutAll(NamedTuple):
+    """What became of versions that were put together."""
+
+    accepted: int
+    expired: int
+    """How many were refused: older than the retention."""
+
+
+class VersionedKeyValueStore(Store):
+    """Versions by key and time. Raises `NullKey` and `WrongKey`."""
+
+    def __init__(
+        self, reader: Reader, layout: Layout, writer: Writer | None = None,
+        columns: VersionColumns = OUR_COLUMNS, bound: datetime | None = None,
+    ) -> None:  # fmt: skip
+        """`bound`: versions that ended before it have expired, where the store's rows do not say."""
+        super().__init__(reader, layout.value, writer)
+        self._bound_given = bound
+        self._layout, self._columns, self._history = layout, columns, History(reader, columns)
+
+    @classmethod
+    def create(
+        cls, spark: SparkSession, path: str, key: Columns, value: Columns,
+        *, history_retention: timedelta | None = None,
+    ) -> "VersionedKeyValueStore":  # fmt: skip
+        """Make a store of these columns."""
+        keys, values = columns_of(key), columns_of(value)
+        layout = Layout("versioned", tuple(keys.names), tuple(values.names), retention=history_retention)
+        create_table(spark, path, layout, keys, values)
+        return cls.open(path, spark)
+
+    @classmethod
+    def open(cls, path: str, spark: SparkSession | None = None) -> "VersionedKeyValueStore":
+        """Open a store that `create` made: reads need no Spark, writes do. Raises `StoreUnreadable`."""
+        return cls(*open_store("versioned", path, spark))
+
+    def get(self, key: Key) -> Version | None:
+        """Return the latest version of a key; None without one, or where that is a delete."""
+        return self._version(self._history.last(self._place(key), None), None)
+
+    def get_as_of(self, key: Key, time: Time) -> Version | None:
+        """Return the version that was valid at a time; None without one, or where it has expired."""
+        place, when = self._place(key), self._time(self._columns.valid_from, time)
+        bound = self._expiry()
+        if bound is not None and when < bound:
+            latest = self.get(key)
+            return latest if latest is not None and latest.valid_from <= when else None
+        row = self._history.last(place, when)
+        if row is None:
+            return None
+        return self._version(row, self._history.end(row, self._history.next(place, when)))
+
+    def versions(self, key: Key, time_from: Time | None, time_to: Time | None) -> Iterator[Version]:
+        """Yield the versions valid at any time between two, both inclusive and open where None, oldest first.
+
+        As in Kafka, versions that have expired are listed while they are there, which is until a compaction; but of
+        a span that ends before the history begins only the latest version is.
+        """
+        place, start, end = self._place(key), *self._times(time_from, time_to)
+        return self._listed(self._history.forward(place, start), start, end)
+
+    def backward_versions(self, key: Key, time_from: Time | None, time_to: Time | None) -> Iterator[Version]:
+        """Yield what `versions` does, newest first."""
+        place, start, end = self._place(key), *self._times(time_from, time_to)
+        return self._listed(self._history.backward(place, start, end), start, end)
+
+    def put(self, key: Key, value: Value | None, valid_from: Time) -> Put:
+        """Put a version, in the place of one of the same time; None is a delete."""
+        place, when = self._place(key), self._time("valid_from", valid_from)
+        bound = self._expiry()
+        if bound is not None and when < bound:
+            return Put(accepted=False, valid_to=None)
+        following = self._history.next(place, when)
+        self._writer.put_rows([(*place, when, *self._columns_of(value))])
+        return Put(accepted=True, valid_to=None if following is None else self._history.start(following))
+
+    def put_all(
+        self, entries: Iterable[tuple[Key, Value, Time]] | DataFrame, order: str | None = None
+    ) -> PutAll:
+        """Put many versions in one commit, one after the other: each may move the time that refuses later ones.
+
+        `order`: see `Writer.put_frame`; rows of a frame whose value columns are all null are deletes.
+        """
+        bound, retention = self._expiry(), self._layout.retention
+        if isinstance(entries, DataFrame):
+            return PutAll(*accepted(self._writer, entries, order, bound, retention))
+        rows = [(*self._place(k), self._time("valid_from", t), *self._columns_of(v)) for k, v, t in entries]
+        kept = accepted_rows(rows, len(self._layout.key), bound, retention)
+        if kept:
+            self._writer.put_rows(kept)
+        return PutAll(len(kept), len(rows) - len(kept))
+
+    def delete(self, key: Key, time: Time) -> Version | None:
+        """Delete a key as of a time; return the version that was valid then, None also where it is too old."""
+        bound = self._expiry()
+        if bound is not None and self._time("valid_from", time) < bound:
+            self._place(key)
+            return None
+        found = self.get_as_of(key, time)
+        self.put(key, None, time)
+        return found
+
+    def compact(self) -> None:
+        """Drop versions that were replaced or have expired, and bring all others in order."""
+        compact(self._reader, self._layout, self._writer)
+
+    def _expiry(self) -> Time | None:
+        """Versions that ended before it have expired."""
+        if self._bound_given is not None:
+            return self._bound_given
+        return bound_of(self._reader, self._layout.retention)
+
+    def _times(self, time_from: Time | None, time_to: Time | None) -> tuple[Time | None, Time | None]:
+        """Ends of a span of time."""
+        column = self._columns.valid_from
+        start, end = (None if t is None else self._time(column, t) for t in (time_from, time_to))
+        return start, end
+
+    def _listed(
+        self, versions: Iterator[tuple[Row, Time | None]], start: Time | None, end: Time | None
+    ) -> Iterator[Version]:
+        """Those that are values, valid at any time between two; before history begins, only what is still valid."""
+        bound = self._expiry()
+        before_history = bound is not None and end is not None and end < bound
+        for row, ended in versions:
+            if end is not None and self._history.start(row) > end:
+                return
+            version = self._version(row, ended)
+            if version is None or (ended is not None and before_history):
+                continue
+            if ended is None or start is None or ended > start:
+                yield version
+
+    def _version(self, row: Row | None, end: Time | None) -> Version | None:
+        """A row as a version; None for a delete."""
+        if row is None or self._history.is_delete(row):
+            return None
+        return Version(self._value_of(row), self._history.start(row), end)

@@ -1,0 +1,1 @@
+"""Opens the tables of a pipeline as stores."""

@@ -1,0 +1,1 @@
+"""Lays out the table of a store, creates it and writes its puts."""

@@ -1,0 +1,71 @@
+"""Makes the table of a store: its columns, what Delta keeps statistics of, and the layout as a property."""
+
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+from pyspark.sql.types import BooleanType, LongType, StructField, StructType, TimestampType
+
+from storage.delta_table.footer_statistics import STATISTICS
+from storage.delta_table.log_cleanup import NO_CLEANUP
+from storage.stores.errors import StoreUnreadable, WrongKey
+from storage.stores.write.layout import DELETED, OBSERVED, PLACE, PROPERTY, PUT, Layout
+from transforms.model.schemas import quoted
+
+INTERNAL = StructType(
+    [
+        StructField(DELETED, BooleanType()),
+        StructField(PUT, LongType()),
+        StructField(PLACE, LongType()),
+        StructField(OBSERVED, LongType()),
+    ]
+)
+"""What every row of a store has beside the columns that it was made with."""
+_WITHOUT_STATISTICS = {"binary", "boolean"}
+
+Columns = StructType | str
+"""Columns with their types, or the text of them as in SQL: `id bigint, name string`."""
+
+
+def columns_of(found: Columns) -> StructType:
+    """Return columns with their types; a text is read by the session."""
+    if isinstance(found, StructType):
+        return found
+    columns = StructType.fromDDL(found)
+    assert isinstance(columns, StructType)
+    return columns
+
+
+def create_table(spark: SparkSession, path: str, layout: Layout, key: StructType, value: StructType) -> None:
+    """Make the table of a store. Raises `WrongKey` for columns it cannot have, `StoreUnreadable` where a table is."""
+    _check_columns(path, layout, key, value)
+    if DeltaTable.isDeltaTable(spark, path):
+        raise StoreUnreadable(f"{path}: there is a table already; open it, or make the store somewhere else")
+    keys = [StructField(field.name, field.dataType, nullable=False) for field in key]
+    times = [StructField(name, TimestampType(), nullable=False) for name in layout.times]
+    found = [f.name for f in (*keys, *times) if f.dataType.simpleString() not in _WITHOUT_STATISTICS]
+    (
+        DeltaTable.create(spark)
+        .location(path)
+        .addColumns(StructType([*keys, *times, *INTERNAL, *value]))
+        .property(PROPERTY, layout.to_json())
+        .property(STATISTICS, ",".join(map(quoted, [*found, PUT, OBSERVED])))
+        # of a lake's tables maintenance shortens the log; a store has none, and pins nothing
+        .property(NO_CLEANUP[0], "true")
+        .execute()
+    )
+
+
+def _check_columns(path: str, layout: Layout, key: StructType, value: StructType) -> None:
+    names = [*key.names, *value.names]
+    reserved = {*layout.times, *INTERNAL.names}
+    if not key.names or not value.names:
+        raise WrongKey(f"{path}: a store needs at least one column of key and one of value, found {names}")
+    clash = sorted({n for n in names if n in reserved or names.count(n) > 1})
+    if clash:
+        raise WrongKey(
+            f"{path}: columns {', '.join(clash)} are there twice, or have a name that the store itself uses"
+        )
+    floats = [field.name for field in key if field.dataType.simpleString() in ("float", "double")]
+    if floats:
+        raise WrongKey(
+            f"{path}: key column {floats[0]} is a float; expected a type whose equal values are equal bytes"
+        )

@@ -1,0 +1,215 @@
+"""Which files a run reads, and what happens to one that changes before its batch is finished. No Spark here."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, date, datetime
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from orchestration.config import Pipeline, load_text
+from orchestration.planning.backlog import backlog
+from orchestration.planning.pending_input import Dates, check_read, check_unchanged, cut, pending_groups
+from orchestration.planning.plan_builder import code_version
+from storage.delta_log.transaction_id import Transaction
+from storage.errors import LakejoinError
+from storage.lake.bookkeeping import record
+from storage.lake.journal import Journal
+from storage.lake.layout import PLAN, Lake
+from storage.lake.plan import Plan, PlannedFile
+from storage.source_errors import SourceChanged, SourceNotFound
+from storage.sources.files import Counted
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+TEXT = """\
+name: shop
+lake: ./lake
+tables:
+  orders:
+    source: {format: jsonl, path: "orders/{date}.jsonl"}
+    columns: {id: bigint}
+    key: [id]
+"""
+
+
+def pipeline(folder: Path, text: str = TEXT) -> Pipeline:
+    """A pipeline whose file lies in the folder."""
+    return load_text(text, folder / "lakejoin.yaml")
+
+
+def write(path: Path, text: str, modified: int = 1) -> None:
+    """Write a source file with a time of its own."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(text.encode())
+    os.utime(path, ns=(modified * 10**9, modified * 10**9))
+
+
+def plan_of(files: Sequence[PlannedFile]) -> Plan:
+    """A plan that reads these files and nothing else."""
+    nothing: dict[str, int] = {}
+    return Plan(1, "batch", NOW, tuple(files), nothing, nothing, {}, (), (), "", {}, code_version())
+
+
+def planned(shop: Pipeline, count: int = 0) -> list[PlannedFile]:
+    """What is pending of a pipeline; CSV files are said to have `count` records."""
+    journal = Journal(Lake(shop.lake))
+    groups = pending_groups(shop, journal, now=NOW, counter=lambda _: Counted(count))
+    return [file for group in groups for file in group.files]
+
+
+@pytest.mark.parametrize(
+    ("start", "dates", "expected"),
+    [
+        ("", None, [1, 2, 3]),
+        (", start: 2024-01-02", None, [2, 3]),
+        (", start: 2024-01-02", (date(2024, 1, 1), date(2024, 1, 2)), [2]),
+        ("", (date(2024, 1, 2), date.max), [2, 3]),
+        (", start: 2025-01-01", None, []),
+    ],
+)
+def test_run_and_backlog_begin_with_the_start_of_a_source(
+    tmp_path: Path, start: str, dates: Dates | None, expected: list[int]
+) -> None:
+    """Days before it are never read; the backlog names the files that a run reads, and no other."""
+    for day in (1, 2, 3):
+        write(tmp_path / "orders" / f"2024-01-0{day}.jsonl", '{"op": "c", "id": 1}\n')
+    shop = pipeline(tmp_path, TEXT.replace('.jsonl"}', f'.jsonl"{start}}}'))
+
+    groups = pending_groups(shop, Journal(Lake(shop.lake)), now=NOW, counter=None, dates=dates)
+
+    assert [group.dates for group in groups] == [(date(2024, 1, day),) for day in expected]
+    assert backlog(shop, NOW, dates=dates).dates == tuple(date(2024, 1, day) for day in expected)
+
+
+CSV = TEXT.replace("jsonl", "csv")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("op,id\nc,1\n", "op,id\nc,2\n", "differs within its first 10 bytes"),
+        ("op,id\nc,1\n", "op,id\nc,2\nc,3\n", "differs within its first 10 bytes"),
+        ("op,id\nc,1\n", "op,id\n", "has 6 bytes now, had 10"),
+        ("op,id\nc,1", "op,id\nc,12\n", "had no end when it was read, and has grown"),
+        ('op,id\nc,"1\n', 'op,id\nc,"1\n2"\n', "had no end when it was read, and has grown"),
+        ('op,id\nc,"1', 'op,id\nc,"1\n2"\n', "had no end when it was read, and has grown"),
+    ],
+    ids=["same length", "longer", "shorter", "last record", "open quote", "open quote without an end"],
+)
+def test_changed_csv_file_of_an_unfinished_batch_is_refused(
+    tmp_path: Path, before: str, after: str, message: str
+) -> None:
+    """A batch that was cut off is finished with what was planned, or not at all; no counter is needed for it."""
+    file, shop = tmp_path / "orders" / "2024-01-01.csv", pipeline(tmp_path, CSV)
+    write(file, before)
+    plan = plan_of(planned(shop, 1))
+    write(file, after, modified=2)
+
+    with pytest.raises(SourceChanged, match=rf"2024-01-01.csv: changed after it was read: .*{message}"):
+        check_unchanged(shop, plan)
+
+
+@pytest.mark.parametrize("after", ["op,id\nc,1\n", "op,id\nc,1\nc,2\n"], ids=["touched", "continued"])
+def test_csv_file_that_has_its_planned_part_is_the_same(tmp_path: Path, after: str) -> None:
+    """Records that came behind are left to the next batch."""
+    file, shop = tmp_path / "orders" / "2024-01-01.csv", pipeline(tmp_path, CSV)
+    write(file, "op,id\nc,1\n")
+    plan = plan_of(planned(shop, 1))
+    write(file, after, modified=2)
+
+    check_unchanged(shop, plan)
+
+
+@pytest.mark.bad_input(44)
+@pytest.mark.parametrize(
+    ("after", "records", "error", "message"),
+    [
+        (None, 2, SourceNotFound, "2024-01-01.jsonl: not found"),
+        ("{}\n", 1, SourceChanged, "2024-01-01.jsonl: changed after it was read: has 3 bytes now, had 6"),
+        ("{}\n{ }\n", 2, SourceChanged, "2024-01-01.jsonl: changed after it was read: differs within"),
+        (
+            "{}\n{}\n",
+            1,
+            SourceChanged,
+            "table orders: 1 records were read of .*01.jsonl, expected 2 as planned",
+        ),
+    ],
+    ids=["removed", "shorter", "replaced", "read short"],
+)
+def test_file_that_changed_while_it_was_read_is_refused(
+    tmp_path: Path, after: str | None, records: int, error: type[LakejoinError], message: str
+) -> None:
+    """What was read must be what was planned, to the record."""
+    file, shop = tmp_path / "orders" / "2024-01-01.jsonl", pipeline(tmp_path)
+    write(file, "{}\n{}\n")
+    files = planned(shop)
+    check_read(shop.tables["orders"], files, 2)
+    if after is None:
+        file.unlink()
+    else:
+        write(file, after, modified=1 if after == "{}\n{}\n" else 2)
+
+    with pytest.raises(error, match=message):
+        check_read(shop.tables["orders"], files, records)
+
+
+@pytest.mark.bad_input(22)
+def test_file_without_new_records_is_planned_beside_others(tmp_path: Path) -> None:
+    """A header alone, or a copy with a new time, is no batch; but once planned it does not wait any more."""
+    shop, folder = pipeline(tmp_path, CSV), tmp_path / "orders"
+    counts = {"2024-01-01.csv": 0, "2024-01-02.csv": 2, "2024-01-03.csv": 0}
+    write(folder / "2024-01-01.csv", "op,id\n")
+    write(folder / "2024-01-03.csv", "")
+    journal = Journal(Lake(shop.lake))
+    pending = partial(pending_groups, shop, journal, now=NOW, counter=lambda file: Counted(counts[file.name]))
+    assert pending() == []
+
+    write(folder / "2024-01-02.csv", "op,id\nc,1\nc,2\n")
+    [group] = pending()
+
+    assert [(file.name, file.from_line, file.to_line) for file in group.files] == [
+        ("2024-01-01.csv", 0, 0),
+        ("2024-01-02.csv", 0, 2),
+    ]
+    assert (group.dates, group.records) == ((date(2024, 1, 2),), 2)
+    assert [[file.name for file in part.files] for part in cut(group, 1)] == [
+        ["2024-01-02.csv", "2024-01-01.csv"],
+        ["2024-01-02.csv"],
+    ]
+    journal.plans.append(plan_of(group.files))
+    assert pending() == []
+    write(folder / "2024-01-02.csv", "op,id\nc,1\nc,2\n", modified=2)
+    assert pending() == []
+    write(folder / "2024-01-03.csv", "op,id\nc,3\n")
+    counts["2024-01-03.csv"] = 1
+    [again] = pending()
+    assert [(file.name, file.from_line, file.to_line, file.modified) for file in again.files] == [
+        ("2024-01-02.csv", 2, 2, 2 * 10**9),
+        ("2024-01-03.csv", 0, 1, 10**9),
+    ]
+
+
+def test_lake_of_a_plan_without_later_figures_takes_the_next_one(tmp_path: Path) -> None:
+    """What was not looked for when a file was measured is unknown, and the next plan adds its column."""
+    shop = pipeline(tmp_path)
+    write(tmp_path / "orders" / "2024-01-01.jsonl", "1\n")
+    plan = plan_of(planned(shop))
+    missing = {"stray_quotes", "returns"}
+    columns = {field.name: field.type for field in Plan.SCHEMA}
+    files = [field for field in columns["files"].value_type if field.name not in missing]
+    older = pa.schema([*(columns | {"files": pa.list_(pa.struct(files))}).items()])
+    path = Lake(shop.lake).path(PLAN)
+    record(path, asdict(plan), older, Transaction(PLAN, 1, {}))
+
+    record(path, asdict(replace(plan, batch=2)), Plan.SCHEMA, Transaction(PLAN, 2, {}))
+
+    snapshot = Lake(shop.lake).snapshot(PLAN)
+    assert snapshot is not None
+    first, second = sorted((Plan.of_row(row) for row in snapshot.read()), key=lambda plan: plan.batch)
+    assert [(plan.files[0].stray_quotes, plan.files[0].returns) for plan in (first, second)] == [
+        (False, True), (False, False),
+    ]  # fmt: skip
+    assert second.files == plan.files

@@ -1,0 +1,162 @@
+"""Files beyond the limits of their source: refused before a batch is planned, and never read into memory."""
+
+import gzip
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from orchestration.config import load_text
+from orchestration.planning.pending_input import pending_groups
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake
+from storage.source_errors import SourceBroken, SourceTooLarge
+from storage.sources import limits
+from storage.sources.column_preview import source_columns
+from storage.sources.csv_text import read_header
+from storage.sources.files import FoundFile, MeasuredFile, measure_file, stat_file
+from storage.sources.limits import FileLimits
+
+Write = Callable[[str, bytes], FoundFile]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write a file and return it as it would be listed."""
+
+    def write(name: str, content: bytes) -> FoundFile:
+        (tmp_path / name).write_bytes(content)
+        return stat_file(str(tmp_path / name), name, None)
+
+    return write
+
+
+@contextmanager
+def peak_memory() -> Iterator[list[int]]:
+    """Give the most bytes that Python held at once within the block, when it has ended."""
+    peak: list[int] = []
+    tracemalloc.start()
+    try:
+        yield peak
+    finally:
+        peak.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+
+
+def measure(found: FoundFile, limits: FileLimits) -> MeasuredFile:
+    """Measure a new file of its own format."""
+    form = "parquet" if found.name.endswith("parquet") else "jsonl"
+    return measure_file(found, form, limits=limits)
+
+
+@pytest.mark.bad_input(46)
+def test_bomb_is_refused_without_being_unpacked(write: Write) -> None:
+    """Neither what is unpacked nor all that is packed is ever in memory; the message tells both sizes."""
+    bomb = write("bomb.jsonl.gz", gzip.compress(bytes(150_000_000)))
+
+    with (
+        peak_memory() as peak,
+        pytest.raises(
+            SourceTooLarge, match=r"bomb.jsonl.gz: its first [0-9,]+ bytes unpack to over 1[0-9,]+;"
+        ),
+    ):
+        measure(bomb, FileLimits(ratio=900))
+
+    assert peak[0] < 20_000_000
+
+
+@pytest.mark.bad_input(46)
+def test_small_file_may_be_packed_as_it_likes(write: Write) -> None:
+    """Ten thousand equal lines are no attack."""
+    content = b'{"op":"c","id":1}\n' * 10_000
+
+    assert measure(write("x.jsonl.gz", gzip.compress(content)), FileLimits(ratio=2)).lines == 10_000
+
+
+@pytest.mark.bad_input(46)
+@pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz"])
+def test_file_is_as_large_as_what_is_in_it(write: Write, name: str) -> None:
+    """The limit itself is allowed, packed or not."""
+    content = b'{"op":"c","id":1}\n' * 1000
+    found = write(name, gzip.compress(content) if name.endswith("gz") else content)
+
+    assert measure(found, FileLimits(file=len(content))).lines == 1000
+    with pytest.raises(SourceTooLarge, match=r"has over 17,999 bytes, unpacked; .*\(source.limits.file\)"):
+        measure(found, FileLimits(file=len(content) - 1))
+
+
+@pytest.mark.bad_input(46)
+def test_parquet_bomb_is_refused_by_its_footer(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A value that is repeated a million times takes no room in the file, and all of it in memory."""
+    monkeypatch.setattr(limits, "_HONEST", 1000)
+    pq.write_table(pa.table({"id": pa.repeat(7, 1_000_000)}), tmp_path / "x.parquet")
+    found = stat_file(str(tmp_path / "x.parquet"), "x.parquet", None)
+
+    with pytest.raises(SourceTooLarge, match="unpack to over 1,000,000; expected at most 100 for one"):
+        measure(found, FileLimits(ratio=100))
+    with pytest.raises(SourceTooLarge, match="has over 999,999 bytes"):
+        measure(found, FileLimits(file=999_999))
+    assert measure(found, FileLimits()).lines == 1_000_000
+
+
+@pytest.mark.bad_input(12)
+@pytest.mark.parametrize("packed", [False, True])
+def test_line_that_no_memory_holds_is_refused(
+    write: Write, monkeypatch: pytest.MonkeyPatch, *, packed: bool
+) -> None:
+    """It spans many chunks of the reading; the message names its number."""
+    monkeypatch.setattr(limits, "UNREADABLE_LINE", 3_000_000)
+    content = b"a\n" + b"x" * 2_999_999 + b"\n" + b"y" * 4_200_000 + b"\n"
+    found = write("x.jsonl.gz", gzip.compress(content)) if packed else write("x.jsonl", content)
+
+    with pytest.raises(SourceTooLarge, match="line 3 has over 3,000,000 bytes"):
+        measure(found, FileLimits())
+
+
+@pytest.mark.bad_input(12)
+def test_csv_without_a_header_line_is_not_read_into_memory(write: Write) -> None:
+    """Where a header should be, a file without line ends would be read whole."""
+    found = write("x.csv", b"a" * 20_000_000)
+
+    with (
+        peak_memory() as peak,
+        pytest.raises(SourceBroken, match="found a line of over 1,000,000 characters"),
+    ):
+        read_header(found.path)
+
+    assert peak[0] < 10_000_000
+
+
+@pytest.mark.bad_input(12)
+def test_columns_of_a_deep_line_are_not_looked_for(write: Write) -> None:
+    """`status` looks into the newest file, whatever is in it."""
+    deep = b'{"a":' + b"[" * 200_000 + b"]" * 200_000 + b"}\n"
+
+    assert source_columns(write("x.jsonl", deep + b'{"id":1}\n'), "jsonl") == ["id"]
+
+
+@pytest.mark.bad_input(46)
+def test_limit_of_a_source_stops_a_run_before_it_plans(tmp_path: Path) -> None:
+    """The table is named, and the lake is not even made."""
+    (tmp_path / "orders.jsonl").write_text('{"op":"c","id":1}\n' * 10)
+    text = """\
+name: shop
+lake: ./lake
+tables:
+  orders:
+    source: {format: jsonl, path: orders.jsonl, limits: {file: 100 bytes}}
+    columns: {id: bigint}
+    key: [id]
+"""
+    pipeline = load_text(text, tmp_path / "lakejoin.yaml")
+
+    with pytest.raises(SourceTooLarge, match=r"table orders: .*orders.jsonl: has over 100 bytes, unpacked"):
+        pending_groups(pipeline, Journal(Lake(pipeline.lake)), now=datetime.now(UTC), counter=None)
+    assert not (tmp_path / "lake").exists()

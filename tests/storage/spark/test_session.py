@@ -1,0 +1,134 @@
+"""Which settings a session gets, and that the session of the tests speaks Delta."""
+
+import os
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from storage.spark.session import NO_CONF, SETTINGS, _environment, cache_directory, settings, start_session
+
+JARS = [Path("/cache/a.jar"), Path("/cache/b.jar")]
+CACHE = Path("/cache")
+
+
+def test_settings_of_the_user_win() -> None:
+    """Any setting of ours can be set otherwise in the configuration file."""
+    ours = settings("local[2]", JARS, CACHE, {"spark.driver.memory": "7g", "spark.ui.enabled": "true"})
+
+    assert ours["spark.driver.memory"] == "7g"
+    assert ours["spark.ui.enabled"] == "true"
+    assert ours["spark.sql.session.timeZone"] == SETTINGS["spark.sql.session.timeZone"] == "UTC"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "end"),
+    [
+        ("spark.jars", "/mine.jar", "/cache/a.jar,/cache/b.jar,/mine.jar"),
+        ("spark.sql.extensions", "my.Extension", "DeltaSparkSessionExtension,my.Extension"),
+        ("spark.driver.extraJavaOptions", "-Xss4m", "log4j2.properties -Xss4m"),
+        ("spark.executor.extraJavaOptions", "-Xss4m", "-XX:-DontCompileHugeMethods -Xss4m"),
+    ],
+)
+def test_settings_that_are_lists_are_appended(key: str, value: str, end: str) -> None:
+    """A user who adds a JAR, an extension or a Java option does not lose Delta or the log settings by it."""
+    assert settings("local[2]", JARS, CACHE, {key: value})[key].endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("told", "variable", "found"),
+    [
+        ("", "", "-XX:+UseParallelGC"),
+        ("-Xss4m -XX:+UseGCOverheadLimit", "", "-XX:+UseParallelGC"),
+        ("-XX:+UseG1GC", "", "-XX:+UseG1GC"),
+        ("", "-Xss4m -XX:+UseZGC", None),
+    ],
+)
+def test_jvm_is_told_one_garbage_collector(
+    told: str, variable: str, found: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two would keep it from starting: whoever names one, in the file or in Java's own variable, has it."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", variable)
+    conf = {"spark.driver.extraJavaOptions": told} if told else {}
+
+    options = settings("local[2]", JARS, CACHE, conf)["spark.driver.extraJavaOptions"].split()
+
+    assert [o for o in options if o.startswith("-XX:+Use") and o.endswith("GC")] == ([found] if found else [])
+
+
+@pytest.mark.bad_input(34)
+@pytest.mark.parametrize(
+    ("master", "partitions"),
+    [
+        ("local", 4),
+        ("local[3]", 12),
+        ("local[3,2]", 12),
+        ("local[*]", 4 * (os.cpu_count() or 1)),
+    ],
+)
+def test_local_master_listens_on_loopback_only_with_few_partitions(master: str, partitions: int) -> None:
+    """On one machine nobody else can reach the driver, and shuffles suit its cores."""
+    local = settings(master, JARS, CACHE, NO_CONF)
+
+    assert local["spark.driver.bindAddress"] == local["spark.driver.host"] == "127.0.0.1"
+    assert local["spark.sql.shuffle.partitions"] == str(partitions)
+
+
+@pytest.mark.parametrize(
+    "master", ["yarn", "spark://host:7077", "k8s://https://host", "local-cluster[2,1,512]"]
+)
+def test_cluster_master_keeps_sparks_own_network_and_partitions(master: str) -> None:
+    """Executors on other machines must reach the driver."""
+    assert (
+        settings(master, JARS, CACHE, NO_CONF)
+        .keys()
+        .isdisjoint({"spark.driver.bindAddress", "spark.driver.host", "spark.sql.shuffle.partitions"})
+    )
+
+
+def test_cache_is_in_xdg_cache_home_or_below_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty XDG_CACHE_HOME counts as none, as the XDG specification says."""
+    monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
+
+    assert cache_directory({"XDG_CACHE_HOME": "/var/cache"}) == Path("/var/cache/lakejoin")
+    assert cache_directory({"XDG_CACHE_HOME": ""}) == Path("/home/me/.cache/lakejoin")
+    assert cache_directory({}) == Path("/home/me/.cache/lakejoin")
+
+
+def test_environment_is_put_back_even_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs started later see the JAVA_HOME of the user, or none where none was."""
+    monkeypatch.setenv("JAVA_HOME", "/users/java")
+    monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+
+    def start_and_fail() -> None:
+        with _environment({"JAVA_HOME": "/ours", "SPARK_LOCAL_IP": "127.0.0.1"}):
+            assert os.environ["JAVA_HOME"] == "/ours"
+            raise OSError("no memory")
+
+    with pytest.raises(OSError, match="no memory"):
+        start_and_fail()
+
+    assert os.environ["JAVA_HOME"] == "/users/java"
+    assert "SPARK_LOCAL_IP" not in os.environ
+
+
+@pytest.mark.spark
+def test_session_writes_merges_and_reads_delta_tables(spark: SparkSession, tmp_path: Path) -> None:
+    """The JARs, the extension and the catalog fit together."""
+    table = f"delta.`{tmp_path}`"
+    spark.range(3).write.format("delta").save(str(tmp_path))
+    spark.sql(
+        f"MERGE INTO {table} AS old USING (SELECT explode(array(2, 5)) AS id) AS new ON old.id = new.id "
+        "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *"
+    )
+
+    assert sorted(row.id for row in spark.sql(f"SELECT id FROM {table}").collect()) == [0, 1, 5]
+
+
+@pytest.mark.spark
+def test_session_that_runs_is_returned_by_a_second_start(spark: SparkSession) -> None:
+    """Several parts of one process share one session, the first one's master included."""
+    partitions = {"spark.sql.shuffle.partitions": spark.conf.get("spark.sql.shuffle.partitions") or ""}
+
+    assert start_session("local[1]", partitions) is spark
+    assert spark.sparkContext.master == "local[2]"

@@ -1,0 +1,1 @@
+"""Turns the records of a table into changes, current rows and versions."""

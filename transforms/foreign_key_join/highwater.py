@@ -1,0 +1,54 @@
+"""The highwater mark: how the first draft of KIP-213 tells an answer that comes too late.
+
+Where the adopted design compares hashes, the draft's remedy was "to propagate the offset of the original update along
+with the payload of the message". So the mark of a left change travels with its messages, lies with the subscription in
+the store and comes back in the answers; an answer below the highest mark of its key is stale.
+
+A mark is the batch of a change, then its position. Positions alone do not rise: a record of a day that arrives after a
+later one stands before that day's and is accepted all the same, if its sequence is greater.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
+
+from transforms.model.schemas import BATCH, POSITION, POSITION_TYPE
+
+MARK = "mark"
+MARK_TYPE = StructType([StructField("batch", LongType()), StructField("position", POSITION_TYPE)])
+"""Without a batch: of the one under way, which answers in the same breath."""
+
+
+def mark() -> Column:
+    """The mark of a message, from its batch and position."""
+    return _mark(F.col(BATCH))
+
+
+def new_mark() -> Column:
+    """The mark of a change of the batch under way, from its position."""
+    return _mark(F.lit(None).cast("bigint"))
+
+
+def _mark(batch: Column) -> Column:
+    return F.struct(batch.alias("batch"), F.col(POSITION).alias("position"))
+
+
+def highwater(messages: DataFrame) -> DataFrame:
+    """The highest mark of each left key.
+
+    `messages`: of the subscription log and store, all that bear on the keys in question. Returns primary_key and
+    highwater.
+    """
+    return messages.groupBy("primary_key").agg(F.max(_order(mark())).alias("highwater"))
+
+
+def is_below(mark: Column, highwater: Column) -> Column:
+    """Whether a mark is below the highest one of its key; no mark is where none is known."""
+    return F.coalesce(_order(mark) < highwater, F.lit(False))
+
+
+def _order(mark: Column) -> Column:
+    under_way = mark["batch"].isNull()
+    return F.struct(
+        under_way.alias("under_way"), mark["batch"].alias("batch"), mark["position"].alias("position")
+    )

@@ -1,0 +1,78 @@
+"""Plain inserts: a left row that was not there before, with one change in its batch (KIP-213's shortest way).
+
+Its subscription is answered once, with the right row as it is after the batch, and nothing can make that answer stale
+or supersede it. So what the steps of the join find by joins of their own (the row before a change, the row that an
+answer belongs to, the last of several answers) is known, and one join with the right side gives answer and emission.
+A first load consists of such rows. That they end as they do by the other steps is tested.
+"""
+
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from transforms.foreign_key_join.highwater import MARK, new_mark
+from transforms.foreign_key_join.responses import response_schema
+from transforms.foreign_key_join.subscriptions import send_first_subscriptions
+from transforms.model.join_sides import beside
+from transforms.model.schemas import BATCH, POSITION
+from transforms.model.specs import How, JoinSpec
+
+_RIGHT = ("right", "hash", "position", "value")
+
+
+def subscribe(inserts: DataFrame, how: How) -> DataFrame:
+    """The messages of plain inserts, as `send_subscriptions` returns them.
+
+    `inserts`: primary_key, foreign_key, hash, `POSITION` and value of the rows.
+    """
+    alone = {
+        "previous_exists": F.lit(False),
+        "previous_foreign_key": F.lit(None).cast(inserts.schema["foreign_key"].dataType),
+        "changes_of_key": F.lit(1),
+        "last_of_key": F.lit(True),
+    }
+    return send_first_subscriptions(inserts.withColumns(alone), how)
+
+
+def pair(inserts: DataFrame, right: DataFrame, changed: DataFrame, how: How) -> DataFrame:
+    """The answer to each plain insert that gets one, with both rows.
+
+    `right`: primary_key, hash (null for a tombstone), position and value of the right rows after the batch.
+    `changed`: the first three of those that changed.
+    Returns primary_key, foreign_key, left_hash, left_value, right_hash, right_position, right_value (null: none),
+    cause, `MARK` and `POSITION` of the answer, and before_foreign_key (null, for there was no row).
+    """
+    key = inserts.schema["foreign_key"].dataType
+    assert isinstance(key, StructType)
+    left = inserts.withColumnsRenamed({"hash": "left_hash", "value": "left_value"}).withColumns(
+        {MARK: new_mark(), "before_foreign_key": F.lit(None).cast(key)}
+    )
+    # by their fields: Spark keeps single numbers in a table of their own, and structs in a slower one
+    same_key = reduce(and_, [F.col("foreign_key")[name] == F.col("right_key")[name] for name in key.names])
+    subscribed = left.join(beside(right, *_RIGHT), same_key, "left").withColumn(
+        "cause", F.lit("subscription")
+    )
+    if how == "left":
+        return subscribed.drop("right_key")
+    # an inner join answers a subscription that finds nothing only when it learns that its right row went
+    found = subscribed.where(F.col("right_hash").isNotNull())
+    gone = changed.where(F.col("hash").isNull()).withColumn(
+        "value", F.lit(None).cast(right.schema["value"].dataType)
+    )
+    told = left.join(beside(gone, *_RIGHT), same_key).withColumns(
+        {POSITION: F.col("right_position"), "cause": F.lit("right_change")}
+    )
+    return found.unionByName(told).drop("right_key")
+
+
+def applied_answers(pairs: DataFrame, join: JoinSpec) -> DataFrame:
+    """The answers of `pair` as rows of `response_schema`, of the batch under way."""
+    known = {
+        "hash": F.col("left_hash"),
+        "resolution": F.lit("applied"),
+        BATCH: F.lit(None).cast("bigint"),
+    }
+    return pairs.withColumns(known).select(*response_schema(join).names)

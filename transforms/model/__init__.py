@@ -1,0 +1,1 @@
+"""Holds the words that every stage shares: specifications, column names, hashes, event time, join sides."""

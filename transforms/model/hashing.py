@@ -1,0 +1,111 @@
+"""The value hash that a subscription carries to the right side and a response brings back (KIP-213).
+
+Two salted `xxhash64` make 128 bits. Each column contributes its tag (name and type family) and its value, in name
+order, and nothing at all when it is null: `xxhash64` passes over nulls. So an absent and a null column hash alike,
+and adding a nullable column leaves every hash as it was (KAFKA-15303), while the tags keep ('a', null) and
+(null, 'a') apart.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from transforms.model.schemas import EXACT_TIMES, HASH_TYPE, named
+
+HASH_SPECIFICATION = 1
+"""Number of these rules; it is part of every hash, so that hashes of two specifications never compare equal."""
+
+_SALTS = ("lakejoin/1/high", "lakejoin/1/low")
+_INTEGERS = (ByteType, ShortType, IntegerType, LongType)
+_CONVERSIONS: dict[type[DataType], Callable[[Column], Column]] = {
+    **{integer: lambda value: value.cast("bigint") for integer in _INTEGERS},
+    FloatType: lambda value: value.cast("double"),
+    TimestampType: F.unix_micros,
+    DateType: lambda value: F.unix_date(value).cast("bigint"),
+    BooleanType: lambda value: value.cast("int").cast("bigint"),
+}
+
+
+@lru_cache(maxsize=256)
+def value_hash(columns: StructType) -> Column:
+    """Hash of a row's declared columns, as `HASH_TYPE`; the caller nulls it for deleted rows."""
+    parts: list[Column] = []
+    for number, field in enumerate(sorted(columns, key=lambda field: field.name)):
+        value = named(field.name)
+        tag = F.when(value.isNotNull(), F.lit(f"{field.name}:{family(field.dataType)}"))
+        parts += [tag.alias(f"tag{number}"), _canonical(value, field.dataType).alias(f"value{number}")]
+    # `xxhash64` reads a struct as it would its fields one after the other, but Spark makes a method of its own for it:
+    # otherwise the whole step becomes one that is too long for the JVM to compile well, and takes three times as long
+    row = F.struct(*parts)
+    high, low = (F.xxhash64(F.lit(salt), row) for salt in _SALTS)
+    return F.struct(
+        F.lit(HASH_SPECIFICATION).cast("smallint").alias("spec"), high.alias("high"), low.alias("low")
+    ).cast(HASH_TYPE)
+
+
+def family(dtype: DataType) -> str:
+    """The part of a type that a widening keeps: int and bigint are one family, decimal scales are not."""
+    if isinstance(dtype, _INTEGERS):
+        return "integer"
+    if isinstance(dtype, DecimalType):
+        return f"decimal({dtype.scale})"
+    if isinstance(dtype, FloatType | DoubleType):
+        return "double"
+    if isinstance(dtype, ArrayType | MapType | StructType):
+        return "json"
+    return dtype.typeName()
+
+
+def _canonical(value: Column, dtype: DataType) -> Column:
+    """The value in the one form of its family that `xxhash64` reads the same on every width."""
+    if isinstance(dtype, ArrayType | MapType | StructType):
+        nested = F.struct(_sorted(value, dtype).alias("value"))
+        return F.when(value.isNotNull(), F.to_json(nested, {"ignoreNullFields": "false", **EXACT_TIMES}))
+    if isinstance(dtype, DecimalType):
+        return value.cast(DecimalType(38, dtype.scale))
+    if isinstance(dtype, TimestampNTZType):
+        return F.unix_micros(F.to_timestamp_ltz(value.cast("string")))
+    convert = _CONVERSIONS.get(type(dtype))
+    return convert(value) if convert is not None else value
+
+
+def _sorted(value: Column, dtype: DataType) -> Column:
+    """A nested value with struct fields by name and map entries by key: their order carries no meaning."""
+    if isinstance(dtype, StructType):
+        fields = sorted(dtype, key=lambda field: field.name)
+        parts = [_sorted(value.getField(f.name), f.dataType).alias(f.name) for f in fields]
+        return F.when(value.isNotNull(), F.struct(*parts))
+    if isinstance(dtype, ArrayType):
+        element = dtype.elementType
+        return F.transform(value, lambda item: _sorted(item, element))
+    if isinstance(dtype, MapType):
+        inner = dtype.valueType
+        entries = F.transform(
+            F.map_entries(value),
+            lambda e: F.struct(e["key"].alias("key"), _sorted(e["value"], inner).alias("value")),
+        )
+        return F.array_sort(entries, _by_key)
+    return value
+
+
+def _by_key(left: Column, right: Column) -> Column:
+    return F.when(left["key"] < right["key"], -1).when(left["key"] > right["key"], 1).otherwise(0)

@@ -1,0 +1,80 @@
+"""The two sides of a join, as the steps of the join want them: keys as structs, the rest as one value."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from transforms.model.schemas import DELETED, HASH, POSITION, key_struct, named
+from transforms.model.specs import JoinSpec
+
+
+def foreign_key(join: JoinSpec) -> Column:
+    """The foreign key of a left row: null if any of its parts is."""
+    parts = [
+        F.expr(text).cast(f.dataType) for text, f in zip(join.foreign_key, join.foreign_key_type, strict=True)
+    ]
+    complete = parts[0].isNotNull()
+    for part in parts[1:]:
+        complete = complete & part.isNotNull()
+    return F.when(
+        complete, F.struct(*[p.alias(n) for p, n in zip(parts, join.foreign_key_type.names, strict=True)])
+    )
+
+
+def left_changes(changes: DataFrame, join: JoinSpec) -> DataFrame:
+    """Changes of the left table as primary_key, position, foreign_key, hash; both null for a delete."""
+    return changes.select(*_change(join))
+
+
+def inserted(rows: DataFrame, join: JoinSpec) -> DataFrame:
+    """Left rows that the batch inserted: the columns of `left_changes`, and value."""
+    return rows.select(*_change(join), _value(join.left_columns))
+
+
+def _change(join: JoinSpec) -> list[Column]:
+    return [
+        key_struct(join.left_key).alias("primary_key"),
+        named(POSITION),
+        F.when(~named(DELETED), foreign_key(join)).alias("foreign_key"),
+        named(HASH).alias("hash"),
+    ]
+
+
+def live_keys(rows: DataFrame, join: JoinSpec) -> DataFrame:
+    """Left rows that are not deleted, as primary_key and foreign_key."""
+    return rows.where(~named(DELETED)).select(
+        key_struct(join.left_key).alias("primary_key"), foreign_key(join).alias("foreign_key")
+    )
+
+
+def valued(rows: DataFrame, key: tuple[str, ...], columns: StructType) -> DataFrame:
+    """Rows of a side as primary_key, hash (null for a tombstone), position and value."""
+    return rows.select(
+        key_struct(key).alias("primary_key"),
+        named(HASH).alias("hash"),
+        named(POSITION).alias("position"),
+        _value(columns),
+    )
+
+
+def _value(columns: StructType) -> Column:
+    return F.struct(*[named(name) for name in columns.names]).alias("value")
+
+
+def beside(rows: DataFrame, side: str, *columns: str) -> DataFrame:
+    """Columns of a side under names that are its own in a join: `{side}_key` (primary_key) and `{side}_{name}`."""
+    return rows.select(
+        F.col("primary_key").alias(f"{side}_key"), *[F.col(name).alias(f"{side}_{name}") for name in columns]
+    )
+
+
+def unknown(messages: DataFrame, column: str, known: DataFrame) -> DataFrame:
+    """Keys that a column of messages names and `known` has no row of, as primary_key, each once."""
+    named_keys = messages.select(F.col(column).alias("primary_key")).where(F.col("primary_key").isNotNull())
+    return named_keys.distinct().join(known.select("primary_key"), "primary_key", "left_anti")
+
+
+def spread(keys: DataFrame, column: str, names: tuple[str, ...]) -> DataFrame:
+    """Keys from a struct column as columns of a table's own key names, each once."""
+    distinct = keys.where(F.col(column).isNotNull()).select(f"{column}.*").distinct()
+    return distinct.toDF(*names)

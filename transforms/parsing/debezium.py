@@ -1,0 +1,179 @@
+"""What a Debezium event does: r, c, u upsert its `after`, d deletes, t truncates, m is ignored.
+
+An event without value is a tombstone, which Debezium sends behind a delete so that topics can be compacted.
+An update whose key changed is two records, of which the delete of the old key is derived. Old values are
+never taken from `before`, but for the key, event time and sequence of a delete, which has no other row.
+"""
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DecimalType, LongType, TimestampType
+
+from transforms.model.schemas import DETAIL, OP, RAW, REASON, UNAVAILABLE
+from transforms.model.specs import TableSpec
+from transforms.parsing import debezium_envelope as envelope
+from transforms.parsing.debezium_toast import is_mentioned, is_placeholder
+from transforms.parsing.json_lines import line_reason, parse_digits, parse_line, record_of
+from transforms.parsing.limits import readable, short_text
+from transforms.parsing.nested_json import has_decimals
+from transforms.parsing.options import Cell, ParseOptions, Parts, reason_is
+from transforms.parsing.typed_values import parse_text
+from transforms.parsing.validation import finish_records
+
+_OPS = {"r": "upsert", "c": "upsert", "u": "upsert", "d": "delete", "t": "truncate", "m": "ignored"}
+_EXPECTED = "r, c, u, d, t or m"
+_PARSED, _EXACT, _CLOCK = "_lj_parsed", "_lj_exact", "_lj_clock"
+_WRITTEN_OP, _AFTER, _BEFORE = "_lj_written_op", "_lj_after", "_lj_before"
+
+
+@dataclass(frozen=True)
+class _Event:
+    """The rows and the key of an event, as columns."""
+
+    table: TableSpec
+    after: Column
+    before: Column
+    record: Column
+
+    def source(self, name: str) -> Column:
+        """What the event holds for a column: of the row after it, or of what there is of a deleted one."""
+        op = F.col(OP)
+        if name not in self.table.key:
+            source = F.when(op == "upsert", self.after[name])
+            in_before = envelope.is_in_before(self.table, name)
+            return source.when(op == "delete", self.before[name]) if in_before else source
+        key = envelope.key(self.record, self.table, name)
+        return (
+            F.when(op == "upsert", F.coalesce(self.after[name], key))
+            .when(op == "delete", F.coalesce(key, self.before[name]))
+            .when(op == "tombstone", key)
+        )
+
+
+def parse_debezium(lines: DataFrame, table: TableSpec, options: ParseOptions) -> DataFrame:
+    """Turn lines (position, context, raw) into records, as `transforms.parsing.options.records_schema` says."""
+    order = envelope.envelope_sequence(table)
+    record = record_of(F.col(_PARSED))
+    line = readable(F.col(RAW), options)
+    frame = lines.withColumn(_PARSED, parse_line(line, envelope.event_type(table)))
+    frame = frame.withColumns(
+        {
+            _WRITTEN_OP: envelope.member(record, "op"),
+            _AFTER: envelope.member(record, "after"),
+            _BEFORE: envelope.member(record, "before"),
+        }
+    )
+    event = _Event(table, F.col(_AFTER), F.col(_BEFORE), record)
+    frame = _with_op(frame, record, options).withColumns(
+        {
+            **{_source(table, name): _text_source(event, name) for name in table.columns.names},
+            **{_order(name): envelope.order(record, name) for name in order},
+            _CLOCK: envelope.order(record, "ts_ms"),
+            UNAVAILABLE: _unavailable(table),
+        }
+    )
+    frame, exact = _with_exact(frame, table)
+    parts = Parts(
+        frame=_with_old_key(frame, table),
+        columns=[_cell(table, name, options, exact) for name in table.columns.names],
+        raw=short_text(F.col(RAW)),
+        old_key=[_old_cell(table, name, options, exact) for name in table.key],
+        sequence=[Cell(n, LongType(), F.col(_order(n)), F.col(_order(n)).try_cast("bigint")) for n in order],
+        clock=parse_text(F.col(_CLOCK), TimestampType(), replace(options, time="millis", timezone=None)),
+    )
+    return finish_records(parts, table)
+
+
+def _source(table: TableSpec, name: str) -> str:
+    return f"_lj_source_{table.columns.names.index(name)}"
+
+
+def _old_source(table: TableSpec, name: str) -> str:
+    return f"_lj_was_{table.key.index(name)}"
+
+
+def _order(name: str) -> str:
+    return f"_lj_by_{name}"
+
+
+def _with_op(frame: DataFrame, record: Column, options: ParseOptions) -> DataFrame:
+    written, line = F.col(_WRITTEN_OP), F.col(RAW)
+    known = F.create_map(*[F.lit(text) for pair in _OPS.items() for text in pair])
+    rowless = F.col(_BEFORE).isNull() & F.col(_AFTER).isNull()
+    tombstone = F.when(rowless & envelope.has_null_value(record, line), F.lit("tombstone"))
+    frame = frame.withColumn(OP, F.when(written.isNull(), tombstone).otherwise(known[written]))
+    bad_line, why = line_reason(line, F.col(_PARSED), options)
+    unknown, no_row = F.col(OP).isNull(), (F.col(OP) == "upsert") & F.col(_AFTER).isNull()
+    shown = F.coalesce(F.concat(F.lit('op "'), F.substring(written, 1, 100), F.lit('"')), F.lit("no op"))
+    reason = F.when(bad_line.isNotNull(), bad_line).when(unknown, reason_is("unknown_op"))
+    detail = F.when(bad_line.isNotNull(), why).when(
+        unknown, F.concat(shown, F.lit(f", expected {_EXPECTED}"))
+    )
+    return frame.withColumns(
+        {
+            REASON: reason.when(no_row, reason_is("parse_error")),
+            DETAIL: detail.when(no_row, F.lit("op r, c or u without a row `after`")),
+        }
+    )
+
+
+def _text_source(event: _Event, name: str) -> Column:
+    source = event.source(name)
+    if name in event.table.key:
+        return source
+    return F.when(~is_placeholder(source, event.table.columns[name].dataType), source)
+
+
+def _unavailable(table: TableSpec) -> Column:
+    """Names of the columns that an upsert left out; null for none, as almost always."""
+    fields = [field for field in table.columns if field.name not in table.key]
+    left_out = [
+        F.when(is_placeholder(F.col(_AFTER)[field.name], field.dataType), F.lit(field.name))
+        for field in fields
+    ]
+    mentioned = is_mentioned(F.col(RAW), [field.dataType for field in fields])
+    names = F.array_compact(F.array(F.lit(None).cast("string"), *left_out))
+    return F.when((F.col(OP) == "upsert") & mentioned & (F.size(names) > 0), names)
+
+
+def _with_exact(frame: DataFrame, table: TableSpec) -> tuple[DataFrame, _Event]:
+    """Put beside the texts those of decimals with all their digits, where the first may have lost some."""
+    record = record_of(F.col(_EXACT))
+    decimals = {field.name: field.dataType for field in table.columns if has_decimals(field.dataType)}
+    if decimals:
+        numbers = {name: F.col(_source(table, name)) for name in decimals}
+        nested = not all(isinstance(dtype, DecimalType) for dtype in decimals.values())
+        again = parse_digits(F.col(RAW), envelope.row_type(table, decimals), numbers, nested=nested)
+        frame = frame.withColumn(_EXACT, again)
+    return frame, _Event(table, envelope.member(record, "after"), envelope.member(record, "before"), record)
+
+
+def _with_old_key(frame: DataFrame, table: TableSpec) -> DataFrame:
+    """Put the key before an update beside the one after it, where they may differ."""
+    before = {name: F.col(_BEFORE)[name] for name in table.key}
+    differs = [old.isNotNull() & (old != F.col(_source(table, name))) for name, old in before.items()]
+    if any(isinstance(table.columns[name].dataType, DecimalType) for name in table.key):
+        differs.append(F.col(_EXACT).isNotNull())  # texts that lost digits may look alike
+    moved = (F.col(_WRITTEN_OP) == "u") & reduce(or_, differs)
+    return frame.withColumns(
+        {
+            _old_source(table, name): F.when(moved, F.coalesce(old, F.col(_source(table, name))))
+            for name, old in before.items()
+        }
+    )
+
+
+def _cell(table: TableSpec, name: str, options: ParseOptions, exact: _Event) -> Cell:
+    dtype, text = table.columns[name].dataType, F.col(_source(table, name))
+    number = exact.source(name) if has_decimals(dtype) else None
+    return Cell(name, dtype, text, parse_text(text, dtype, options, number))
+
+
+def _old_cell(table: TableSpec, name: str, options: ParseOptions, exact: _Event) -> Cell:
+    dtype, text = table.columns[name].dataType, F.col(_old_source(table, name))
+    number = exact.before[name] if isinstance(dtype, DecimalType) else None
+    return Cell(f"before.{name}", dtype, text, parse_text(text, dtype, options, number))

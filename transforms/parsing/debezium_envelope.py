@@ -1,0 +1,104 @@
+"""Where things stand in a Debezium event: `{"offset","key","value","headers"}`, or its value alone.
+
+Event, key and value may each be wrapped in `{"schema","payload"}`, as Kafka Connect's JsonConverter writes
+them with schemas. (Debezium documentation, PostgreSQL connector: "Data change events".)
+"""
+
+from collections.abc import Iterable
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from transforms.model.schemas import POSITION_TYPE
+from transforms.model.specs import TableSpec
+from transforms.parsing.json_lines import texts
+
+SEQUENCE_NAMES = ("lsn", "tx_id", "ts_ms", "offset")
+"""Sequence fields that need no declared column."""
+_PAYLOAD = "payload"
+
+
+def event_type(table: TableSpec) -> StructType:
+    """Type of an event with all values as text: what is declared, and what says what happened to it."""
+    about = [*texts(["op", "ts_ms"]), StructField("source", texts(["lsn", "txId"]))]
+    event = _event_type(table, table.columns.names, about)
+    return event.add("offset", StringType())
+
+
+def row_type(table: TableSpec, names: Iterable[str]) -> StructType:
+    """Type of an event with nothing but these columns of its rows and key, as text."""
+    return _event_type(table, names, [])
+
+
+def is_in_before(table: TableSpec, name: str) -> bool:
+    """Whether the row before the event is asked for a column: a delete has no other row."""
+    return name in (*table.key, *table.sequence.names, table.event_time)
+
+
+def member(event: Column, name: str) -> Column:
+    """A member of the value, wherever the value is: `op`, `before`, `after`, `source`, `ts_ms`."""
+    value = event["value"]
+    return F.coalesce(value[_PAYLOAD][name], value[name], event[_PAYLOAD][name], event[name])
+
+
+def key(event: Column, table: TableSpec, name: str) -> Column:
+    """A column of the record's key; one called `payload` is not looked for in a `{"schema","payload"}`."""
+    record_key = event["key"]
+    if _has_payload(table):
+        return record_key[name]
+    return F.coalesce(record_key[_PAYLOAD][name], record_key[name])
+
+
+def has_null_value(event: Column, line: Column) -> Column:
+    """Whether the value is null, in words: a line without a value is none, nor is one that holds anything else."""
+    value = event["value"]
+    members = F.json_object_keys(F.get_json_object(line, "$.value"))
+    wrapped = F.array_contains(members, _PAYLOAD) & value[_PAYLOAD].isNull()
+    alone = F.size(F.array_except(members, F.array(F.lit("schema"), F.lit(_PAYLOAD)))) == 0
+    is_null = F.array_contains(F.json_object_keys(line), "value")
+    return F.when(value.isNull(), is_null).otherwise(wrapped & alone)
+
+
+def order(event: Column, name: str) -> Column:
+    """One of `SEQUENCE_NAMES`."""
+    match name:
+        case "offset":
+            return event["offset"]
+        case "ts_ms":
+            return member(event, "ts_ms")
+        case "tx_id":
+            return member(event, "source")["txId"]
+        case _:
+            return member(event, "source")[name]
+
+
+def envelope_sequence(table: TableSpec) -> list[str]:
+    """Sequence fields of a table that are no columns. Raises `ValueError` for one that no event has."""
+    if table.sequence == POSITION_TYPE:
+        return []
+    names = [name for name in table.sequence.names if name not in table.columns.names]
+    for name in names:
+        if name not in SEQUENCE_NAMES:
+            raise ValueError(f"{table.name}: sequence {name} is neither a column nor one of {SEQUENCE_NAMES}")
+    return names
+
+
+def _event_type(table: TableSpec, names: Iterable[str], about: Iterable[StructField]) -> StructType:
+    row = texts(names)
+    old = StructType([field for field in row if is_in_before(table, field.name)])
+    key_columns = StructType([field for field in row if field.name in table.key])
+    value = StructType([*_unless_empty("before", old), StructField("after", row), *about])
+    wrapped_value = StructType([*value, StructField(_PAYLOAD, value)])
+    payload = [] if _has_payload(table) else _unless_empty(_PAYLOAD, key_columns)
+    record_key = _unless_empty("key", StructType([*key_columns, *payload]))
+    return StructType([*record_key, StructField("value", wrapped_value), *wrapped_value])
+
+
+def _has_payload(table: TableSpec) -> bool:
+    """Whether a column of the key is called `payload`; Spark does not tell capitals apart."""
+    return _PAYLOAD in {name.lower() for name in table.key}
+
+
+def _unless_empty(name: str, dtype: StructType) -> list[StructField]:
+    return [StructField(name, dtype)] if dtype.fields else []

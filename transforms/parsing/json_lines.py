@@ -1,0 +1,129 @@
+"""JSON lines: one `from_json` with a schema of only what is declared, every value first read as text.
+
+Spark's reader stops behind the first value and would not see what follows it on the line. As text, it gives
+a number with a fraction as the nearest double: `1.10` as `1.1`, and never more than 17 digits. Both are met
+here. Of members with the same name the last counts; only a map must not have any. (JSON: RFC 8259.)
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
+
+from transforms.parsing.limits import (
+    JSON_TEXT,
+    LONE_SURROGATE,
+    deeper,
+    has_lone_surrogate,
+    is_deep,
+    is_long,
+    longer,
+)
+from transforms.parsing.options import DEEPEST, ParseOptions, reason_is
+
+_RECORD, _END, _CORRUPT = "_lj_record", "_lj_end", "_lj_corrupt"
+_OPTIONS = {
+    "mode": "PERMISSIVE",
+    "columnNameOfCorruptRecord": _CORRUPT,
+    # Spark allows both by default; RFC 8259 does not
+    "allowSingleQuotes": "false",
+    "allowNonNumericNumbers": "false",
+}
+_NUMBER = "-?[0-9][0-9.eE+-]*+"
+_PLAIN_NAME = re.compile("[A-Za-z0-9_.$-]+")
+"""Names that nobody writes with escapes."""
+_BEGIN, _STOP = "\x01", "\x02"
+"""Where a number stands; a line of JSON holds neither of the two signs."""
+PARSE_ERROR = (
+    "is no JSON object, is cut off or followed by something else, has a member that should be an object "
+    "or a string of over 20,000,000 characters"
+)
+
+
+def parse_line(line: Column, record: StructType) -> Column:
+    """Parse a line that is to hold one JSON object; see `record_of` and `is_broken`."""
+    # The line stands in a list, where a further member such as `,"a":{}` is an error, and the list in an object that
+    # goes on behind it, for the parser stops behind the first whole value and would not see what follows
+    wrapped = F.concat(F.lit(f'{{"{_RECORD}":['), line, F.lit(f'],"{_END}":true}}'))
+    schema = StructType(
+        [
+            StructField(_RECORD, ArrayType(record)),
+            StructField(_END, BooleanType()),
+            StructField(_CORRUPT, StringType()),
+        ]
+    )
+    return F.from_json(wrapped, schema, _OPTIONS)
+
+
+def record_of(parsed: Column) -> Column:
+    """The object on a parsed line."""
+    return F.get(parsed[_RECORD], 0)
+
+
+def is_broken(parsed: Column) -> Column:
+    """Whether the line held anything but one object of the expected shape."""
+    is_one = (F.size(parsed[_RECORD]) == 1) & record_of(parsed).isNotNull()
+    return parsed[_CORRUPT].isNotNull() | parsed[_END].isNull() | ~is_one
+
+
+def line_reason(line: Column, parsed: Column, options: ParseOptions) -> tuple[Column, Column]:
+    """Reason and detail for a line that is no record at all, else null."""
+    invalid, broken, lone = ~F.is_valid_utf8(line), is_broken(parsed), has_lone_surrogate(line)
+    long = is_long(line, options)
+    # beyond the last level that the parser reads, only what it could not read needs a look
+    deep = is_deep(line, options) if options.max_depth < DEEPEST else broken & is_deep(line, options)
+    in_base64 = F.concat(F.lit("bytes in base64: "), F.base64(F.substring(line.cast("binary"), 1, 65536)))
+    reasons = [
+        (long, reason_is("too_large"), longer(F.octet_length(line), options)),
+        (invalid, reason_is("invalid_utf8"), in_base64),
+        (deep, reason_is("too_large"), deeper(options)),
+        (broken, reason_is("parse_error"), F.lit(PARSE_ERROR)),
+        (lone, reason_is("invalid_utf8"), F.lit(LONE_SURROGATE)),
+    ]
+    return (
+        F.coalesce(*[F.when(holds, reason) for holds, reason, _ in reasons]),
+        F.coalesce(*[F.when(holds, detail) for holds, _, detail in reasons]),
+    )
+
+
+def texts(names: Iterable[str]) -> StructType:
+    """Members by these names, each read as text."""
+    return StructType([StructField(name, StringType()) for name in names])
+
+
+def parse_digits(line: Column, record: StructType, numbers: Mapping[str, Column], *, nested: bool) -> Column:
+    """Parse a line again with all digits of its numbers if one of these texts may have lost some, else null.
+
+    `record`: members as text. `numbers`: texts by the names of their members. `nested`: some members hold numbers
+    within. What the line holds between quotes was text from the start.
+    """
+    rounded = reduce(or_, [_may_be_rounded(line, *number) for number in numbers.items()])
+    plain = not nested and all(_PLAIN_NAME.fullmatch(name) for name in numbers)
+    quoted = _with_quoted_members(line, numbers) if plain else _with_quoted_numbers(line)
+    return F.when(rounded, parse_line(quoted, record))
+
+
+def _with_quoted_members(line: Column, names: Iterable[str]) -> Column:
+    """The line with the numbers of some members as strings, which are read as they are written."""
+    # a string that ends before a colon is a name, and quotes within strings are escaped
+    keys = "|".join(map(re.escape, names))
+    return F.regexp_replace(line, rf'("(?:{keys})"\s*+:\s*+)({_NUMBER})', '$1"$2"')
+
+
+def _with_quoted_numbers(line: Column) -> Column:
+    """The line with all its numbers as strings, which takes longer than those of some members."""
+    # each match is a string or a number, and the other of the two is empty
+    marked = F.regexp_replace(line, f"({JSON_TEXT})|({_NUMBER})", f"$1{_BEGIN}$2{_STOP}")
+    return F.translate(F.replace(marked, F.lit(_BEGIN + _STOP), F.lit("")), _BEGIN + _STOP, '""')
+
+
+def _may_be_rounded(line: Column, name: str, text: Column) -> Column:
+    member = json.dumps(name, ensure_ascii=False)
+    quoted = [line.contains(F.concat(F.lit(f'{member}:{space}"'), text, F.lit('"'))) for space in ("", " ")]
+    # a double as Java writes it always has a point; null where there is no text
+    return F.coalesce(text.contains(".") & ~quoted[0] & ~quoted[1], F.lit(False))

@@ -1,0 +1,134 @@
+"""How source text becomes records: what the parsers are told, and what their frames look like.
+
+The parsers of a format (`parsing_debezium`, `parsing_flat`) take lines apart into sources, one for each
+declared column; `parsing_values` reads a source by the declared type; `parsing_records` judges the record. A
+line always gives exactly one record that is not derived, be it a quarantined one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from transforms.model.schemas import (
+    CONTEXT,
+    DERIVED,
+    DETAIL,
+    OP,
+    POSITION,
+    POSITION_TYPE,
+    RAW,
+    REASON,
+    SEQUENCE,
+    TIME,
+    UNAVAILABLE,
+)
+from transforms.model.specs import TableSpec
+
+Format = Literal["debezium", "jsonl", "csv", "parquet", "delta"]
+TimeUnit = Literal["micros", "millis", "nanos"]
+Reason = Literal[
+    "too_large",
+    "invalid_utf8",
+    "parse_error",
+    "unknown_op",
+    "null_key",
+    "type_mismatch",
+    "bad_timestamp",
+    "null_sequence",
+]
+"""Why a record is quarantined; of several reasons the first in this order."""
+
+
+DEEPEST = 998
+"""Levels of a line that Spark's parser can read: it ends at 1,000, of which two are ours (`parsing_json`)."""
+
+
+@dataclass(frozen=True)
+class ParseOptions:
+    """What a source says about its files, beside the columns of its table."""
+
+    format: Format
+    time: TimeUnit = "micros"
+    """Unit of whole numbers in `timestamp` columns."""
+    timezone: str | None = None
+    """Zone of timestamps in text that name none; without it they are bad."""
+    max_line: int = 100_000_000
+    """Bytes that a line may have, or the texts of a row together."""
+    max_depth: int = DEEPEST
+    """Levels of objects and arrays that a line may have."""
+    flawless: bool = False
+    """Every record is known to be acceptable: of a row of typed columns nobody asks why it should not be."""
+
+    @property
+    def flat(self) -> bool:
+        """Whether the records are rows, which neither truncate their table nor leave a value out."""
+        return self.format != "debezium"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One value of a record, before and after it was read by type."""
+
+    name: str
+    """What messages call it."""
+    dtype: DataType
+    source: Column
+    """Column of the frame with what the record holds: text, or a value of a Parquet file."""
+    value: Column
+    """The source by type; null where it is none of it."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Records taken apart, their sources not yet read by type."""
+
+    frame: DataFrame
+    """Position, context, op, reason, detail and unavailable, beside the sources of all cells."""
+    columns: Sequence[Cell]
+    """The declared columns in their order; null where the operation needs none."""
+    raw: Column
+    """The record as text, for quarantine."""
+    old_key: Sequence[Cell] = ()
+    """The key before an update that may have changed it, else null; none in formats without such events."""
+    sequence: Sequence[Cell] = ()
+    """The sequence fields that are not declared columns."""
+    clock: Column | None = None
+    """Time of a record without event time."""
+    flawless: bool = False
+    """Every record is known to be acceptable."""
+
+
+def reason_is(reason: Reason) -> Column:
+    """The reason as a literal, checked by the type checker."""
+    return F.lit(reason)
+
+
+def records_schema(table: TableSpec) -> StructType:
+    """Schema of parsed records: the declared columns, and beside them what `walk` of `apply_changes` needs."""
+    return StructType(
+        [
+            *table.columns,
+            StructField(POSITION, POSITION_TYPE),
+            StructField(OP, StringType()),
+            StructField(SEQUENCE, table.sequence),
+            StructField(TIME, TimestampType()),
+            StructField(CONTEXT, BooleanType()),
+            StructField(DERIVED, BooleanType()),
+            StructField(UNAVAILABLE, ArrayType(StringType())),
+            StructField(REASON, StringType()),
+            StructField(DETAIL, StringType()),
+            StructField(RAW, StringType()),
+        ]
+    )

@@ -1,0 +1,132 @@
+"""How the columns of source files differ from the declared ones: what is missing, of another type, or not declared.
+
+A row counts for what it has: of JSON a column is missing from a file if no row of it has the member, and of another
+type if it has values of which none fits. Rows are the state after a change; a delete need not have more than its key.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    IntegralType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from transforms.model.hashing import family
+from transforms.model.schemas import CONTEXT, POSITION, RAW
+from transforms.model.specs import TableSpec
+from transforms.parsing import debezium_envelope as envelope
+from transforms.parsing.debezium_toast import is_placeholder
+from transforms.parsing.flat_rows import OP_COLUMN
+from transforms.parsing.json_lines import texts
+from transforms.parsing.limits import readable
+from transforms.parsing.options import ParseOptions
+from transforms.parsing.typed_values import parse_text
+
+ENTRIES = "entries"
+"""Column with the members of a row: name and text."""
+_MAP = "map<string,string>"
+_DIGITS: dict[type[DataType], int] = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
+
+
+def json_rows(lines: DataFrame, options: ParseOptions) -> DataFrame:
+    """Take lines (position, context, raw) of either JSON format apart: position, entries. Without broken ones."""
+    line = readable(F.col(RAW), options)
+    if options.format == "debezium":
+        value = StructType([*texts(["after"]), StructField("payload", texts(["after"]))])
+        event = F.from_json(line, StructType([*value, StructField("value", value)]))
+        members = F.from_json(envelope.member(event, "after"), _MAP)
+    else:
+        parsed = F.from_json(line, _MAP)
+        members = F.when(is_upsert(parsed[OP_COLUMN]), parsed)
+    entries = F.map_entries(members).cast("array<struct<name:string,text:string>>")
+    rows = lines.where(~F.col(CONTEXT)).select(POSITION, entries.alias(ENTRIES))
+    return rows.where(F.col(ENTRIES).isNotNull())
+
+
+def is_upsert(op: Column) -> Column:
+    """Whether a flat row has more to it than a key."""
+    return F.coalesce(op.isin("c", "r", "u"), F.lit(False))
+
+
+def facts(rows: DataFrame, table: TableSpec, options: ParseOptions) -> DataFrame:
+    """Count by file and name what rows (position, entries) have.
+
+    `rows`: how many have the member; `values`: how many of these are not null; `fits`: how many of these can be read
+    as declared; `first`: the first line that has it; `misfit`, `line`: the first text that cannot be read, and where.
+    The row without a name counts all rows of the file.
+    """
+    row_itself = F.struct(F.lit(None).cast("string").alias("name"), F.lit(None).cast("string").alias("text"))
+    entries = F.explode(F.concat(F.col(ENTRIES), F.array(row_itself))).alias("entry")
+    place = F.col(POSITION)
+    found = rows.select(place["file"].alias("file"), place["line"].alias("line"), entries)
+    found = found.select("file", "line", "entry.name", "entry.text")
+    text = F.when(~_is_left_out(F.col("name"), F.col("text"), table), F.col("text"))
+    fits = _fits(F.col("name"), text, table, options)
+    misfit = text.isNotNull() & ~fits
+    return found.groupBy("file", "name").agg(
+        F.count("*").alias("rows"),
+        F.count(text).alias("values"),
+        F.count_if(text.isNotNull() & fits).alias("fits"),
+        F.min("line").alias("first"),
+        F.min_by(F.substring("text", 1, 100), F.when(misfit, F.col("line"))).alias("misfit"),
+        F.min(F.when(misfit, F.col("line"))).alias("line"),
+    )
+
+
+def _is_left_out(name: Column, text: Column, table: TableSpec) -> Column:
+    found = [F.when(name == field.name, is_placeholder(text, field.dataType)) for field in table.columns]
+    return F.coalesce(*found, F.lit(False))
+
+
+def _fits(name: Column, text: Column, table: TableSpec, options: ParseOptions) -> Column:
+    read = [
+        F.when(name == field.name, parse_text(text, field.dataType, options).isNotNull())
+        for field in table.columns
+        if not isinstance(field.dataType, StringType)
+    ]
+    return F.coalesce(*read, F.lit(True))
+
+
+def always_fits(found: DataType, declared: DataType) -> bool:
+    """Whether every value of one type is a value of the declared one, or a count of time as sources write it."""
+    if found.simpleString() == declared.simpleString():
+        return True
+    match found, declared:
+        case (IntegralType(), IntegralType()):
+            fits = _DIGITS[type(found)] <= _DIGITS[type(declared)]
+        case (IntegralType(), DecimalType()):
+            fits = _DIGITS[type(found)] <= declared.precision - declared.scale
+        case (DecimalType(), DecimalType()):
+            whole = [dtype.precision - dtype.scale for dtype in (found, declared)]
+            fits = found.scale <= declared.scale and whole[0] <= whole[1]
+        case (FloatType(), DoubleType()) | (TimestampNTZType(), TimestampType()):
+            fits = True
+        case _:
+            counts = isinstance(declared, DateType | TimestampType | TimestampNTZType)
+            fits = counts and isinstance(found, LongType | IntegerType)
+    return fits
+
+
+def widens(found: DataType, declared: DataType) -> bool:
+    """Whether a type has room for every value of another, and gives each the same hash."""
+    return found != declared and family(found) == family(declared) and always_fits(found, declared)
+
+
+def undeclared(names: Sequence[str], table: TableSpec) -> list[str]:
+    """Names that no column of the table has, without the one that says what a flat row does."""
+    return [name for name in names if name not in table.columns.names and name != OP_COLUMN]
