@@ -4,10 +4,12 @@ Only what is known by its cause is explained; anything else may be a mistake of 
 """
 
 import logging
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from subprocess import TimeoutExpired
 from typing import Any
+from urllib.parse import unquote
 
 from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
@@ -16,9 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from orchestration.config import Pipeline
-from orchestration.lake_state.sql_checks import reason_of
-from orchestration.lost_files import lost_file
-from storage.errors import LakejoinError
+from storage.errors import LakejoinError, SourceBroken, file_lost
 from storage.lake.plan import Plan
 
 _REMEDIES = {
@@ -35,6 +35,9 @@ _ENDING = 5
 """Seconds that a process may take to be gone."""
 _MESSAGE = 500
 """Characters of a cause that are repeated."""
+_UNREADABLE = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "DELTA_FILE_NOT_FOUND")
+"""What the names of Spark's and Delta's errors about files begin with."""
+_FILE = re.compile(r"(?:file:/*(?=/)|(?=[a-z0-9]+://))(\S+?\.parquet)")
 
 
 class WorkFailed(LakejoinError):
@@ -160,3 +163,35 @@ def _environment(causes: list[Any]) -> str | None:
 def _is(cause: Any, kind: str) -> bool:
     context = SparkSession.active().sparkContext
     return bool(is_instance_of(context._gateway, cause, kind))  # noqa: SLF001 - PySpark names no other way
+
+
+def lost_file(pipeline: Pipeline, messages: Iterable[str], *, planned: bool) -> LakejoinError | None:
+    """Return the error for a file that is gone or damaged, if the messages of Spark's causes speak of one.
+
+    `planned`: whether a batch that is planned needs it.
+    """
+    for message in messages:
+        if any(f"[{name}" in message for name in _UNREADABLE) and (found := _FILE.search(message)):
+            return _error(pipeline, unquote(found[1]), message, planned=planned)
+    return None
+
+
+def _error(pipeline: Pipeline, file: str, message: str, *, planned: bool) -> LakejoinError:
+    table, _, name = file.rpartition("/")
+    if table.startswith(f"{pipeline.lake.rstrip('/')}/"):
+        return file_lost(table, name)
+    if planned:
+        return SourceBroken(
+            f"{file}: cannot be read ({message}). Where it was whole when the batch was planned, put back what it had, "
+            "then run again. Where it came so, write it anew, and give the batch up: "
+            f"`lakejoin repair {pipeline.path} --replan`."
+        )
+    return SourceBroken(
+        f"{file}: cannot be read ({message}). Nothing of it is planned yet: put back what it had, write it anew, or "
+        "take it away, then run again."
+    )
+
+
+def reason_of(error: PySparkException | str) -> str:
+    """What Spark, or a message of it, says is wrong: without its code, hints and plans."""
+    return str(error).split("\n", maxsplit=1)[0].partition(" SQLSTATE")[0]

@@ -8,8 +8,7 @@ from urllib.parse import quote
 
 from pyarrow import fs
 
-from storage.errors import without_credentials
-from storage.source_errors import SourceNotFound, SourceRefused, SourceUnreadable
+from storage.errors import SourceNotFound, SourceRefused, SourceUnreadable, without_credentials
 
 _URI = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _BUCKET = re.compile(r"[a-z][a-z0-9+.-]*://[^/]*", re.IGNORECASE)

@@ -7,15 +7,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from orchestration.batch.context import Batch, log_of
+from orchestration.batch.context import Batch
 from orchestration.config import Pipeline
+from orchestration.lake_state.inventory import log_of
+from orchestration.lake_state.quarantine_counts import LATE
 from storage.delta_table.direct_scan import read_table
 from storage.lake.journal import Journal
-from storage.lake.layout import QUARANTINE, Lake
-from storage.lake.table_counts import quarantined
-from storage.logs import read_log
+from storage.lake.layout import QUARANTINE
 from storage.spark.kept_frames import empty
-from storage.state.pinned_state import State
+from storage.state.pinned_state import State, read_log
 from transforms.model.schemas import (
     BATCH,
     CONTEXT,
@@ -30,8 +30,6 @@ from transforms.model.schemas import (
     named,
 )
 
-LATE = "late"
-"""Reason of a record that was read, and came after its grace period: reading it again would change nothing."""
 _LAST = "_lj_last_truncate"
 _OPERATIONS = StructType([StructField(OP, StringType()), StructField(POSITION, POSITION_TYPE)])
 _LOG = StructType([StructField(BATCH, LongType()), StructField(POSITION, POSITION_TYPE)])
@@ -42,6 +40,8 @@ _HEALED = StructType(
         StructField(BATCH, LongType()),
     ]
 )
+RAW_LIMIT = 1_000_000
+"""Characters of a record's raw text that quarantine keeps."""
 
 
 def open_records(pipeline: Pipeline, journal: Journal, state: State) -> DataFrame:
@@ -60,23 +60,6 @@ def open_records(pipeline: Pipeline, journal: Journal, state: State) -> DataFram
     # logged and quarantined, the log has what was derived from it.
     open_still = F.col("healed").isNull() | (F.col("healed") <= F.col(BATCH))
     return beside.where(open_still).drop("healed")
-
-
-def open_counts(lake: Lake, journal: Journal) -> dict[str, dict[str, int]]:
-    """Count the records in quarantine after the last finished batch by table and reason, without a JVM.
-
-    Late records are counted, too: that they are there is final.
-    """
-    if journal.last is None:
-        return {}
-    # what was open in a file then was either read or ended by it: only what came later is open still
-    since = {(f.table, f.name): p.batch for p in journal.finished("replace", "retry") for f in p.files}
-    found: dict[str, dict[str, int]] = {}
-    for of, count in sorted(quarantined(lake, journal.last.batch).items()):
-        if of.reason == LATE or of.batch >= since.get((of.table, of.file), 0):
-            reasons = found.setdefault(of.table, {})
-            reasons[of.reason] = reasons.get(of.reason, 0) + count
-    return found
 
 
 def only_open(records: DataFrame, name: str, batch: Batch) -> DataFrame:
@@ -131,3 +114,17 @@ def _healed(pipeline: Pipeline, journal: Journal, state: State) -> DataFrame:
             rows = rows.where(F.col(BATCH).isin(*again))
             found = found.unionByName(rows.select(F.lit(name).alias("table"), POSITION, BATCH))
     return found.groupBy("table", POSITION).agg(F.max(BATCH).alias("healed"))
+
+
+def quarantine_rows(records: DataFrame, name: str) -> DataFrame:
+    """Records of a table or stream, with position, reason, detail and raw, as rows of `quarantine`."""
+    return records.select(
+        F.lit(None).cast("bigint").alias(BATCH),
+        F.lit(name).alias("table"),
+        F.col(POSITION)["date"].alias("date"),
+        F.col(POSITION)["file"].alias("file"),
+        F.col(POSITION)["line"].alias("line"),
+        F.col(REASON).alias("reason"),
+        F.col(DETAIL).alias("detail"),
+        F.substring(RAW, 1, RAW_LIMIT).alias("raw"),
+    )

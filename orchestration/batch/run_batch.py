@@ -11,7 +11,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from orchestration.batch.context import Batch, Progress, Verdict, state_tables
+from orchestration.batch.context import Batch, Progress, Verdict
 from orchestration.batch.joins.foreign_key_join import JoinBatch
 from orchestration.batch.joins.stage import begin_joined, commit_joined, commit_logs, run_join
 from orchestration.batch.streams.stage import (
@@ -26,6 +26,7 @@ from orchestration.batch.streams.table_join import StreamJoinBatch
 from orchestration.batch.tables.stage import commit_table, read_table
 from orchestration.batch.tables.table import TableBatch
 from orchestration.config import Pipeline
+from orchestration.lake_state.inventory import state_tables
 from orchestration.lake_state.log_checks import check_own_commits
 from orchestration.spark_errors import explained
 from storage.lake.journal import Journal

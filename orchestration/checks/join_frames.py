@@ -12,11 +12,10 @@ from pyspark.sql import functions as F
 from expectations.validation import Asset
 from orchestration.config import Pipeline
 from storage.lake.layout import changes_of, response_log_of, subscription_log_of
-from storage.logs import read_log
 from storage.spark.kept_frames import SMALL
-from storage.state.pinned_state import State
+from storage.state.pinned_state import State, read_log
 from transforms.changelog.current_rows import restrict
-from transforms.foreign_key_join.resolution import LEFT_HASH, RIGHT_HASH, with_joined_hash
+from transforms.foreign_key_join.emissions import with_joined_hash
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import live_subscriptions, subscription_schema
 from transforms.model.join_sides import foreign_key, spread
@@ -25,6 +24,8 @@ from transforms.model.schemas import (
     CURRENT,
     DELETED,
     HASH,
+    LEFT_HASH,
+    RIGHT_HASH,
     changes_schema,
     key_struct,
     named,

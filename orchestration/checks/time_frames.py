@@ -14,15 +14,15 @@ from orchestration.lake_state.published_snapshot import published_cut
 from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE, joined_of, records_of, versions_of
 from storage.lake.plan import Plan
-from storage.logs import read_log
+from storage.state.pinned_state import read_log
 from transforms.changelog.current_rows import restrict
 from transforms.changelog.versions import VALID_FROM, VALID_TO, intervals, versions_schema
-from transforms.foreign_key_join.resolution import LEFT_HASH
 from transforms.model.event_time import moved_back
 from transforms.model.schemas import (
     BATCH,
     DELETED,
     HASH,
+    LEFT_HASH,
     POSITION,
     QUARANTINE_SCHEMA,
     VERDICT,

@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 """The loopback address: the interface has no password."""
+SETTINGS = """\
+# Made by Lakejoin; change it as you like, it is not written again.
+telemetry:
+  enabled: false
+concurrency:
+  pools:
+    # A pipeline is a pool: its runs wait for one another.
+    granularity: run
+    default_limit: 1
+"""
 
 
 def dev(
@@ -47,7 +57,6 @@ def dev(
     anywhere: Dagster's telemetry is off.
     """
     from orchestration.demo.example import DEMO
-    from orchestration.instance import prepare_home
 
     pipeline = options.load_pipeline(config or DEMO)
     _check_port(port)
@@ -99,3 +108,12 @@ def _check_port(port: int) -> None:
             raise WrongUsage(
                 f"port {port} of {HOST} cannot be used ({error.strerror}); name another by --port"
             ) from None
+
+
+def prepare_home(home: Path) -> Path:
+    """Make a directory that DAGSTER_HOME can name, with our settings unless it has some. Return it."""
+    home.mkdir(parents=True, exist_ok=True)
+    settings = home / "dagster.yaml"
+    if not settings.exists():
+        settings.write_text(SETTINGS, encoding="utf-8")
+    return home.resolve()

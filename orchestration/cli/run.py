@@ -78,8 +78,8 @@ def run(  # noqa: PLR0913 - one parameter for each option
     tables without {date} are read whole in the first batch. What was read once is not read again, so a run can be
     repeated without effect.
     """
-    from orchestration.accepted_rules import check_accepted
-    from orchestration.rebuilding import joins_to_rebuild
+    from orchestration.lake_state.active_joins import joins_to_rebuild
+    from orchestration.runs.run import check_accepted
 
     pipeline = options.load_pipeline(config)
     dates = _range(start, end)

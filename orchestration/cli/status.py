@@ -105,7 +105,7 @@ def _print_waiting(pipeline: "Pipeline", found: "Status") -> None:
 
 
 def _print_new(pipeline: "Pipeline", join: str) -> None:
-    from orchestration.rebuilding import join_remains, rebuild_command
+    from orchestration.lake_state.active_joins import join_remains, rebuild_command
     from storage.lake.layout import Lake
 
     if join in pipeline.foreign_key_joins and join_remains(Lake(pipeline.lake), join):

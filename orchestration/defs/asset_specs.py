@@ -18,11 +18,11 @@ from orchestration.defs.asset_keys import LakeAsset, step_key, table_key
 from orchestration.defs.time_asset_specs import time_description, time_schema, upstream_names
 from storage.lake.layout import Lake
 from storage.state.joined_table import joined_schema
+from transforms.foreign_key_join.emissions import TOMBSTONE
 from transforms.foreign_key_join.highwater import MARK
-from transforms.foreign_key_join.resolution import LEFT_HASH, RIGHT_HASH, TOMBSTONE
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import STEP, subscription_schema
-from transforms.model.schemas import BATCH, POSITION
+from transforms.model.schemas import BATCH, LEFT_HASH, POSITION, RIGHT_HASH
 from transforms.model.specs import JoinSpec
 
 _DESCRIPTIONS = {

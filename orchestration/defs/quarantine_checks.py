@@ -17,10 +17,10 @@ from dagster import (
     multi_asset_check,
 )
 
-from orchestration.batch.quarantine import LATE, open_counts
 from orchestration.config import Pipeline
 from orchestration.defs.asset_keys import table_key
 from orchestration.defs.check_cursor import THROUGH, first_batch
+from orchestration.lake_state.quarantine_counts import LATE, open_counts
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 

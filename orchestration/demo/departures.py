@@ -13,8 +13,7 @@ from pyspark.sql import functions as F
 from orchestration.demo.csv_comparison import read_expected
 from orchestration.demo.example import Example
 from storage.lake.layout import joined_of, records_of
-from storage.logs import read_log
-from storage.state.pinned_state import State
+from storage.state.pinned_state import State, read_log
 from transforms.changelog.versions import VALID_FROM, VALID_TO, intervals
 from transforms.model.schemas import BATCH, DELETED, POSITION, TIME, VERDICT, named
 from transforms.model.specs import StreamJoinSpec

@@ -9,8 +9,7 @@ from typing import Any
 from orchestration.config import Pipeline
 from orchestration.config.problems import KeyPath, Problem
 from orchestration.lake_state import hash_version
-from orchestration.lake_state.active_joins import kept_joins
-from orchestration.rebuilding import rebuild_command
+from orchestration.lake_state.active_joins import kept_joins, rebuild_command
 from storage.errors import ConfigurationChanged
 from storage.lake.journal import Journal
 from storage.lake.plan import Plan

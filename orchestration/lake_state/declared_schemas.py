@@ -6,10 +6,10 @@ from pyspark.sql.types import BooleanType, DataType, StructField, StructType
 
 from orchestration.config import Pipeline
 from orchestration.config.problems import KeyPath
+from storage.delta_log.snapshot import Snapshot
 from storage.delta_table.schema_evolution import schema_of
 from storage.errors import ConfigurationChanged
 from storage.lake.layout import (
-    Snapshot,
     changelog_of,
     changes_of,
     joined_of,
@@ -22,7 +22,7 @@ from storage.lake.layout import (
 )
 from storage.state.joined_table import joined_schema
 from transforms.changelog.versions import versions_schema
-from transforms.foreign_key_join.resolution import REDUNDANT, TOMBSTONE
+from transforms.foreign_key_join.emissions import REDUNDANT, TOMBSTONE
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema
 from transforms.model.schemas import changes_schema, is_internal, rows_schema

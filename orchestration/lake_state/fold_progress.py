@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from orchestration.batch.context import bases_of, state_tables
 from orchestration.config import Pipeline
+from orchestration.lake_state.inventory import bases_of, state_tables
 from orchestration.lake_state.published_snapshot import published_cut
+from storage.delta_log.snapshot import Snapshot
 from storage.lake.journal import Journal
-from storage.lake.layout import Lake, Snapshot, is_base, subscription_store_of
+from storage.lake.layout import Lake, is_base, subscription_store_of
 from storage.lake.plan import Plan
 
 

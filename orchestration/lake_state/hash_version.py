@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from orchestration.config import Pipeline
 from orchestration.config.problems import Problem
-from orchestration.rebuilding import rebuild_command
+from orchestration.lake_state.active_joins import rebuild_command
 from storage.lake.plan import Plan
 from transforms.model import hashing
 

@@ -3,14 +3,13 @@
 import logging
 from collections.abc import Collection, Mapping
 
-from orchestration.batch.context import state_tables
 from orchestration.config import Pipeline
+from orchestration.lake_state.inventory import state_tables
 from storage.delta_log.foreign_commits import check_own
 from storage.delta_log.torn_commits import DamagedCommit, damaged_commits
-from storage.errors import LakeInconsistent
+from storage.errors import LakeInconsistent, remedy
 from storage.lake.journal import Journal
 from storage.lake.layout import MAINTENANCE, PLAN, PUBLISHED, Lake
-from storage.remedies import remedy
 
 logger = logging.getLogger(__name__)
 

@@ -2,18 +2,18 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
-from orchestration.batch.context import stages_of, state_tables
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
 from orchestration.lake_state.active_joins import kept_joins
 from orchestration.lake_state.declared_schemas import check_types
 from orchestration.lake_state.fold_progress import folded_ahead, folded_through
+from orchestration.lake_state.inventory import stages_of, state_tables
 from orchestration.lake_state.log_checks import check_begun, check_own_commits
-from storage.errors import LakeInconsistent
+from storage.delta_log.snapshot import Snapshot
+from storage.errors import LakeInconsistent, remedy
 from storage.lake.journal import Journal
-from storage.lake.layout import PLAN, Lake, Snapshot, rows_of
+from storage.lake.layout import PLAN, Lake, rows_of
 from storage.lake.plan import Plan
-from storage.remedies import remedy
 from storage.state.folds import Folds
 
 

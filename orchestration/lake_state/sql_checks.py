@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType
@@ -11,6 +11,7 @@ from pyspark.sql.types import BooleanType, DataType
 from orchestration.config import ConfigurationError, Pipeline
 from orchestration.config.checks.joins import type_mistake
 from orchestration.config.problems import Problem
+from orchestration.spark_errors import reason_of
 from storage.spark.kept_frames import empty
 from transforms.model.specs import JoinSpec
 
@@ -32,11 +33,6 @@ def check_expressions(pipeline: Pipeline, spark: SparkSession) -> None:
                 problems.append(pipeline.problem(("streams", name, "where"), mistake))
     if problems:
         raise ConfigurationError(problems)
-
-
-def reason_of(error: PySparkException | str) -> str:
-    """What Spark, or a message of it, says is wrong: without its code, hints and plans."""
-    return str(error).split("\n", maxsplit=1)[0].partition(" SQLSTATE")[0]
 
 
 def _problems(pipeline: Pipeline, join: JoinSpec, spark: SparkSession) -> list[Problem]:

@@ -12,9 +12,9 @@ from orchestration.maintenance.steps import WORKS, Step, Upkeep
 from orchestration.spark_errors import explained
 from storage.delta_log.live_files import Extent, extent
 from storage.errors import LakeBusy, LakejoinError
-from storage.jobs import jobs_called
 from storage.lake.layout import SCRATCH, Lake
 from storage.lake.lock import writing
+from storage.spark.session import jobs_called
 
 
 @dataclass(frozen=True)

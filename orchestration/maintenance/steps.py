@@ -7,15 +7,14 @@ is found again, or is due no more.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
 from pyspark.sql import SparkSession
 
-from orchestration.batch.context import bases_of, state_tables
 from orchestration.config import Pipeline
-from orchestration.findings import Doubt, Finding, Left
 from orchestration.lake_state.config_fingerprints import check_shapes
 from orchestration.lake_state.fold_progress import finished_state, pinned_versions
+from orchestration.lake_state.inventory import bases_of, state_tables
 from orchestration.lake_state.preflight import check_progress
 from orchestration.maintenance.folds import behind, fold, put_together
 from storage.delta_log.live_files import stored_files
@@ -29,6 +28,56 @@ from storage.lake.journal import Journal
 from storage.lake.layout import BOOKKEEPING, SCRATCH, Lake, joined_of
 from storage.lake.plan import Plan
 from storage.lake.scratch import clear, leftovers
+
+
+class Finding(Protocol):
+    """What was found that a step would change."""
+
+    @property
+    def due(self) -> bool:
+        """Whether the step is worth the work."""
+
+    @property
+    def any(self) -> bool:
+        """Whether the step would change anything at all."""
+
+    @property
+    def why(self) -> str:
+        """The figures that decide, as text."""
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """Files in the scratch folder."""
+
+    files: int
+    size: int
+
+    @property
+    def due(self) -> bool:
+        """Nobody can use them."""
+        return self.any
+
+    @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return self.files > 0
+
+    @property
+    def why(self) -> str:
+        """The figures that decide, as text."""
+        return f"{self.files:,} files that a batch left when it was cut off"
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A pinned version cannot be read: what its files are, and so what may be removed, is not known."""
+
+    why: str
+    due: bool = True
+    """It is tried, and says the same once more, for a lake should not grow in silence."""
+    any: bool = True
+
 
 Work = Literal["fold", "settings", "compact", "vacuum", "checkpoint", "condense", "clear"]
 """Kinds of steps, in the order in which they are done: each may make the next one due."""
@@ -149,7 +198,7 @@ class Upkeep:
 
     def _leftovers(self) -> Iterator[tuple[str, Finding]]:
         files = leftovers(self._lake, self._now)
-        yield SCRATCH, Left(len(files), sum(file.size for file in files))
+        yield SCRATCH, Leftovers(len(files), sum(file.size for file in files))
 
     def _tables(self) -> list[str]:
         """Tables of data that exist and are asked for."""

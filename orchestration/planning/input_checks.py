@@ -3,6 +3,7 @@
 Once a plan is committed its files may not change any more; here they can still be corrected, and so can the columns.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,14 +13,18 @@ from pyspark.sql import functions as F
 from orchestration.config import Input, Pipeline
 from orchestration.config.schema.model import Table
 from orchestration.config.schema.stream import Stream
+from orchestration.planning.pending_input import blamed
 from storage.errors import LakejoinError
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan, PlannedFile
 from storage.sources.reader import read_records
+from storage.sources.schema_check import Difference, differences
 from storage.spark.kept_frames import Frames, framing
 from transforms.model.event_time import has_time, refuse_times
 from transforms.model.schemas import CONTEXT, DERIVED, DETAIL, POSITION, REASON
 from transforms.stream_join.records import is_event, judge_records
+
+_SHOWN = 10
 
 
 class TooManyBadRecords(LakejoinError):
@@ -94,3 +99,32 @@ def _judged(table: Input, read: DataFrame, planned_at: datetime) -> DataFrame:
         case Table() if table.versioned:
             return refuse_times(own, table.spec, planned_at, has_time())
     return own
+
+
+class SchemaChanged(LakejoinError):
+    """The columns of new files are not those that are declared: declare them as they are, or correct the files."""
+
+
+def check_schemas(pipeline: Pipeline, spark: SparkSession, files: Sequence[PlannedFile]) -> None:
+    """Hold new parts of files against the declared columns, of the sources that want it.
+
+    Raises `SchemaChanged` with every difference, and `SourceError` for a file that cannot be read.
+    """
+    for name, table in pipeline.inputs.items():
+        ranges = [file.range for file in files if file.table == name and file.records]
+        if table.source.on_schema_change == "fail" and ranges:
+            spec, options, strict = table.spec, table.source.parse_options, table.source.strict
+            with blamed(table):
+                found = differences(spark, spec, options, ranges, strict=strict)
+            if found:
+                raise _changed(table, found)
+
+
+def _changed(table: Input, found: Sequence[Difference]) -> SchemaChanged:
+    more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return SchemaChanged(
+        f"table {table.name}: its source has other columns than are declared: "
+        f"{'; '.join(map(str, found[:_SHOWN]))}{more}. Nothing of the batch was written. Correct the files, or "
+        "declare the columns as they are now: a lake with rows takes new and wider ones by `lakejoin migrate FILE`, "
+        "other types only a new lake. Or set `on_schema_change: ignore`. Then run again."
+    )

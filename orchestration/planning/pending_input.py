@@ -8,9 +8,9 @@ from typing import Literal
 
 from orchestration.config import Input, Pipeline
 from orchestration.planning.delta_versions import check_feed, together, unread_versions, versions_between
+from storage.errors import SourceChanged, SourceError
 from storage.lake.journal import Journal
 from storage.lake.plan import Plan, PlannedFile, dates_of
-from storage.source_errors import SourceChanged, SourceError
 from storage.sources.change_data_feed_log import FEED
 from storage.sources.files import FileCounter, FoundFile, MeasuredFile, find_files, measure_file, stat_file
 

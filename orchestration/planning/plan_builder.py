@@ -5,14 +5,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
-from orchestration.batch.context import bases_of, state_tables
 from orchestration.config import Pipeline
-from orchestration.lake_state.active_joins import kept_joins, still_wanted
+from orchestration.lake_state.active_joins import kept_joins, still_wanted, tables_of_join
 from orchestration.lake_state.config_fingerprints import check_readings, readings_of, shapes_of
 from orchestration.lake_state.fold_progress import pinned_bases, with_present_bases
+from orchestration.lake_state.inventory import bases_of, state_tables
 from orchestration.lake_state.preflight import check_not_given_up, snapshots_of, stages_done
 from orchestration.planning.pending_input import Group, check_unchanged
-from orchestration.rebuilding import tables_of_join
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, rows_of, versions_of
 from storage.lake.plan import Kind, Plan, PlannedFile

@@ -6,9 +6,9 @@ from datetime import date, datetime, timedelta
 from orchestration.config import Input, Pipeline
 from orchestration.errors import WrongUsage
 from orchestration.planning.pending_input import blamed, list_files, measured_before, planned
+from storage.errors import SourceChanged, SourceNotFound
 from storage.lake.journal import Journal
 from storage.lake.plan import Plan, PlannedFile
-from storage.source_errors import SourceChanged, SourceNotFound
 from storage.sources.files import FileCounter, FoundFile, measure_file
 
 

@@ -6,16 +6,16 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from orchestration.batch.context import Progress, state_tables
+from orchestration.batch.context import Progress
 from orchestration.batch.joins.gate import JOIN_COUNTS
 from orchestration.batch.streams.table_join import STREAM_JOIN_COUNTS
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
-from orchestration.lake_state.active_joins import still_wanted
+from orchestration.lake_state.active_joins import joins_to_rebuild, still_wanted, tables_of_join
 from orchestration.lake_state.config_fingerprints import check_shapes
+from orchestration.lake_state.inventory import state_tables
 from orchestration.lake_state.log_checks import settle_logs
 from orchestration.lake_state.preflight import check_progress, giving_up, snapshots_of, stages_done
-from orchestration.rebuilding import joins_to_rebuild, tables_of_join
 from orchestration.runs.run import run_batches
 from orchestration.spark_errors import explained
 from storage.delta_table.commits import remove_batch

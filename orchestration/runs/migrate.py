@@ -10,22 +10,23 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from orchestration.batch.context import Progress, log_of
+from orchestration.batch.context import Progress
 from orchestration.batch.run_batch import run_batch
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
-from orchestration.lake_state.active_joins import kept_joins
+from orchestration.lake_state.active_joins import joins_to_rebuild, kept_joins, rebuild_command
 from orchestration.lake_state.config_fingerprints import changed_shapes, check_shapes
 from orchestration.lake_state.declared_schemas import misfits, tables_of_input, tables_of_join
 from orchestration.lake_state.fold_progress import folded_through
+from orchestration.lake_state.inventory import log_of
 from orchestration.lake_state.preflight import check_progress
 from orchestration.planning.plan_builder import Drafts, under_way
-from orchestration.rebuilding import joins_to_rebuild, rebuild_command
 from orchestration.spark_errors import explained
+from storage.delta_log.snapshot import Snapshot
 from storage.delta_table.schema_evolution import schema_of, take_columns
 from storage.errors import ConfigurationChanged
 from storage.lake.journal import Journal
-from storage.lake.layout import Lake, Snapshot, changelog_of, is_base
+from storage.lake.layout import Lake, changelog_of, is_base
 from storage.lake.lock import writing
 from storage.lake.plan import Plan, Published
 

@@ -10,26 +10,25 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from orchestration.batch.context import Progress, bases_of, state_tables
+from orchestration.batch.context import Progress
 from orchestration.batch.run_batch import run_batch
 from orchestration.config import Pipeline
 from orchestration.errors import unknown
-from orchestration.lake_state.active_joins import new_joins
+from orchestration.lake_state.active_joins import joins_to_rebuild, new_joins, tables_of_join
 from orchestration.lake_state.config_fingerprints import check_shapes
 from orchestration.lake_state.fold_progress import finished_state, folded_ahead
+from orchestration.lake_state.inventory import bases_of, state_tables
 from orchestration.lake_state.log_checks import settle_logs
 from orchestration.lake_state.preflight import check_progress, snapshots_of, wrong_stages
 from orchestration.lake_state.sql_checks import check_expressions
 from orchestration.maintenance.folds import fold
 from orchestration.planning.plan_builder import Drafts, under_way
-from orchestration.rebuilding import joins_to_rebuild, tables_of_join
 from orchestration.spark_errors import explained
-from storage.errors import LakeInconsistent
+from storage.errors import LakeInconsistent, remedy
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, changes_of, is_base, rows_of, versions_of
 from storage.lake.lock import writing
 from storage.lake.plan import Plan, Published
-from storage.remedies import remedy
 from storage.state.damage import damages, set_aside
 
 

@@ -6,24 +6,23 @@ from datetime import UTC, date, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
-from orchestration.accepted_rules import check_accepted
+from expectations.rules import rules_for
 from orchestration.batch.context import Progress
 from orchestration.batch.run_batch import run_batch
 from orchestration.batch.tables.replaced_files import check_truncates
 from orchestration.config import Pipeline
-from orchestration.lake_state.active_joins import new_joins
+from orchestration.errors import unknown
+from orchestration.lake_state.active_joins import joins_to_rebuild, new_joins
 from orchestration.lake_state.config_fingerprints import check_shapes
 from orchestration.lake_state.fold_progress import finished_state
 from orchestration.lake_state.log_checks import settle_logs
 from orchestration.lake_state.preflight import check_progress
 from orchestration.lake_state.sql_checks import check_expressions
 from orchestration.maintenance.folds import tidy_up
-from orchestration.planning.input_checks import check_bad_ratio
+from orchestration.planning.input_checks import check_bad_ratio, check_schemas
 from orchestration.planning.pending_input import BatchBy, Dates, cut, pending_groups
 from orchestration.planning.plan_builder import Drafts, under_way
 from orchestration.planning.replaced_files import exported_again
-from orchestration.rebuilding import joins_to_rebuild
-from orchestration.schema_changes import check_schemas
 from orchestration.spark_errors import explained
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
@@ -123,3 +122,15 @@ def _plans(
 def _commit(journal: Journal, plan: Plan) -> Plan:
     journal.write_plan(plan)
     return plan
+
+
+def check_accepted(pipeline: Pipeline, names: Collection[str]) -> None:
+    """Refuse a mistyped rule at once, and not after the batch that it should have let pass.
+
+    Raises `WrongUsage` for a name that is no rule of any declared join of tables, which are those that have a gate.
+    """
+    kinds = {join.how for join in pipeline.foreign_key_joins.values()}
+    known = sorted({rule.name for kind in kinds for rule in rules_for(kind)})
+    for name in names:
+        if name not in known:
+            raise unknown("rule", name, known)

@@ -9,8 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from orchestration.errors import WrongUsage
-from orchestration.lake_state.sql_checks import reason_of
 from orchestration.show.key_ranges import part_text
+from orchestration.spark_errors import reason_of
 from transforms.model.schemas import is_internal, named
 
 

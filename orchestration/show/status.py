@@ -4,21 +4,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from orchestration.batch.quarantine import open_counts
 from orchestration.config import Input, Pipeline
 from orchestration.config.schema.values import RESERVED_PREFIX
+from orchestration.lake_state.active_joins import join_remains
+from orchestration.lake_state.quarantine_counts import open_counts
 from orchestration.planning.backlog import Backlog, backlog
 from orchestration.planning.pending_input import list_files
-from orchestration.rebuilding import join_remains
+from storage.errors import SourceError
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, joined_of
 from storage.lake.plan import Plan, Published
 from storage.lake.table_counts import row_count
-from storage.source_errors import SourceError
 from storage.sources.change_data_feed_log import Feed
 from storage.sources.column_preview import source_columns
 
 Counts = Mapping[str, Mapping[str, int]]
+_LEVELS = frozenset({"waiting"})
 
 
 @dataclass(frozen=True)
@@ -105,9 +106,6 @@ def _joins(pipeline: Pipeline, lake: Lake, journal: Journal) -> Counts:
         rows = row_count(lake, joined_of(name), version) if version is not None else 0
         found[name] = {"rows": rows, **total.get(name, {})}
     return found
-
-
-_LEVELS = frozenset({"waiting"})
 
 
 def added(batches: list[Counts]) -> dict[str, dict[str, int]]:

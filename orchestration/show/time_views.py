@@ -10,10 +10,8 @@ from pyspark.sql import functions as F
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
 from orchestration.show.frame_view import View, columns_of, order_of
-from storage.histories import history_bound
 from storage.lake.layout import joined_of, records_of
-from storage.logs import read_log
-from storage.state.pinned_state import State
+from storage.state.pinned_state import State, history_bound, read_log
 from transforms.changelog.versions import VALID_FROM, VALID_TO, intervals
 from transforms.model.event_time import instant
 from transforms.model.schemas import BATCH, DELETED, FOREIGN_KEY, POSITION, TIME, VERDICT, is_internal, named

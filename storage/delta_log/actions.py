@@ -5,22 +5,27 @@ CDC File"). Nothing is computed from rows: how many there are, statistics and fo
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from base64 import b85decode
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
+from uuid import UUID
 
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
 from pyarrow.lib import ArrowException
 
-from storage.deletion_vectors import vector_file
+from storage.errors import SourceBroken, SourceNotFound, SourceUnreadable, reason_of
 from storage.filesystem import open_file_system
-from storage.reasons import reason_of
-from storage.source_errors import SourceBroken, SourceNotFound, SourceUnreadable
 
 Action = dict[str, Any]
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_TO_B85 = str.maketrans(_Z85, _B85)
+_UUID = 20
+"""Characters of Z85 (ZeroMQ RFC 32) that 16 bytes take."""
 
 
 class LogActions:
@@ -134,3 +139,21 @@ def opening(path: str) -> Iterator[None]:
         raise SourceUnreadable(
             f"{path}: cannot be read ({reason_of(error)}); the user that runs Lakejoin needs the right to read it"
         ) from error
+
+
+def vector_file(file: Mapping[str, Any]) -> str | None:
+    """The file with the deletion vector of an `add` or `remove`: below the table, or a place of its own.
+
+    None where it has no vector, or the log itself holds it.
+    """
+    vector = file.get("deletionVector") or {}
+    where = vector.get("pathOrInlineDv", "")
+    match vector.get("storageType"):
+        case "u":
+            prefix, text = where[:-_UUID], where[-_UUID:]
+            name = f"deletion_vector_{UUID(bytes=b85decode(text.translate(_TO_B85)))}.bin"
+            return f"{prefix}/{name}" if prefix else name
+        case "p":
+            return str(where)
+        case _:
+            return None

@@ -11,10 +11,9 @@ from pyarrow import fs
 
 from storage.delta_log.actions import Action, actions_of, of_kind
 from storage.delta_log.live_files import live_files
-from storage.errors import LakeInconsistent
+from storage.delta_log.snapshot import reading_table
+from storage.errors import LakeInconsistent, remedy
 from storage.filesystem import quoted_uri
-from storage.lake.layout import reading_table
-from storage.remedies import remedy
 
 
 def check_own(path: str, pipeline: str, after: int, through: int) -> None:

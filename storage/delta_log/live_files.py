@@ -11,9 +11,9 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
 from storage.delta_log.open_table import opened
+from storage.delta_log.snapshot import reading_table
 from storage.errors import LakeInconsistent
 from storage.filesystem import quoted_uri
-from storage.lake.layout import reading_table
 from transforms.model.schemas import BATCH
 
 CUT_OFF = timedelta(milliseconds=1)

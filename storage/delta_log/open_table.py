@@ -12,6 +12,7 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
 from storage.filesystem import quoted_uri
+from transforms.model.guards import stands
 
 
 @dataclass(frozen=True)
@@ -55,3 +56,9 @@ def _commits(store: fs.PyFileSystem, *versions: int) -> list[_Commit | None]:
     """The files of commits; None where there is none."""
     found = store.get_file_info([f"_delta_log/{version:020}.json" for version in versions])
     return [_Commit(file.size, file.mtime_ns) if file.is_file else None for file in found]
+
+
+def has_committed(table: DeltaTable, app: str, version: int) -> bool:
+    """Whether a table's log has a transaction identifier (Delta protocol, "Transaction Identifiers")."""
+    last = table.transaction_version(app)
+    return stands("transaction_identifier") and last is not None and last >= version

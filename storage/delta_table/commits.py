@@ -21,13 +21,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from storage.delta_log.open_table import has_committed
 from storage.delta_log.transaction_id import Settled, Transaction
 from storage.delta_table.file_pruning import Count, ignored
-from storage.delta_table.private_transaction import DeltaTransaction, has_committed
+from storage.delta_table.private_transaction import DeltaTransaction
 from storage.delta_table.uncommitted_files import NONE, Written, write
-from storage.errors import LakeBusy
+from storage.errors import LakeBusy, reason_of
 from storage.filesystem import quoted_uri
-from storage.reasons import reason_of
 from transforms.model.schemas import BATCH
 
 _PREFIX = "spark.databricks.delta."

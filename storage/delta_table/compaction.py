@@ -13,9 +13,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from storage.delta_log.live_files import LiveFile, live_files
 from storage.delta_log.open_table import opened
+from storage.delta_log.snapshot import reading_table
 from storage.delta_log.transaction_id import Transaction
 from storage.delta_table.commits import rewrite as commit_rewrite
-from storage.lake.layout import reading_table
 from storage.spark.session import changed_settings
 
 SMALL_FILES = 50

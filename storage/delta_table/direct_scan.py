@@ -18,11 +18,11 @@ from pyspark.sql.types import StructType
 
 from storage.delta_log.live_files import CUT_OFF
 from storage.delta_log.open_table import opened
+from storage.delta_log.snapshot import reading_table
 from storage.delta_table.file_pruning import Count, Few, Range, holding, ignored, statistics_of
 from storage.delta_table.footer_statistics import STATISTICS
+from storage.errors import file_lost
 from storage.filesystem import is_local, spark_path
-from storage.lake.layout import reading_table
-from storage.remedies import file_lost
 from storage.spark.kept_frames import empty
 from transforms.model.event_time import moved_back
 from transforms.model.schemas import BATCH, TIME, named

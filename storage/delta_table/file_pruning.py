@@ -16,8 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, IntegralType, StringType, StructType
 
 from storage.spark.kept_frames import aggregated
-from transforms.constants import by_reference
-from transforms.model.schemas import named
+from transforms.model.schemas import by_reference, named
 
 WORTH_ROWS = 20_000_000
 """Rows in large files from which it is worth while: to ask takes a job, shorter than to read the keys of so many."""

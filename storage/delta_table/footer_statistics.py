@@ -25,8 +25,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from storage.errors import SourceRefused
 from storage.filesystem import open_file_system
-from storage.source_errors import SourceRefused
 from transforms.model.schemas import quoted
 
 STATISTICS = "delta.dataSkippingStatsColumns"

@@ -16,8 +16,6 @@ ENTRIES_SINCE = 50
 Or when so many have expired: whoever opens it lists them all."""
 LOG_RETENTION = timedelta(days=30)
 """How long Delta keeps entries that a checkpoint has made superfluous, unless a table states otherwise."""
-NO_CLEANUP = ("delta.enableExpiredLogCleanup", "false")
-"""The property of a table whose log only maintenance shortens."""
 _COMMIT = re.compile(r"_delta_log/(\d{20})\.json")
 _CHECKPOINT = re.compile(r"_delta_log/(\d{20})\.checkpoint\..*parquet")
 

@@ -15,17 +15,15 @@ from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from typing import Any
 
-from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from storage.delta_log.open_table import opened
+from storage.delta_log.open_table import has_committed, opened
 from storage.delta_table.direct_scan import data_paths
 from storage.delta_table.file_pruning import Count, Few, ignored
 from storage.delta_table.footer_statistics import INDEXED, STATISTICS, Footers, columns_but_texts, with_texts
 from storage.errors import LakeInconsistent
-from transforms.model.guards import stands
 
 FILE, ROW = "_lj_file", "_lj_row"
 """Where a row stands in a table: the URI of its file, and its number in it from 0."""
@@ -275,12 +273,6 @@ class DeltaTransaction:
     def _commit(self, actions: Any, operation: Any, app: str, version: int) -> None:
         identifier = self._delta.actions.SetTransaction(app, version, self._none)
         self._transaction.commit(actions.appended(identifier), operation)
-
-
-def has_committed(table: DeltaTable, app: str, version: int) -> bool:
-    """Whether a table's log has a transaction identifier (Delta protocol, "Transaction Identifiers")."""
-    last = table.transaction_version(app)
-    return stands("transaction_identifier") and last is not None and last >= version
 
 
 def _column(name: str) -> Any:

@@ -15,14 +15,12 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake import Transaction as AppTransaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from storage.delta_log.open_table import opened
+from storage.delta_log.open_table import has_committed, opened
+from storage.delta_log.snapshot import reading_table
 from storage.delta_log.torn_commits import flush
 from storage.delta_log.transaction_id import Transaction
-from storage.delta_table.private_transaction import has_committed
-from storage.errors import LakeBusy, LakejoinError, LakeUnusable
+from storage.errors import LakeBusy, LakejoinError, LakeUnusable, reason_of
 from storage.filesystem import quoted_uri
-from storage.lake.layout import reading_table
-from storage.reasons import reason_of
 
 MANY_FILES = 20
 """A bookkeeping table is condensed when it has so many: every run reads all of them, at 2 ms each."""

@@ -4,24 +4,19 @@ Progress is read from the tables' own logs with delta-rs, which needs no JVM. Wh
 """
 
 import stat
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
-import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
-from pyarrow.lib import ArrowException
+from deltalake.exceptions import TableNotFoundError
 
 from storage.delta_log.open_table import opened
+from storage.delta_log.snapshot import Snapshot, reading_table
 from storage.delta_log.torn_commits import is_empty
-from storage.errors import LakeInconsistent, LakeUnusable
+from storage.errors import LakeInconsistent, remedy
 from storage.filesystem import quoted_uri
-from storage.reasons import reason_of
-from storage.remedies import file_lost, remedy
 
 PLAN = "_plan"
 PUBLISHED = "_published"
@@ -85,66 +80,12 @@ def is_base(table: str) -> bool:
     return table.rpartition("/")[2] in {"rows", "versions", "subscription_store"}
 
 
-_TORN = ("deserialize", "Requested range was invalid")
-"""What Arrow and delta-rs say of a file whose bytes are not what they should be: as of one that cannot be read."""
-
-
-@contextmanager
-def reading_table(path: str, file: str = "") -> Iterator[None]:
-    """Turn what the system, Arrow or delta-rs say about a table into `LakeUnusable` and `LakeInconsistent`.
-
-    `file`: the data file of it that is read.
-    """
-    try:
-        yield
-    except (DeltaError, ArrowException, OSError) as error:
-        if isinstance(error, OSError) and not _is_damage(error):
-            raise LakeUnusable(
-                f"{path}: cannot be read ({reason_of(error)}); the user that runs Lakejoin needs the right to "
-                "read it"
-            ) from error
-        if file:
-            raise file_lost(path, file, reason_of(error)) from error
-        raise LakeInconsistent(
-            f"{path}: is damaged, or a part of it is gone ({reason_of(error)}). {remedy(path)}"
-        ) from error
-
-
-def _is_damage(error: OSError) -> bool:
-    return isinstance(error, FileNotFoundError) or any(sign in str(error) for sign in _TORN)
-
-
 def _is_directory(path: Path) -> bool:
     """Like `Path.is_dir`, which in some versions of Python takes what may not be looked at for absent."""
     try:
         return stat.S_ISDIR(path.stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
         return False
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """A Delta table as it is now: one consistent reading of its log."""
-
-    table: str
-    version: int
-    delta: DeltaTable
-
-    @property
-    def identity(self) -> str:
-        """What Delta named the table when it was made; a table made anew at the same place has another."""
-        return str(self.delta.metadata().id)
-
-    def transaction(self, app: str) -> int | None:
-        """Last version that this application committed to the table (Delta protocol: Transaction Identifiers)."""
-        return self.delta.transaction_version(app)
-
-    def read(self, columns: list[str] | None = None) -> list[dict[str, Any]]:
-        """All rows of a small bookkeeping table; never used for data."""
-        with reading_table(self.delta.table_uri.removeprefix("file://").rstrip("/")):
-            table: pa.Table = self.delta.to_pyarrow_table(columns=columns)
-        rows: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
-        return rows
 
 
 @dataclass(frozen=True)

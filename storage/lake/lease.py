@@ -17,9 +17,9 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake import Transaction as AppTransaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from storage.delta_log.snapshot import reading_table
 from storage.errors import LakeBusy
 from storage.filesystem import quoted_uri
-from storage.lake.layout import reading_table
 
 TERM = timedelta(minutes=5)
 """For so long a run that died still holds its lease. Clocks of machines must not differ by as much."""

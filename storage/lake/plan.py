@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 import pyarrow as pa
 
 from storage.sources.change_data_feed_log import FEED
-from storage.sources.line_numbers import FileRange
+from storage.sources.files import FileRange
 
 Kind = Literal["batch", "bootstrap", "flush", "replace", "retry", "repair", "migrate", "abandoned"]
 """`bootstrap` begins joins with the rows there are, `replace` takes files in the place of what they were, `retry` reads

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from storage.delta_log.live_files import live_files
-from storage.lake.layout import QUARANTINE, Lake, reading_table
+from storage.delta_log.snapshot import reading_table
+from storage.lake.layout import QUARANTINE, Lake
 from transforms.model.schemas import BATCH
 
 

@@ -33,7 +33,7 @@ from pyspark.sql.types import (
 
 from storage.sources.change_data_feed_log import NOTHING
 from storage.sources.change_data_feed_schema import Span, spans
-from storage.sources.line_numbers import FileRange
+from storage.sources.files import FileRange
 from transforms.model.schemas import CONTEXT, POSITION, POSITION_TYPE, named
 from transforms.model.specs import TableSpec
 from transforms.parsing.flat_rows import parse_rows

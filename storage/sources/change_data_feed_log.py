@@ -5,7 +5,9 @@ a table for the first time begins with the whole of it as it is now, and goes on
 it does not matter since when the table keeps a feed. No JVM is started.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -16,10 +18,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from storage.delta_log.actions import Action, LogActions, files_needed, of_kind, opening
+from storage.errors import SourceBroken, SourceChanged, SourceRefused, SourceTrimmed, reason_of
 from storage.filesystem import quoted_uri
-from storage.log_states import tells_state
-from storage.reasons import reason_of
-from storage.source_errors import SourceBroken, SourceChanged, SourceRefused, SourceTrimmed
 from storage.sources.change_data_feed_schema import reads_state_before
 
 FEED = "_delta_log"
@@ -28,6 +28,10 @@ NOTHING = -1
 """The version before the first: a range after it is the whole table at its last version."""
 _PROPERTY = "delta.enableChangeDataFeed"
 _ANEW = "To begin again with the table as it is, point `lake` at a new directory."
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(
+    r"(\d{20})\.checkpoint(?:\.\d{10}\.(?P<parts>\d{10})|\.[0-9a-f-]{36})?\.(?:parquet|json)"
+)
 
 
 @dataclass(frozen=True)
@@ -205,3 +209,17 @@ def _time(info: Mapping[str, Any]) -> int:
 
 def _shown(time: int) -> str:
     return datetime.fromtimestamp(time / 1e9, UTC).isoformat(timespec="milliseconds")
+
+
+def tells_state(names: Iterable[str], version: int) -> bool:
+    """Whether the state of a version can be made of a log with entries of these names."""
+    names = list(names)
+    commits = {int(match[1]) for name in names if (match := _COMMIT.fullmatch(name))}
+    begin = max((found for found in _checkpoints(names) if found <= version), default=-1)
+    return commits.issuperset(range(begin + 1, version + 1))
+
+
+def _checkpoints(names: Iterable[str]) -> Iterator[int]:
+    """Versions with a checkpoint, of whose parts none is missing."""
+    found = Counter((m[1], m["parts"]) for name in names if (m := _CHECKPOINT.fullmatch(name)))
+    return (int(version) for (version, parts), count in found.items() if count == int(parts or count))

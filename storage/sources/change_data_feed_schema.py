@@ -11,8 +11,8 @@ from typing import Any
 from deltalake import DeltaTable
 
 from storage.delta_log.actions import Action, LogActions, of_kind, opening, row_files
+from storage.errors import SourceTrimmed
 from storage.filesystem import quoted_uri
-from storage.source_errors import SourceTrimmed
 
 _MAPPING = "delta.columnMapping.mode"
 

@@ -14,12 +14,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
 
+from storage.errors import SourceBroken
 from storage.filesystem import spark_path
-from storage.open_quotes import runs_to_the_end
-from storage.source_errors import SourceBroken
-from storage.sources.csv_text import Header, read_header
-from storage.sources.files import Counted
-from storage.sources.line_numbers import FileRange, number_lines
+from storage.sources.csv_text import Header, read_header, runs_to_the_end
+from storage.sources.files import Counted, FileRange
+from storage.sources.line_numbers import number_lines
 from storage.spark.kept_frames import empty
 from transforms.model.schemas import CONTEXT, DETAIL, POSITION, POSITION_TYPE, REASON
 from transforms.model.specs import TableSpec

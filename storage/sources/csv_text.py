@@ -2,14 +2,25 @@
 
 import csv
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import TextIO
 
-from storage.source_errors import SourceBroken
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from storage.errors import SourceBroken
+from storage.sources.files import FileRange
 from storage.sources.fingerprint import open_text
+from transforms.model.schemas import POSITION
 
 _LONGEST_HEADER = 1_000_000
+_OPENING = re.compile('(?:^|,)"')
+_QUOTED = re.compile('(?:[^"]++|"")*+')
+"""What follows, up to the quote that closes the field."""
 
 
 @dataclass(frozen=True)
@@ -51,3 +62,34 @@ def _remember(text: TextIO, passed: list[str], path: str) -> Iterator[str]:
             )
         passed.append(line)
         yield line
+
+
+def runs_to_the_end(ranges: Sequence[FileRange]) -> Column:
+    """Whether a record, by its position, runs to the end of its file behind a quote that none closes."""
+    position = F.col(POSITION)
+    open_ended = [part for part in ranges if not part.complete and _ends_in_quotes(part.path)]
+    last = [(position["file"] == part.name) & (position["line"] == part.lines) for part in open_ended]
+    return reduce(or_, last, F.lit(False))
+
+
+def _ends_in_quotes(path: str) -> bool:
+    is_open = False
+    with io.TextIOWrapper(open_text(path), "iso-8859-1", newline="\n") as lines:
+        for line in lines:
+            if '"' in line:
+                is_open = _is_open_behind(line, is_open=is_open)
+    return is_open
+
+
+def _is_open_behind(line: str, *, is_open: bool) -> bool:
+    at = 0
+    while True:
+        if not is_open:
+            opening = _OPENING.search(line, at)
+            if opening is None:
+                return False
+            at = opening.end()
+        quoted = _QUOTED.match(line, at)
+        if quoted is None or quoted.end() == len(line):
+            return True
+        is_open, at = False, quoted.end() + 1

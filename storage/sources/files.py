@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pyarrow import fs
 
+from storage.errors import SourceChanged, SourceNotFound, SourceRefused
 from storage.filesystem import file_info, is_local, open_file_system, reading
-from storage.source_errors import SourceChanged, SourceNotFound, SourceRefused
 from storage.sources.fingerprint import FileContent, scan_parquet, scan_text
 from storage.sources.limits import NO_LIMITS, FileLimits
 from storage.sources.path_patterns import FilePattern, is_before, part_matches, plain
@@ -225,3 +225,22 @@ def _date(text: str | None, path: str) -> date | None:
         raise SourceRefused(
             f"{path}: {text} is no day, which {{date}} stands for; rename the file"
         ) from error
+
+
+@dataclass(frozen=True)
+class FileRange:
+    """Lines of a file that a batch reads: those behind `from_line` up to `to_line`, counted from 1."""
+
+    path: str
+    name: str
+    date: date | None
+    from_line: int
+    to_line: int
+    lines: int
+    """How many the whole file had when it was measured."""
+    complete: bool = True
+    """Its last line had its end, and no quoted CSV field was open."""
+    stray_quotes: bool = False
+    """Of CSV: a quoted field holds a quote that is not doubled."""
+    returns: bool = False
+    """Of CSV: some line ends with a carriage return and a line feed."""

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import xxhash
 from pyarrow.lib import ArrowException
 
+from storage.errors import SourceBroken, SourceChanged
 from storage.filesystem import open_file_system, reading
-from storage.source_errors import SourceBroken, SourceChanged
 from storage.sources.limits import NO_LIMITS, FileLimits, check_line
 
 _CHUNK = 1 << 20

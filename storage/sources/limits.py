@@ -6,7 +6,7 @@ one that is beyond them. What a single record may be, the parsers say (`transfor
 
 from dataclasses import dataclass
 
-from storage.source_errors import SourceTooLarge
+from storage.errors import SourceTooLarge
 
 UNREADABLE_LINE = 512_000_000
 """Bytes of the longest line that is read at all: Spark needs some four times as much memory for a moment."""

@@ -9,13 +9,13 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
 from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from storage.source_errors import SourceChanged
+from storage.errors import SourceChanged
+from storage.sources.files import FileRange
 from transforms.model.schemas import CONTEXT, POSITION
 
 _FILE, _BLOCK, _ID, _LINE = "_lj_file", "_lj_block", "_lj_id", "_lj_line"
@@ -26,25 +26,6 @@ _PLACES = (
     f"ARRAY<STRUCT<{_FILE}: STRING, {_BLOCK}: BIGINT, _lj_shift: BIGINT, _lj_date: DATE, _lj_name: STRING, "
     "_lj_from_line: BIGINT, _lj_to_line: BIGINT>>"
 )
-
-
-@dataclass(frozen=True)
-class FileRange:
-    """Lines of a file that a batch reads: those behind `from_line` up to `to_line`, counted from 1."""
-
-    path: str
-    name: str
-    date: date | None
-    from_line: int
-    to_line: int
-    lines: int
-    """How many the whole file had when it was measured."""
-    complete: bool = True
-    """Its last line had its end, and no quoted CSV field was open."""
-    stray_quotes: bool = False
-    """Of CSV: a quoted field holds a quote that is not doubled."""
-    returns: bool = False
-    """Of CSV: some line ends with a carriage return and a line feed."""
 
 
 @dataclass(frozen=True)

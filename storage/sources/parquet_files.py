@@ -19,9 +19,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from storage.errors import SourceBroken
 from storage.filesystem import open_file_system, spark_path
-from storage.source_errors import SourceBroken
-from storage.sources.line_numbers import FileRange, number_rows
+from storage.sources.files import FileRange
+from storage.sources.line_numbers import number_rows
 from transforms.model.schemas import named
 from transforms.model.specs import TableSpec
 from transforms.parsing.flat_rows import OP_COLUMN, parse_rows

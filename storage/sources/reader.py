@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from storage.filesystem import file_info, spark_path
 from storage.sources.change_data_feed import parse_feed
 from storage.sources.csv_files import count_records, parse_csv
-from storage.sources.files import FileCounter
-from storage.sources.line_numbers import FileRange, number_lines
+from storage.sources.files import FileCounter, FileRange
+from storage.sources.line_numbers import number_lines
 from storage.sources.parquet_files import parse_parquet
 from storage.spark.kept_frames import empty
 from transforms.model.schemas import CONTEXT, POSITION, RAW

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import DataType
 
 from storage.sources.csv_files import csv_rows
-from storage.sources.line_numbers import FileRange
+from storage.sources.files import FileRange
 from storage.sources.parquet_files import parquet_schema
 from storage.sources.reader import read_lines
 from transforms.model.specs import TableSpec

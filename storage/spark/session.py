@@ -10,11 +10,14 @@ from types import MappingProxyType
 import pyspark
 from pyspark.sql import SparkSession
 
-from storage.delta_table.log_cleanup import NO_CLEANUP
 from storage.spark.jars import provide_jars, spark_resolver
 from storage.spark.java import find_java, locale_variables, wrap_java
 from storage.spark.py4j_cache import remember_answers
 from storage.spark.s3 import NOT_FETCHED, on_s3, provide_s3_jars, s3_settings
+
+NO_CLEANUP = ("delta.enableExpiredLogCleanup", "false")
+"""The property of a table whose log only maintenance shortens."""
+
 
 NO_CONF: Mapping[str, str] = MappingProxyType({})
 """No settings beyond the project's own."""
@@ -85,6 +88,7 @@ _LISTS = {
     "spark.driver.extraJavaOptions": " ",
     "spark.executor.extraJavaOptions": " ",
 }
+_NAME = "spark.job.description"
 
 
 def start_session(
@@ -188,3 +192,15 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def jobs_called(spark: SparkSession, name: str) -> Iterator[None]:
+    """Jobs that this thread begins meanwhile go by a name."""
+    context = spark.sparkContext
+    before = context.getLocalProperty(_NAME)
+    context.setLocalProperty(_NAME, name)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_NAME, before)  # type: ignore[arg-type] # none removes it

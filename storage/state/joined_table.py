@@ -12,8 +12,8 @@ from storage.delta_table.direct_scan import APPENDED_PROPERTIES, ENCODING
 from storage.delta_table.file_pruning import Count, ignored
 from storage.delta_table.private_transaction import DeltaTransaction
 from storage.delta_table.uncommitted_files import Written
-from transforms.foreign_key_join.resolution import LEFT_HASH, RIGHT_HASH, TOMBSTONE
-from transforms.model.schemas import BATCH, HASH_TYPE, named, quoted
+from transforms.foreign_key_join.emissions import TOMBSTONE
+from transforms.model.schemas import BATCH, HASH_TYPE, LEFT_HASH, RIGHT_HASH, named, quoted
 from transforms.model.specs import JoinSpec
 
 MERGE = "spark.lakejoin.merge"

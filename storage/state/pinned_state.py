@@ -4,6 +4,7 @@ State tables are log-structured: a batch appends to the logs, and a fold brings 
 the rows of a table are its base and the changes behind it; a log and its store are the same thing seen twice.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -27,11 +28,20 @@ from storage.lake.plan import Plan
 from storage.spark.kept_frames import empty
 from storage.state.joined_table import joined_schema
 from transforms.changelog.current_rows import latest_rows, restrict, settled
+from transforms.changelog.replaced_files import replaced
 from transforms.changelog.versions import as_versions, versions_schema
-from transforms.foreign_key_join.resolution import LEFT_HASH, RIGHT_HASH
 from transforms.foreign_key_join.subscriptions import subscription_schema
+from transforms.model.event_time import latest, moved_back
 from transforms.model.guards import stands
-from transforms.model.schemas import BATCH, changes_schema, key_struct, named, rows_schema
+from transforms.model.schemas import (
+    BATCH,
+    LEFT_HASH,
+    RIGHT_HASH,
+    changes_schema,
+    key_struct,
+    named,
+    rows_schema,
+)
 from transforms.model.specs import JoinSpec, TableSpec
 from transforms.stream_join.records import stream_schema
 
@@ -158,3 +168,36 @@ class State:
             return pinned
         snapshot = self.lake.snapshot(table)
         return snapshot.version if snapshot else None
+
+
+def history_bound(plan: Plan, table: TableSpec) -> datetime | None:
+    """Return the time before which versions may be missing as of a plan; None while there is none.
+
+    It lies by the retention behind the table's clock; or where a fold went by a retention that was shorter than it is
+    now.
+    """
+    clock = plan.clocks.get(f"tables/{table.name}")
+    return latest(moved_back(clock, table.history_retention), forgotten(plan, table))
+
+
+def forgotten(plan: Plan, table: TableSpec) -> datetime | None:
+    """Return the time before which folds have dropped what had ended; None where none has."""
+    cutoff = plan.floors.get(versions_of(table.name))
+    return datetime.fromisoformat(cutoff) if cutoff else None
+
+
+def read_log(state: State, table: str, schema: StructType) -> DataFrame:
+    """Return the columns of `schema` of a log at the version that the cut pins; no rows without a log."""
+    version = state.plan.versions.get(table)
+    if version is None:
+        return empty(state.spark, schema)
+    return read_table(state.spark, state.lake.path(table), version, schema)
+
+
+def known_changes(state: State, table: TableSpec, replaced_in: Mapping[str, int]) -> DataFrame:
+    """Return what is known of a table's records, apart from files that were replaced since.
+
+    `replaced_in`: those files by name, with the last batch that replaced each.
+    """
+    log = read_log(state, changes_of(table.name), changes_schema(table.columns, table.sequence))
+    return log.where(~replaced(replaced_in))

@@ -13,8 +13,8 @@ from orchestration.runs.migrate import LeftOut, migrate
 from storage.errors import ConfigurationChanged
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, joined_of
-from transforms.foreign_key_join.resolution import LEFT_HASH
 from transforms.model import hashing
+from transforms.model.schemas import LEFT_HASH
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -18,10 +18,10 @@ from dagster import (
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-from orchestration.batch.context import state_tables
 from orchestration.config import Pipeline, load
 from orchestration.defs.assets import op_name
 from orchestration.defs.code_location import pipeline_definitions
+from orchestration.lake_state.inventory import state_tables
 from orchestration.runs.run import run_batches
 from recordings.tiny import DAYS, write_pipeline
 from storage.errors import LakeBusy

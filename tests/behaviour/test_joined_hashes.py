@@ -11,7 +11,7 @@ from orchestration.lake_state.published_snapshot import published_cut
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.state.pinned_state import State
-from transforms.foreign_key_join.resolution import LEFT_HASH, RIGHT_HASH
+from transforms.model.schemas import LEFT_HASH, RIGHT_HASH
 
 pytestmark = pytest.mark.spark
 

@@ -11,9 +11,9 @@ from orchestration.checks.check_lake import check_lake
 from orchestration.cli.show_rows import Asked, open_shown
 from orchestration.config import Pipeline, load
 from orchestration.errors import WrongUsage
+from orchestration.lake_state.active_joins import joins_to_rebuild
 from orchestration.lake_state.published_snapshot import published_cut
 from orchestration.maintenance.maintain import maintain
-from orchestration.rebuilding import joins_to_rebuild
 from orchestration.show.key_ranges import Range
 from storage.errors import ConfigurationChanged
 from storage.lake.journal import Journal

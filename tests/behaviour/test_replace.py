@@ -15,9 +15,9 @@ from orchestration.config import Pipeline, load
 from orchestration.errors import WrongUsage
 from orchestration.lake_state.published_snapshot import published_cut
 from orchestration.maintenance.maintain import maintain
+from storage.errors import SourceChanged, SourceNotFound
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
-from storage.source_errors import SourceChanged, SourceNotFound
 from storage.state.pinned_state import State
 from transforms.model.schemas import DELETED, named
 

@@ -15,9 +15,9 @@ from pyspark.sql.types import DataType
 
 from orchestration.config import Pipeline, load_text
 from orchestration.config.schema.column_types import parse_type
+from orchestration.planning.input_checks import SchemaChanged, check_schemas
 from orchestration.planning.pending_input import pending_groups
 from orchestration.runs.run import run_batches
-from orchestration.schema_changes import SchemaChanged, check_schemas
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.sources.reader import csv_counter

@@ -14,9 +14,9 @@ from orchestration.config import Pipeline, load
 from orchestration.lake_state.published_snapshot import published_cut
 from orchestration.runs.abandon import abandon
 from orchestration.spark_errors import BatchFailed
+from storage.errors import SourceNotFound
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, joined_of, records_of
-from storage.source_errors import SourceNotFound
 from storage.spark.kept_frames import Frames
 from storage.state.pinned_state import State
 from transforms.model.schemas import FOREIGN_KEY
@@ -302,7 +302,7 @@ def test_batch_keeps_of_a_buffer_what_leaves_it(
     assert joined(pipeline, spark, "short") == [1]
     assert check_lake(pipeline, spark, batches=None).passed
     declare(tmp_path, 3, click(5, "11:05:00"))
-    monkeypatch.setattr("orchestration.stream_buffer.waited", lambda *_: 2)
+    monkeypatch.setattr("orchestration.batch.streams.table_join.waited", lambda *_: 2)
     run(pipeline, spark)
     checked = check_lake(pipeline, spark, batches=None)
     failed = [result.rule for results in checked.results.values() for result in results if not result.success]

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from orchestration.batch.quarantine import open_counts
 from orchestration.config import Pipeline, load
+from orchestration.lake_state.quarantine_counts import open_counts
 from orchestration.runs.retry_quarantine import in_quarantine, known
 from orchestration.runs.run import run_batches
 from storage.lake.journal import Journal

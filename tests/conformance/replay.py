@@ -15,7 +15,7 @@ from pyspark.sql import Row, SparkSession
 
 from conformance.case import Case, Emission, expected_emissions, first_difference, sorted_emissions, text
 from conformance.steps import Key, Steps, Version
-from transforms.foreign_key_join.resolution import TOMBSTONE
+from transforms.foreign_key_join.emissions import TOMBSTONE
 from transforms.model.schemas import BATCH
 from transforms.model.specs import How
 

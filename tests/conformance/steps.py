@@ -8,7 +8,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
-from transforms.foreign_key_join.resolution import emit_results, resolve_responses
+from transforms.foreign_key_join.emissions import emit_results
+from transforms.foreign_key_join.resolution import resolve_responses
 from transforms.foreign_key_join.responses import answer_right_changes, answer_subscriptions, response_schema
 from transforms.foreign_key_join.subscriptions import (
     live_subscriptions,

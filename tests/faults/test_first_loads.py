@@ -20,8 +20,7 @@ from orchestration.batch.joins.gate import GateFailed
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, joined_of, response_log_of, subscription_log_of
 from storage.spark.kept_frames import Frames
-from transforms.foreign_key_join.resolution import LEFT_HASH
-from transforms.model.schemas import HASH_TYPE, PRIMARY_KEY, RAW, VERDICT, named
+from transforms.model.schemas import HASH_TYPE, LEFT_HASH, PRIMARY_KEY, RAW, VERDICT, named
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("large")]
 

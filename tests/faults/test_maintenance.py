@@ -22,9 +22,8 @@ from storage.delta_log.live_files import live_files
 from storage.lake.journal import Journal
 from storage.lake.layout import MAINTENANCE, Lake, changes_of, rows_of
 from storage.lake.table_counts import row_count
-from storage.logs import read_log
 from storage.state.folds import Folds
-from storage.state.pinned_state import State
+from storage.state.pinned_state import State, read_log
 from transforms.foreign_key_join.subscriptions import live_subscriptions
 from transforms.model.schemas import changes_schema
 

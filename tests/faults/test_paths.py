@@ -18,7 +18,7 @@ from orchestration.maintenance.maintain import maintain
 from storage.lake.journal import Journal
 from storage.lake.layout import SCRATCH, Lake, changelog_of, joined_of, response_log_of, subscription_log_of
 from storage.spark.kept_frames import Frames
-from transforms.foreign_key_join.resolution import LEFT_HASH
+from transforms.model.schemas import LEFT_HASH
 
 pytestmark = pytest.mark.spark
 

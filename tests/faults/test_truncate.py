@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import run
-from orchestration.batch.quarantine import open_counts
 from orchestration.batch.tables.replaced_files import ReplaceRefused
 from orchestration.batch.tables.table import TruncateStopped
 from orchestration.config import Pipeline, load
+from orchestration.lake_state.quarantine_counts import open_counts
 from orchestration.runs.retry_quarantine import in_quarantine, retry
 from storage.lake.journal import Journal
 from storage.lake.layout import PLAN, Lake, joined_of

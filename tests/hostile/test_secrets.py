@@ -50,7 +50,7 @@ def leaks(folder: Path) -> list[str]:
 
 def test_secret_is_in_no_file_and_no_message(tmp_path: Path) -> None:
     """After a run, after one that fails in Spark, and after one in Dagster; the file that states it aside."""
-    from orchestration.instance import prepare_home
+    from orchestration.cli.dev import prepare_home
 
     shop, home = tmp_path / "shop", prepare_home(tmp_path / "dagster")
     path = make_shop(shop, ["2024-01-01", "2024-01-02"]).path

@@ -15,10 +15,10 @@ from dagster import (
 )
 
 from expectations.rules import rules_for
+from orchestration.cli.dev import prepare_home
 from orchestration.config import load
 from orchestration.defs.code_location import pipeline_definitions
 from orchestration.defs.partitions import daily_partitions
-from orchestration.instance import prepare_home
 from recordings.tiny import DAYS, write_pipeline
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

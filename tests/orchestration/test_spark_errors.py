@@ -16,10 +16,10 @@ from orchestration.config import Pipeline, load, load_text
 from orchestration.runs.abandon import abandon
 from orchestration.runs.run import run_batches
 from orchestration.spark_errors import BatchFailed, explained
+from storage.errors import SourceBroken
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan
-from storage.source_errors import SourceBroken
 
 pytestmark = pytest.mark.spark
 

@@ -38,10 +38,9 @@ from soak.actions import (
 from soak.comparison import check_counts, check_joined, check_logs
 from soak.disturbing import disturbed
 from soak.model import ADDED, LONGEST, Model
-from storage.errors import LakeBusy
+from storage.errors import LakeBusy, SourceChanged
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
-from storage.source_errors import SourceChanged
 from storage.state.folds import BATCHES_BEHIND, Folds
 
 SETTLED = timedelta(hours=1)

@@ -120,6 +120,8 @@ HASH_TYPE = StructType(
         StructField("low", LongType()),
     ]
 )
+LEFT_HASH = "_lj_left_hash"
+RIGHT_HASH = "_lj_right_hash"
 
 
 def is_internal(name: str) -> bool:
@@ -177,3 +179,14 @@ def changes_schema(columns: StructType, sequence: StructType) -> StructType:
             StructField(TIE, BooleanType()),
         ]
     )
+
+
+def by_reference(value: Column) -> Column:
+    """The same literal, but referred to by the code that Spark generates instead of written into it.
+
+    Spark keeps generated code by its text, and writes numbers and times into that. With the number of a batch in it,
+    all that writes rows would be compiled anew in each batch, by Java first and by the JVM's compilers then. An array
+    is referred to, and Spark does not look up beforehand what is at a place that only a task knows.
+    """
+    nought = F.spark_partition_id() * 0
+    return F.get(F.array(value), nought)

@@ -10,7 +10,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
-from transforms.foreign_key_join.resolution import LEFT_HASH, RIGHT_HASH
 from transforms.model.event_time import behind_clock, instant, moved_back, with_clock
 from transforms.model.join_sides import beside, foreign_key
 from transforms.model.schemas import (
@@ -18,12 +17,14 @@ from transforms.model.schemas import (
     FOREIGN_KEY,
     HASH,
     HASH_TYPE,
+    LEFT_HASH,
     MET,
     MET_HASH,
     MET_KEY,
     MET_VALUE,
     POSITION,
     POSITION_TYPE,
+    RIGHT_HASH,
     TIME,
     VERDICT,
     named,

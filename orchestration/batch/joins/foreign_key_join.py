@@ -11,16 +11,10 @@ from storage.spark.kept_frames import SMALL, Frames
 from storage.state.joined_table import joined_schema
 from storage.state.pinned_state import State
 from transforms.changelog.current_rows import restrict
+from transforms.foreign_key_join.emissions import REDUNDANT, TOMBSTONE, emit_pairs, emit_results, redundant
 from transforms.foreign_key_join.highwater import MARK, highwater
 from transforms.foreign_key_join.insert_only import applied_answers, pair, subscribe
-from transforms.foreign_key_join.resolution import (
-    REDUNDANT,
-    TOMBSTONE,
-    emit_pairs,
-    emit_results,
-    redundant,
-    resolve_responses,
-)
+from transforms.foreign_key_join.resolution import resolve_responses
 from transforms.foreign_key_join.responses import answer_right_changes, answer_subscriptions, response_schema
 from transforms.foreign_key_join.subscriptions import (
     live_subscriptions,

@@ -10,9 +10,10 @@ from expectations.totals import differing_totals
 from orchestration.batch.joins.foreign_key_join import JoinBatch
 from storage.errors import LakeInconsistent, LakejoinError
 from storage.spark.kept_frames import Frames
-from transforms.foreign_key_join.resolution import LEFT_HASH, RESOLUTIONS, RIGHT_HASH, TOMBSTONE
+from transforms.foreign_key_join.emissions import TOMBSTONE
+from transforms.foreign_key_join.resolution import RESOLUTIONS
 from transforms.model.join_sides import foreign_key
-from transforms.model.schemas import BATCH, HASH, PRIMARY_KEY, named
+from transforms.model.schemas import BATCH, HASH, LEFT_HASH, PRIMARY_KEY, RIGHT_HASH, named
 
 JOIN_COUNTS = ("subscriptions", "answers", "applied", "superseded", "stale", "emissions", "tombstones")
 

@@ -11,7 +11,7 @@ from orchestration.batch.tables.table import TableBatch
 from storage.spark.kept_frames import Frames, empty
 from storage.state.pinned_state import State
 from transforms.changelog.current_rows import restrict
-from transforms.foreign_key_join.resolution import TOMBSTONE, with_joined_hash
+from transforms.foreign_key_join.emissions import TOMBSTONE, with_joined_hash
 from transforms.foreign_key_join.responses import last_changes
 from transforms.model.join_sides import inserted, left_changes, live_keys, spread, valued
 from transforms.model.schemas import CURRENT, DELETED, INSERTED, POSITION, POSITION_TYPE, named, rows_schema

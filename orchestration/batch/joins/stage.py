@@ -18,7 +18,7 @@ from storage.delta_table.private_transaction import DeltaTransaction
 from storage.lake.layout import changelog_of, joined_of, response_log_of, subscription_log_of
 from storage.spark.kept_frames import SMALL
 from storage.state.joined_table import PROPERTIES, apply_emissions, create_joined, joined_rows
-from transforms.foreign_key_join.resolution import with_joined_hash
+from transforms.foreign_key_join.emissions import with_joined_hash
 from transforms.model.schemas import DELETED, POSITION, POSITION_TYPE
 from transforms.model.specs import JoinSpec
 

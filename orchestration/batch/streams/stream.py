@@ -8,8 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from orchestration.batch.context import Batch
-from orchestration.batch.quarantine import only_open
-from orchestration.batch.tables.table import quarantine_rows
+from orchestration.batch.quarantine import only_open, quarantine_rows
 from orchestration.batch.tables.verdicts import VERDICTS
 from orchestration.planning.pending_input import check_read
 from storage.sources.reader import read_records

@@ -9,9 +9,8 @@ from orchestration.batch.tables.record_survey import RecordKinds
 from orchestration.batch.tables.verdicts import beside_walk, count_verdicts, first_records
 from orchestration.batch.tables.versioned import known_again, with_history
 from storage.lake.journal import Journal
-from storage.logs import known_changes
 from storage.spark.kept_frames import Frames
-from storage.state.pinned_state import State
+from storage.state.pinned_state import State, known_changes
 from transforms.changelog.apply_changes import walk
 from transforms.changelog.current_rows import latest_rows, restrict, settled
 from transforms.model.schemas import PURGED, SEQUENCE, TIME, VERDICT, named

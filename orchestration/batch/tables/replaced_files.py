@@ -14,10 +14,9 @@ from storage.errors import LakejoinError
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan, PlannedFile
-from storage.logs import known_changes
 from storage.sources.reader import read_records
 from storage.spark.kept_frames import Frames, aggregated, empty
-from storage.state.pinned_state import State
+from storage.state.pinned_state import State, known_changes
 from transforms.changelog.apply_changes import walk
 from transforms.changelog.current_rows import restrict
 from transforms.changelog.replaced_files import settle_replaced, walkable

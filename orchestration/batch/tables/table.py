@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from expectations.totals import Keys
+from orchestration.batch.quarantine import quarantine_rows
 from orchestration.batch.tables.apply_changes import First, walk_batch
 from orchestration.batch.tables.record_survey import RecordKinds, first_truncate, kinds_of
 from orchestration.batch.tables.verdicts import COUNTS, LOGGED, is_logged, records_schema
@@ -18,19 +19,16 @@ from storage.spark.kept_frames import Frames, empty
 from storage.state.pinned_state import State
 from transforms.model.event_time import UNTIMELY, has_time, ordered_by_time, refuse_times
 from transforms.model.schemas import (
-    BATCH,
     CHANGED,
     CONTEXT,
     CURRENT,
     DELETED,
     DERIVED,
-    DETAIL,
     HASH,
     INSERTED,
     OP,
     POSITION,
     POSITION_TYPE,
-    RAW,
     REASON,
     SEQUENCE,
     TIME,
@@ -44,8 +42,6 @@ from transforms.model.specs import TableSpec
 
 _ROWS_ONLY = RecordKinds(beside=1)
 """What is taken for granted of a few flat records, without a job that looks: some may not be acceptable."""
-RAW_LIMIT = 1_000_000
-"""Characters of a record's raw text that quarantine keeps."""
 _AT = "_lj_at"
 
 
@@ -92,20 +88,6 @@ class TableBatch:
     def quarantined(self) -> DataFrame:
         """Rows of `quarantine`."""
         return quarantine_rows(self.records.where(~is_logged()), self.spec.name)
-
-
-def quarantine_rows(records: DataFrame, name: str) -> DataFrame:
-    """Records of a table or stream, with position, reason, detail and raw, as rows of `quarantine`."""
-    return records.select(
-        F.lit(None).cast("bigint").alias(BATCH),
-        F.lit(name).alias("table"),
-        F.col(POSITION)["date"].alias("date"),
-        F.col(POSITION)["file"].alias("file"),
-        F.col(POSITION)["line"].alias("line"),
-        F.col(REASON).alias("reason"),
-        F.col(DETAIL).alias("detail"),
-        F.substring(RAW, 1, RAW_LIMIT).alias("raw"),
-    )
 
 
 def table_batch(  # noqa: PLR0913 - what a batch works with, and what it may be asked

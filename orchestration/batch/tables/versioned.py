@@ -7,9 +7,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from orchestration.batch.tables.record_survey import RecordKinds
-from storage.histories import forgotten
 from storage.spark.kept_frames import Frames
-from storage.state.pinned_state import State
+from storage.state.pinned_state import State, forgotten
 from transforms.changelog.apply_changes import walk
 from transforms.changelog.current_rows import restrict
 from transforms.changelog.versions import last_by_time

@@ -2,9 +2,9 @@
 
 from pyspark.sql.types import StructType
 
-from storage.histories import history_bound
 from storage.lake.layout import Lake, changes_of, joined_of, records_of, versions_of
 from storage.lake.plan import Plan
+from storage.state.pinned_state import history_bound
 from storage.stores.kinds.version_history import VersionColumns
 from storage.stores.kinds.versioned import VersionedKeyValueStore
 from storage.stores.kinds.window import WindowStore

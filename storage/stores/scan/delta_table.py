@@ -15,8 +15,8 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 from pyspark.sql.types import StructType
 
+from storage.delta_log.snapshot import reading_table
 from storage.filesystem import is_local, quoted_uri
-from storage.lake.layout import reading_table
 from storage.stores.errors import StoreUnreadable
 from storage.stores.scan.file_bounds import DataFile, bounds_of, data_files, groups
 from storage.stores.scan.order import Column

@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType, TimestampType
 
 from storage.delta_table.footer_statistics import STATISTICS
-from storage.delta_table.log_cleanup import NO_CLEANUP
+from storage.spark.session import NO_CLEANUP
 from storage.stores.errors import StoreUnreadable, WrongKey
 from storage.stores.write.layout import DELETED, OBSERVED, PLACE, PROPERTY, PUT, Layout
 from transforms.model.schemas import quoted

@@ -12,9 +12,8 @@ from orchestration.defs.asset_keys import lake_assets
 from orchestration.defs.code_location import pipeline_definitions
 from orchestration.defs.maintenance_job import _observations
 from orchestration.defs.materializations import batch_metadata
-from orchestration.findings import Left
 from orchestration.maintenance.maintain import Done
-from orchestration.maintenance.steps import Step
+from orchestration.maintenance.steps import Leftovers, Step
 from storage.delta_log.live_files import Extent
 from storage.lake.layout import Lake
 from storage.lake.plan import Published
@@ -119,7 +118,7 @@ def test_figures_of_maintenance_are_on_the_asset_that_writes_the_table(tmp_path:
         "joins/labels/subscription_store": ("labels/subscription_log", "subscription_store_files_after"),
         "quarantine": None,
     }
-    done = [Done(Step("fold", table, Left(1, 1)), Extent(9, 9, 9), Extent(2, 7, 9)) for table in tables]
+    done = [Done(Step("fold", table, Leftovers(1, 1)), Extent(9, 9, 9), Extent(2, 7, 9)) for table in tables]
     found = {
         observation.metadata["table"].value: observation for observation in _observations(pipeline, done)
     }

@@ -9,10 +9,9 @@ import pytest
 from deltalake import write_deltalake
 
 from orchestration.config import load_text
-from orchestration.lake_state.active_joins import new_joins, still_wanted
+from orchestration.lake_state.active_joins import join_remains, new_joins, still_wanted
 from orchestration.lake_state.config_fingerprints import check_readings, check_shapes, readings_of, shapes_of
 from orchestration.lake_state.preflight import check_progress
-from orchestration.rebuilding import join_remains
 from storage.errors import ConfigurationChanged, LakeInconsistent
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake

@@ -14,10 +14,10 @@ from orchestration.config import Pipeline, load
 from orchestration.planning.backlog import backlog
 from orchestration.planning.pending_input import Group, check_read, check_unchanged, cut, pending_groups
 from orchestration.show.status import lake_status
+from storage.errors import SourceChanged, SourceNotFound, SourceTrimmed
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan, PlannedFile
-from storage.source_errors import SourceChanged, SourceNotFound, SourceTrimmed
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TEXT = """\

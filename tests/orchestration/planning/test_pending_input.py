@@ -15,12 +15,11 @@ from orchestration.planning.backlog import backlog
 from orchestration.planning.pending_input import Dates, check_read, check_unchanged, cut, pending_groups
 from orchestration.planning.plan_builder import code_version
 from storage.delta_log.transaction_id import Transaction
-from storage.errors import LakejoinError
+from storage.errors import LakejoinError, SourceChanged, SourceNotFound
 from storage.lake.bookkeeping import record
 from storage.lake.journal import Journal
 from storage.lake.layout import PLAN, Lake
 from storage.lake.plan import Plan, PlannedFile
-from storage.source_errors import SourceChanged, SourceNotFound
 from storage.sources.files import Counted
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

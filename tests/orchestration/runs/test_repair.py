@@ -18,7 +18,7 @@ from orchestration.lake_state.published_snapshot import check_kept, published_cu
 from orchestration.maintenance.maintain import maintain
 from orchestration.runs.abandon import abandon
 from orchestration.runs.repair import Moved, examine, repair
-from storage.errors import ConfigurationChanged, LakeInconsistent
+from storage.errors import ConfigurationChanged, LakeInconsistent, SourceNotFound
 from storage.lake.journal import Journal
 from storage.lake.layout import (
     PLAN,
@@ -31,7 +31,6 @@ from storage.lake.layout import (
     subscription_log_of,
     subscription_store_of,
 )
-from storage.source_errors import SourceNotFound
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -10,15 +10,15 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from faults.shop import joins, run, texts, write_lines
-from orchestration.batch.quarantine import open_counts
 from orchestration.cli import app, options
 from orchestration.config import Pipeline, load
 from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.lake_state.quarantine_counts import open_counts
 from orchestration.runs.migrate import migrate
 from orchestration.runs.retry_quarantine import in_quarantine, known, retry
+from storage.errors import SourceChanged
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, joined_of
-from storage.source_errors import SourceChanged
 from storage.state.pinned_state import State
 from transforms.model.schemas import SEQUENCE, named
 

@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from storage.delta_log.snapshot import reading_table
 from storage.errors import LakeInconsistent, LakeUnusable
-from storage.lake.layout import QUARANTINE, Lake, reading_table
+from storage.lake.layout import QUARANTINE, Lake
 from storage.lake.table_counts import quarantined, row_count
 
 

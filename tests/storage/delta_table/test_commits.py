@@ -21,7 +21,7 @@ from storage.delta_table.direct_scan import LOG_PROPERTIES, read_table
 from storage.delta_table.private_transaction import DeltaTransaction
 from storage.errors import LakeBusy
 from storage.state.joined_table import MERGE, apply_emissions, create_joined, joined_schema
-from transforms.foreign_key_join.resolution import TOMBSTONE
+from transforms.foreign_key_join.emissions import TOMBSTONE
 from transforms.model.schemas import BATCH
 from transforms.model.specs import JoinSpec
 

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from storage.delta_log.transaction_id import Transaction
 from storage.delta_table.commits import append
 from storage.delta_table.footer_statistics import columns_but_texts
-from storage.source_errors import SourceRefused
+from storage.errors import SourceRefused
 from storage.spark.session import changed_settings
 from storage.state.joined_table import PROPERTIES
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from storage.source_errors import SourceChanged, SourceNotFound, SourceRefused, SourceTrimmed
+from storage.errors import SourceChanged, SourceNotFound, SourceRefused, SourceTrimmed
 from storage.sources.change_data_feed_log import NOTHING, Feed
 
 FEED_ON = {"delta.enableChangeDataFeed": "true"}

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from storage.filesystem import reading
-from storage.source_errors import (
+from storage.errors import (
     SourceBroken,
     SourceChanged,
     SourceError,
@@ -19,6 +18,7 @@ from storage.source_errors import (
     SourceRefused,
     SourceUnreadable,
 )
+from storage.filesystem import reading
 from storage.sources.files import Counted, FoundFile, MeasuredFile, find_files, measure_file, stat_file
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -13,9 +13,9 @@ import pytest
 
 from orchestration.config import load_text
 from orchestration.planning.pending_input import pending_groups
+from storage.errors import SourceBroken, SourceTooLarge
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
-from storage.source_errors import SourceBroken, SourceTooLarge
 from storage.sources import limits
 from storage.sources.column_preview import source_columns
 from storage.sources.csv_text import read_header

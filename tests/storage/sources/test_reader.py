@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
 
-from storage.source_errors import SourceBroken, SourceChanged, SourceNotFound
+from storage.errors import SourceBroken, SourceChanged, SourceNotFound
 from storage.sources.csv_files import csv_rows
 from storage.sources.files import MeasuredFile, find_files, measure_file
 from storage.sources.reader import FileRange, csv_counter, read_records

@@ -7,9 +7,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from transforms.foreign_key_join.emissions import emit_pairs, emit_results
 from transforms.foreign_key_join.highwater import highwater
 from transforms.foreign_key_join.insert_only import applied_answers, pair, subscribe
-from transforms.foreign_key_join.resolution import emit_pairs, emit_results, resolve_responses
+from transforms.foreign_key_join.resolution import resolve_responses
 from transforms.foreign_key_join.responses import answer_right_changes, answer_subscriptions, response_schema
 from transforms.foreign_key_join.subscriptions import (
     live_subscriptions,

@@ -7,19 +7,27 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from transforms.foreign_key_join.resolution import (
-    LEFT_HASH,
+from transforms.foreign_key_join.emissions import (
     REDUNDANT,
-    RIGHT_HASH,
     TOMBSTONE,
     emit_results,
     redundant,
-    resolve_responses,
     with_joined_hash,
 )
+from transforms.foreign_key_join.resolution import resolve_responses
 from transforms.foreign_key_join.responses import response_schema
 from transforms.model.hashing import value_hash
-from transforms.model.schemas import BATCH, HASH, HASH_TYPE, POSITION, POSITION_TYPE, PRIMARY_KEY, named
+from transforms.model.schemas import (
+    BATCH,
+    HASH,
+    HASH_TYPE,
+    LEFT_HASH,
+    POSITION,
+    POSITION_TYPE,
+    PRIMARY_KEY,
+    RIGHT_HASH,
+    named,
+)
 from transforms.model.specs import How, JoinSpec
 
 pytestmark = pytest.mark.spark
