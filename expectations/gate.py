@@ -16,7 +16,7 @@ from expectations.keys import Kind, frames_for, keys_sql
 from expectations.rules import Rule, rules_for
 
 SAMPLES = 5
-"""How many offending keys a verdict shows."""
+"""How many offending keys a result shows."""
 # Each frame has few rows of a key: grouped before they meet, they would be sorted twice for nothing.
 _BY_KEY = "/*+ REPARTITION(primary_key) */"
 _ONE_PARTITION = "/*+ COALESCE(1) */"
@@ -47,7 +47,7 @@ def gate(
     }
     # Spark names a temporary view for each frame by a random UUID, so that threads do not meet.
     session: SparkSession = next(iter(read.values())).sparkSession
-    return session.sql(verdicts_sql(kind, _ONE_PARTITION if small else _BY_KEY), **read)
+    return session.sql(results_sql(kind, _ONE_PARTITION if small else _BY_KEY), **read)
 
 
 def broken_rules(frames: Mapping[str, DataFrame], kind: Kind, *, small: bool) -> list[Row]:
@@ -56,7 +56,7 @@ def broken_rules(frames: Mapping[str, DataFrame], kind: Kind, *, small: bool) ->
     return found if small or not found else gate(frames, kind).collect()
 
 
-def verdicts_sql(kind: Kind, hint: str = "") -> str:
+def results_sql(kind: Kind, hint: str = "") -> str:
     """Return the query that counts and samples what offends each rule of a kind; it reads frames as `{name}`."""
     rules = rules_for(kind)
     broken = ",\n    ".join(_offence(rule) for rule in rules)

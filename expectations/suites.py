@@ -1,7 +1,7 @@
 """Great Expectations suites made of the rules: one suite for an asset, one expectation for each rule.
 
-A rule reads several frames, an expectation one batch. So the batch of an asset is the verdicts of its rules
-(`expectations.gate`), found by one query; each expectation reads the verdict of its own rule. Importing
+A rule reads several frames, an expectation one batch. So the batch of an asset is the results of its rules
+(`expectations.gate`), found by one query; each expectation reads the result of its own rule. Importing
 this module takes seconds: it imports Great Expectations.
 """
 
@@ -28,7 +28,7 @@ _Style = tuple[str, dict[str, Any]]
 
 
 class RuleHolds(UnexpectedRowsExpectation):
-    """Expects that no row offends the rule in `meta`; the batch holds the verdicts of an asset's rules."""
+    """Expects that no row offends the rule in `meta`; the batch holds the results of an asset's rules."""
 
     metric_dependencies: ClassVar[tuple[str, ...]] = ("unexpected_rows_query.table",)
 
@@ -38,13 +38,13 @@ class RuleHolds(UnexpectedRowsExpectation):
         runtime_configuration: dict[str, Any] | None = None,  # noqa: ARG002 # the base class's signature
         execution_engine: ExecutionEngine[Any] | None = None,  # noqa: ARG002 # the base class's signature
     ) -> dict[str, Any]:
-        """Read the rule's verdict. A missing one is an exception, which counts as a failure."""
-        (verdict,) = metrics["unexpected_rows_query.table"]
+        """Read the rule's result. A missing one is an exception, which counts as a failure."""
+        (result,) = metrics["unexpected_rows_query.table"]
         return {
-            "success": verdict["offending"] == 0,
+            "success": result["offending"] == 0,
             "result": {
-                "observed_value": verdict["offending"],
-                "details": {"unexpected_rows": verdict["sample"]},
+                "observed_value": result["offending"],
+                "details": {"unexpected_rows": result["sample"]},
             },
         }
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # importing Great Expectations takes seconds
     from great_expectations.core import RunIdentifier
     from great_expectations.data_context.data_context.abstract_data_context import AbstractDataContext
 
-_VERDICT = pa.schema([("rule", pa.string()), ("offending", pa.int64()), ("sample", pa.list_(pa.string()))])
+_RESULT = pa.schema([("rule", pa.string()), ("offending", pa.int64()), ("sample", pa.list_(pa.string()))])
 _ONE_AT_A_TIME = threading.Lock()
 """Great Expectations has one current context in a process and one temporary view in a session."""
 
@@ -93,19 +93,19 @@ def _check(context: "AbstractDataContext", asset: Asset, run: "RunIdentifier") -
         validation_definitions=[context.validation_definitions.add(definition)],
         result_format=ResultFormat.COMPLETE,  # keeps the offending rows
     )
-    verdicts = _verdicts(asset)
-    return context.checkpoints.add(checkpoint).run({"dataframe": verdicts}, run_id=run)
+    results = _results(asset)
+    return context.checkpoints.add(checkpoint).run({"dataframe": results}, run_id=run)
 
 
-def _verdicts(asset: Asset) -> DataFrame:
-    """Return the verdict of every rule, those that hold included; a query of them starts no Spark job."""
+def _results(asset: Asset) -> DataFrame:
+    """Return the result of every rule, those that hold included; a query of them starts no Spark job."""
     broken = broken_rules(asset.frames, asset.kind, small=asset.small)
     found = {row["rule"]: row.asDict() for row in broken}
-    verdicts = [
+    results = [
         found.get(rule.name, {"rule": rule.name, "offending": 0, "sample": []})
         for rule in rules_for(asset.kind)
     ]
     # from Arrow it is a relation of the plan; from rows it would go through Python workers at each use
     return next(iter(asset.frames.values())).sparkSession.createDataFrame(
-        pa.Table.from_pylist(verdicts, _VERDICT)
+        pa.Table.from_pylist(results, _RESULT)
     )

@@ -51,7 +51,7 @@ def tiny_days(tiny: Example, spark: SparkSession) -> tuple["Day", ...]:
 @pytest.fixture(scope="session")
 def view(tiny: Example, tiny_days: tuple["Day", ...], spark: SparkSession) -> Callable[..., "View"]:
     """Return what opens a table of the tiny lake, as of a batch."""
-    from orchestration.lake_state.published_snapshot import published_cut
+    from orchestration.lake_state.published_snapshot import published_snapshot
     from orchestration.show.tables import find_view
     from storage.lake.journal import Journal
     from storage.lake.layout import Lake
@@ -61,7 +61,7 @@ def view(tiny: Example, tiny_days: tuple["Day", ...], spark: SparkSession) -> Ca
 
     def open_view(name: str, batch: int | None = None) -> "View":
         lake = Lake(tiny.pipeline.lake)
-        return find_view(tiny.pipeline, name)(State(spark, lake, published_cut(Journal(lake), batch)))
+        return find_view(tiny.pipeline, name)(State(spark, lake, published_snapshot(Journal(lake), batch)))
 
     return open_view
 

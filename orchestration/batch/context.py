@@ -28,7 +28,7 @@ from storage.state.pinned_state import State
 from transforms.model.schemas import BATCH, TIME, by_reference, named
 
 Progress = Callable[[str], None]
-Verdict = Future[dict[str, int]]
+GateResult = Future[dict[str, int]]
 """The counts of a join in a batch, once its gate has judged them; what it refuses is raised."""
 
 _MOST_ROWS, _LEAST_ROWS = 500_000, 200_000
@@ -120,22 +120,22 @@ class Batch:
         self.committed.append(stage)
 
     def append_judged(
-        self, stage: str, table: str, rows: DataFrame, verdict: Verdict, count: str, *, makes: bool
+        self, stage: str, table: str, rows: DataFrame, gate_result: GateResult, count: str, *, makes: bool
     ) -> None:
         """Commit a stage's rows to its log if the gate lets them pass; a few are in files by then.
 
-        `count`: which of the verdict's counts is that of the rows. `makes`: as for `append`.
+        `count`: which of the gate_result's counts is that of the rows. `makes`: as for `append`.
         """
         if makes or not self.frames.small:
-            self.append(stage, table, rows, verdict.result()[count], makes=makes)
+            self.append(stage, table, rows, gate_result.result()[count], makes=makes)
             return
         with self.stage(stage):
             append(
                 self.for_log(rows).coalesce(1), self.lake.path(table),
                 self.journal.transaction(stage, self.plan.batch), LOG_PROPERTIES,
-                ready=lambda: verdict.result()[count] > 0,
+                ready=lambda: gate_result.result()[count] > 0,
             )  # fmt: skip
-        if verdict.result()[count]:
+        if gate_result.result()[count]:
             self.committed.append(stage)
 
     def for_log(self, rows: DataFrame) -> DataFrame:

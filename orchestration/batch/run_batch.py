@@ -11,7 +11,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from orchestration.batch.context import Batch, Progress, Verdict
+from orchestration.batch.context import Batch, GateResult, Progress
 from orchestration.batch.joins.foreign_key_join import JoinBatch
 from orchestration.batch.joins.stage import begin_joined, commit_joined, commit_logs, run_join
 from orchestration.batch.streams.stage import (
@@ -46,7 +46,7 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
     """
     tables: dict[str, TableBatch] = {}
     joins: dict[str, JoinBatch] = {}
-    verdicts: dict[str, Verdict] = {}
+    gate_results: dict[str, GateResult] = {}
     with (
         explained(pipeline, plan),
         framing(spark, lake.scratch(), plan.records) as frames,
@@ -63,8 +63,8 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
             for name in [name for name in plan.joins if name in pipeline.foreign_key_joins]:
                 spec = pipeline.join_spec(name)
                 with batch.jobs_of(f"join/{name}"):
-                    joins[name], verdicts[name] = run_join(batch, pool, spec, tables, joins, verdicts)
-                logs += commit_logs(batch, pool, joins[name], verdicts[name])
+                    joins[name], gate_results[name] = run_join(batch, pool, spec, tables, joins, gate_results)
+                logs += commit_logs(batch, pool, joins[name], gate_results[name])
             streams = {name: stream.result() for name, stream in reading.items()}
             stream_joins = join_streams(batch, streams, tables)
             streams = without_late(streams, stream_joins.values())
@@ -73,11 +73,11 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
             logs += [commit_late(batch, pool, join) for join in stream_joins.values()]
             for name, joined in joins.items():
                 made = partial(_made, logs)
-                commit_joined(batch, joined, verdicts[name], made, begun.get(name))
+                commit_joined(batch, joined, gate_results[name], made, begun.get(name))
             _made(logs)
         for join in stream_joins.values():
             commit_stream_join(batch, join)
-        counts = {name: verdict.result() for name, verdict in verdicts.items()}
+        counts = {name: gate_result.result() for name, gate_result in gate_results.items()}
         return _publish(batch, tables, streams, counts, stream_joins)
 
 

@@ -13,7 +13,7 @@ from orchestration.checks.join_frames import Scope, join_asset, table_asset
 from orchestration.checks.time_frames import time_assets
 from orchestration.config import Pipeline
 from orchestration.lake_state.config_fingerprints import check_shapes
-from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.lake_state.published_snapshot import published_snapshot
 from orchestration.spark_errors import explained
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
@@ -63,7 +63,7 @@ def check_lake(
     lake = Lake(pipeline.lake)
     journal = Journal(lake)
     check_shapes(pipeline, journal)
-    state = State(spark, lake, published_cut(journal))
+    state = State(spark, lake, published_snapshot(journal))
     finished = len(journal.published)
     since = None if batches is None else max(finished - batches, 0)
     scope = Scope(state, since, _touched(journal, since or 0))

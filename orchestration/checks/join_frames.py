@@ -39,7 +39,7 @@ BROADCAST = 500_000
 
 @dataclass(frozen=True)
 class Scope:
-    """A cut of a lake and which of its rows are checked."""
+    """A snapshot of a lake and which of its rows are checked."""
 
     state: State
     since: int | None

@@ -10,7 +10,7 @@ from expectations.keys import Kind
 from expectations.validation import Asset
 from orchestration.checks.join_frames import Scope
 from orchestration.config import Pipeline
-from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.lake_state.published_snapshot import published_snapshot
 from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE, joined_of, records_of, versions_of
 from storage.lake.plan import Plan
@@ -90,7 +90,7 @@ def _stream_join(join: StreamJoinSpec, stream: TableSpec, scope: Scope, journal:
     if scope.since is not None and state.plan.begun.get(join.name, 0) <= scope.since:
         recent = [frame.where(named(BATCH) > scope.since).select(POSITION) for frame in (log, joined)]
         if join.grace is not None and scope.since > 0:
-            recent.append(_released(join, stream, scope, published_cut(journal, scope.since)))
+            recent.append(_released(join, stream, scope, published_snapshot(journal, scope.since)))
         wanted = reduce(DataFrame.unionByName, recent).distinct()
         log, joined, wait, late = (
             restrict(frame, wanted, (POSITION,), small=scope.small) for frame in (log, joined, wait, late)
@@ -115,7 +115,7 @@ def _waiting(join: StreamJoinSpec, stream: TableSpec, scope: Scope) -> DataFrame
 
 
 def _released(join: StreamJoinSpec, stream: TableSpec, scope: Scope, before: Plan) -> DataFrame:
-    """Positions of records that waited at the cut `before` and wait no more: no recent log has what was lost then."""
+    """Positions of records that waited at `before` and wait no more: no recent log has what was lost then."""
     clock, now = before.clocks.get(f"joins/{join.name}"), scope.state.plan
     later = moved_back(clock, join.grace)
     log = scope.state.stream_records(stream, after=before.released(join.name), later=later)

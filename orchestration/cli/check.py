@@ -43,11 +43,11 @@ def check(
 
 def _check_published(lake: str) -> None:
     """Say that there is nothing to check before Spark is started for it."""
-    from orchestration.lake_state.published_snapshot import published_cut
+    from orchestration.lake_state.published_snapshot import published_snapshot
     from storage.lake.journal import Journal
     from storage.lake.layout import Lake
 
-    published_cut(Journal(Lake(lake)))
+    published_snapshot(Journal(Lake(lake)))
 
 
 def print_checked(checked: "Checked") -> None:

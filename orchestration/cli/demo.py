@@ -116,7 +116,7 @@ def _check(example: "Example", spark: "SparkSession") -> bool:
 def _explain(example: "Example", spark: "SparkSession") -> bool:
     """Say how the departures compare, and whether every difference has a cause."""
     from orchestration.demo.departures import EQUAL, JOIN, explain, has_departures
-    from orchestration.lake_state.published_snapshot import published_cut
+    from orchestration.lake_state.published_snapshot import published_snapshot
     from storage.lake.journal import Journal
     from storage.lake.layout import Lake
     from storage.state.pinned_state import State
@@ -124,7 +124,7 @@ def _explain(example: "Example", spark: "SparkSession") -> bool:
     if not has_departures(example):
         return True
     lake = Lake(example.pipeline.lake)
-    found = explain(example, State(spark, lake, published_cut(Journal(lake))))
+    found = explain(example, State(spark, lake, published_snapshot(Journal(lake))))
     say(
         f"{JOIN}: {found.causes.get(EQUAL, 0):,} of {found.flights:,} departed flights as PostgreSQL has them"
     )
@@ -135,7 +135,7 @@ def _explain(example: "Example", spark: "SparkSession") -> bool:
 
 
 def _print_rows(example: "Example", spark: "SparkSession") -> None:
-    from orchestration.lake_state.published_snapshot import published_cut
+    from orchestration.lake_state.published_snapshot import published_snapshot
     from orchestration.show.tables import find_view
     from orchestration.show.text_formats import texts
     from storage.lake.journal import Journal
@@ -143,8 +143,8 @@ def _print_rows(example: "Example", spark: "SparkSession") -> None:
     from storage.state.pinned_state import State
 
     lake, name = Lake(example.pipeline.lake), next(iter(example.pipeline.joins))
-    cut = published_cut(Journal(lake))
-    rows = find_view(example.pipeline, name)(State(spark, lake, cut)).shown(internal=False)
+    snapshot = published_snapshot(Journal(lake))
+    rows = find_view(example.pipeline, name)(State(spark, lake, snapshot)).shown(internal=False)
     columns = [column for column in SHOWN if column in rows.columns]
     found = texts(rows.select(*columns).limit(5)).collect()
     say(f"The first rows of {name} (lakejoin show CONFIG {name})")

@@ -10,7 +10,7 @@ from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
 from orchestration.lake_state.active_joins import check_up_to_date
 from orchestration.lake_state.config_fingerprints import check_shape
-from orchestration.lake_state.published_snapshot import check_kept, published_cut
+from orchestration.lake_state.published_snapshot import check_kept, published_snapshot
 from orchestration.show.frame_view import View
 from orchestration.show.key_ranges import Range
 from orchestration.show.store_view import open_view
@@ -98,17 +98,17 @@ def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
     lake, name, time = Lake(pipeline.lake), asked.table, asked.time
     opened = find_view(pipeline, name) if time is None else as_of_view(pipeline, name, time)
     journal, declared = Journal(lake), name.partition(".")[0]
-    cut = published_cut(journal, asked.batch)
-    check_shape(pipeline, cut, declared)
-    check_up_to_date(pipeline, journal, cut, declared)
+    snapshot = published_snapshot(journal, asked.batch)
+    check_shape(pipeline, snapshot, declared)
+    check_up_to_date(pipeline, journal, snapshot, declared)
     if asked.batch is not None:
-        check_kept(lake, journal, cut, declared)
+        check_kept(lake, journal, snapshot, declared)
         if name == f"{declared}.buffer":  # which holds records of the stream
-            check_kept(lake, journal, cut, pipeline.stream_joins[declared].stream)
+            check_kept(lake, journal, snapshot, pipeline.stream_joins[declared].stream)
     stored = stored_tables(pipeline).get(name) if asked.where is None and time is None else None
     whole = asked.everything and not asked.range.given
     if stored is not None and not whole and stored.answers(asked.range):
-        return open_view(stored, lake, cut, asked.range, internal=asked.internal)
+        return open_view(stored, lake, snapshot, asked.range, internal=asked.internal)
     if asked.range.beyond_key:
         given = ", ".join(asked.range.beyond_key)
         if asked.where is not None or time is not None:
@@ -117,7 +117,7 @@ def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
         raise WrongUsage(f"{given}: {asked.table} is a log, not kept by key; use --where")
     spark = options.open_session(pipeline)
     with explained(pipeline, _WORK):
-        rows = opened(State(spark, lake, cut))
+        rows = opened(State(spark, lake, snapshot))
         rows = rows if asked.where is None else rows.where(asked.where)
         rows = rows if asked.range.key is None else rows.of_key(asked.range.key)
     return _Frame(pipeline, rows, asked.internal)

@@ -54,7 +54,7 @@ def status(
 def _told(pipeline: "Pipeline", found: "Status") -> dict[str, Any]:
     """The status as one JSON object; `waiting` is null where a source cannot be listed, and `unlisted` says why."""
     last, waiting = found.last, found.backlog
-    cut = last and {
+    snapshot = last and {
         "batch": last.batch,
         "kind": last.kind,
         "dates": [day.isoformat() for day in last.dates],
@@ -64,7 +64,7 @@ def _told(pipeline: "Pipeline", found: "Status") -> dict[str, Any]:
         "pipeline": pipeline.name,
         "lake": pipeline.lake,
         "batches": found.batches,
-        "last_cut": cut,
+        "last_cut": snapshot,
         "unfinished": found.unfinished and found.unfinished.batch,
         "tables": found.tables,
         "joins": found.joins,

@@ -39,15 +39,15 @@ def new_joins(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Collect
     return new
 
 
-def check_up_to_date(pipeline: Pipeline, journal: Journal, cut: Plan, name: str) -> None:
+def check_up_to_date(pipeline: Pipeline, journal: Journal, snapshot: Plan, name: str) -> None:
     """See that a join was kept as far as what is read: its rows are older otherwise. Raises `WrongUsage`.
 
     A batch that was given up leaves joins to begin anew behind it, and readers those as they were.
     """
-    done = journal.published[cut.batch - 2]
+    done = journal.published[snapshot.batch - 2]
     if name not in pipeline.joins or name in done.joins or done.kind == "abandoned":
         return
-    if joined_of(name) in cut.versions:
+    if joined_of(name) in snapshot.versions:
         other = (
             f"it begins anew with {rebuild_command(pipeline, [name])}"
             if name in pipeline.foreign_key_joins

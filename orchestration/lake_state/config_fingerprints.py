@@ -111,7 +111,7 @@ def changed_shapes(pipeline: Pipeline, journal: Journal, rebuilt: Collection[str
     return _changed(pipeline, journal.plans[-1], kept)
 
 
-def check_shape(pipeline: Pipeline, cut: Plan, name: str) -> None:
+def check_shape(pipeline: Pipeline, snapshot: Plan, name: str) -> None:
     """Refuse to read a table or join that was made with another configuration, whatever its hashes were made with.
 
     Raises `ConfigurationChanged`.
@@ -121,9 +121,9 @@ def check_shape(pipeline: Pipeline, cut: Plan, name: str) -> None:
         if join in names:
             spec = pipeline.spec_of_join(join)
             names |= {spec.left, spec.right}
-    changed = [place for place in _changed(pipeline, cut, names) if not hash_version.is_of_hashes(place)]
+    changed = [place for place in _changed(pipeline, snapshot, names) if not hash_version.is_of_hashes(place)]
     if changed:
-        raise _refusal(pipeline, replace(cut, batch=cut.batch - 1), changed)
+        raise _refusal(pipeline, replace(snapshot, batch=snapshot.batch - 1), changed)
 
 
 def _changed(pipeline: Pipeline, plan: Plan, names: Collection[str]) -> list[str]:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from orchestration.config import Pipeline
 from orchestration.lake_state.inventory import bases_of, state_tables
-from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.lake_state.published_snapshot import published_snapshot
 from storage.delta_log.snapshot import Snapshot
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, is_base, subscription_store_of
@@ -19,11 +19,11 @@ def finished_state(pipeline: Pipeline, lake: Lake, journal: Journal, now: dateti
     While a batch is under way, its own rows may stand in the logs already: so logs are read as they were published.
     Raises `WrongUsage` for a lake without a finished batch.
     """
-    cut = published_cut(journal)
+    snapshot = published_snapshot(journal)
     bases, folded = pinned_bases(pipeline, lake, journal)
-    logs = cut.versions if journal.unfinished else lake.versions(state_tables(pipeline))
+    logs = snapshot.versions if journal.unfinished else lake.versions(state_tables(pipeline))
     versions = {table: version for table, version in logs.items() if table not in bases_of(pipeline)} | bases
-    return replace(cut, versions=versions, folded=folded, planned_at=max(now, cut.planned_at))
+    return replace(snapshot, versions=versions, folded=folded, planned_at=max(now, snapshot.planned_at))
 
 
 def pinned_bases(pipeline: Pipeline, lake: Lake, journal: Journal) -> tuple[dict[str, int], dict[str, int]]:
@@ -35,14 +35,14 @@ def pinned_bases(pipeline: Pipeline, lake: Lake, journal: Journal) -> tuple[dict
     versions, folded = {}, {}
     begun = {subscription_store_of(name): batch for name, batch in journal.begun.items()}
     for base in bases_of(pipeline):
-        snapshot = lake.snapshot(base)
-        if snapshot is None:
+        stored = lake.snapshot(base)
+        if stored is None:
             continue
-        through = folded_through(journal, snapshot) or 0
+        through = folded_through(journal, stored) or 0
         if through < begun.get(base, 0):
             folded[base] = begun[base] - 1
         else:
-            versions[base], folded[base] = snapshot.version, through
+            versions[base], folded[base] = stored.version, through
     return versions, folded
 
 
@@ -53,8 +53,8 @@ def folded_through(journal: Journal, base: Snapshot) -> int | None:
 
 def folded_ahead(journal: Journal, snapshots: Mapping[str, Snapshot]) -> Iterator[tuple[str, int]]:
     """Yield the bases that hold more batches than are finished, with the last of these; folds work on finished ones."""
-    for base, snapshot in snapshots.items():
-        through = folded_through(journal, snapshot) if is_base(base) else None
+    for base, stored in snapshots.items():
+        through = folded_through(journal, stored) if is_base(base) else None
         if through is not None and through > len(journal.published):
             yield base, through
 
@@ -65,9 +65,9 @@ def with_present_bases(lake: Lake, plan: Plan) -> Plan:
 
 
 def pinned_versions(journal: Journal) -> Mapping[str, frozenset[int]]:
-    """Versions of each table that must stay whatever their age: of the last cut, and of a batch under way."""
-    plans = [published_cut(journal), *([journal.unfinished] if journal.unfinished else [])]
-    if journal.last is not None:  # the versions that others read the cut at
+    """Versions of each table that must stay whatever their age: of the last snapshot, and of a batch under way."""
+    plans = [published_snapshot(journal), *([journal.unfinished] if journal.unfinished else [])]
+    if journal.last is not None:  # the versions that others read the snapshot at
         plans.append(replace(plans[0], versions=journal.last.versions))
     tables = {table for plan in plans for table in plan.versions}
     return {

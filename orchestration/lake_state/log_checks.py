@@ -29,9 +29,9 @@ def settle_logs(pipeline: Pipeline, lake: Lake, beside: Collection[str] = ()) ->
     if not (found := damaged_commits(lake.local, tables)):
         return  # without a look at the journal, which grows
     journal = Journal(lake)
-    cuts = [cut.versions for cut in (journal.last, journal.unfinished) if cut is not None]
+    snapshots = [snapshot.versions for snapshot in (journal.last, journal.unfinished) if snapshot is not None]
     for damaged in found:
-        _settle(lake, damaged, max((versions.get(damaged.table, -1) for versions in cuts), default=-1))
+        _settle(lake, damaged, max((versions.get(damaged.table, -1) for versions in snapshots), default=-1))
 
 
 def _is_finished(lake: Lake, damaged: DamagedCommit) -> bool:
@@ -45,7 +45,7 @@ def _is_finished(lake: Lake, damaged: DamagedCommit) -> bool:
 
 
 def _settle(lake: Lake, damaged: DamagedCommit, pinned: int) -> None:
-    """Set a commit aside, unless it is needed. `pinned`: the last version of its table that a cut names."""
+    """Set a commit aside, unless it is needed. `pinned`: the last version of its table that a snapshot names."""
     if damaged.version <= pinned or not damaged.last:
         needed = "later versions stand on it" if not damaged.last else "a finished batch needs it"
         raise LakeInconsistent(

@@ -1,4 +1,4 @@
-"""The cut that readers see: which versions of all tables belong together after a finished batch."""
+"""The snapshot that readers see: which versions of all tables belong together after a finished batch."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from storage.lake.layout import Lake, is_base
 from storage.lake.plan import Plan
 
 
-def published_cut(journal: Journal, batch: int | None = None) -> Plan:
+def published_snapshot(journal: Journal, batch: int | None = None) -> Plan:
     """Return a plan, never committed, that pins the state after a batch; by default the last finished one.
 
     Raises `WrongUsage` for a batch that is not published.
@@ -32,10 +32,10 @@ def published_cut(journal: Journal, batch: int | None = None) -> Plan:
     )  # fmt: skip
 
 
-def check_kept(lake: Lake, journal: Journal, cut: Plan, name: str) -> None:
+def check_kept(lake: Lake, journal: Journal, snapshot: Plan, name: str) -> None:
     """See that a table or join can still be read as of a batch. Raises `WrongUsage` where that state is gone since."""
-    number = cut.batch - 1
-    for table, version in cut.versions.items():
+    number = snapshot.batch - 1
+    for table, version in snapshot.versions.items():
         if name not in table.split("/"):
             continue
         newest = lake.snapshot(table)
@@ -57,6 +57,6 @@ def _last_batch(lake: Lake, journal: Journal, table: str, version: int) -> int:
     """The last batch that has committed something to a version of a table."""
     snapshot, last = lake.snapshot(table, version), journal.last
     assert snapshot is not None
-    assert last is not None  # there is a cut
+    assert last is not None  # there is a snapshot
     stages = [stage for stage in last.commits if journal.table_of(stage) == table]
     return max(snapshot.transaction(journal.application(stage)) or 0 for stage in (f"fold/{table}", *stages))

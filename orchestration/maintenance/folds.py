@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, SparkSession
 
 from orchestration.config import Pipeline
-from storage.delta_table.compaction import Crumbs, compact, crumbs, has_many_small_files
+from storage.delta_table.compaction import SmallFiles, compact, has_many_small_files, small_files
 from storage.delta_table.schema_evolution import schema_of
 from storage.lake.bookkeeping import condense, row_files
 from storage.lake.journal import Journal
@@ -46,18 +46,18 @@ class Behind:
         return f"{len(self.counts):,} batches with {sum(self.counts):,} rows behind {self.held:,}{cut_off}"
 
 
-def behind(pipeline: Pipeline, lake: Lake, journal: Journal, cut: Plan) -> list[Behind]:
-    """Look at every base, of tables first. `cut`: a plan that pins the state after the last finished batch."""
+def behind(pipeline: Pipeline, lake: Lake, journal: Journal, snapshot: Plan) -> list[Behind]:
+    """Look at every base, of tables first. `snapshot`: a plan that pins the state after the last finished batch."""
     rows = journal.last.rows if journal.last else {}
     folds = Folds(lake)
 
     def of(base: str, kind: str, name: str, count: str, held: int) -> Behind:
-        folded = cut.folded.get(base, 0)
+        folded = snapshot.folded.get(base, 0)
         counts = [getattr(p, kind).get(name, {}).get(count, 0) for p in journal.published[folded:]]
-        return Behind(base, [c for c in counts if c], held, folds.unfinished(base, cut) is not None)
+        return Behind(base, [c for c in counts if c], held, folds.unfinished(base, snapshot) is not None)
 
     def held(name: str) -> int:
-        folded = cut.folded.get(versions_of(name), 0)
+        folded = snapshot.folded.get(versions_of(name), 0)
         return sum(p.tables.get(name, {}).get("versions", 0) for p in journal.published[:folded])
 
     histories = [name for name, table in pipeline.tables.items() if table.versioned]
@@ -75,23 +75,25 @@ def behind(pipeline: Pipeline, lake: Lake, journal: Journal, cut: Plan) -> list[
     ]  # fmt: skip
 
 
-def fold(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, cut: Plan, base: str) -> None:
-    """Fold a base up to the last finished batch, which `cut` pins the state after."""
+def fold(
+    pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, snapshot: Plan, base: str
+) -> None:
+    """Fold a base up to the last finished batch, which `snapshot` pins the state after."""
     for name, table in pipeline.tables.items():
         if base == rows_of(name):
             retention = table.tombstone_retention
             if table.versioned:  # a late record within the history must not find its key forgotten
                 retention = max(retention, table.versioned.history_retention)
-            fold_rows(spark, lake, journal, cut, table.spec, retention)
+            fold_rows(spark, lake, journal, snapshot, table.spec, retention)
         if base == versions_of(name):
-            fold_versions(spark, lake, journal, cut, table.spec)
+            fold_versions(spark, lake, journal, snapshot, table.spec)
     for name in pipeline.foreign_key_joins:
         if base == subscription_store_of(name):
-            fold_subscriptions(spark, lake, journal, cut, pipeline.join_spec(name))
+            fold_subscriptions(spark, lake, journal, snapshot, pipeline.join_spec(name))
 
 
 def put_together(
-    pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, table: str, found: Crumbs
+    pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, table: str, found: SmallFiles
 ) -> None:
     """Write files of a table anew: of a joined table in the order of its key, of a log in that of its batches."""
     order: list[Column] = [named(BATCH)]
@@ -105,18 +107,18 @@ def put_together(
     compact(spark, lake.path(table), found, order, journal.transaction_apart("compact", table))
 
 
-def tidy_up(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, cut: Plan) -> None:
+def tidy_up(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, snapshot: Plan) -> None:
     """Do after a batch what keeps the next ones fast: folds, compaction of joined tables and of the bookkeeping.
 
-    `cut`: a plan of the next batch, never committed, that pins the state after the last finished one.
+    `snapshot`: a plan of the next batch, never committed, that pins the state after the last finished one.
     """
-    for found in behind(pipeline, lake, journal, cut):
+    for found in behind(pipeline, lake, journal, snapshot):
         if found.due:
-            fold(pipeline, spark, lake, journal, cut, found.base)
+            fold(pipeline, spark, lake, journal, snapshot, found.base)
     for name in pipeline.foreign_key_joins:
         table = joined_of(name)
-        if table in cut.versions and has_many_small_files(lake.path(table)):
-            put_together(pipeline, spark, lake, journal, table, crumbs(lake.path(table)))
+        if table in snapshot.versions and has_many_small_files(lake.path(table)):
+            put_together(pipeline, spark, lake, journal, table, small_files(lake.path(table)))
     for path in map(lake.path, lake.versions(BOOKKEEPING)):
         if row_files(path).due:
             condense(path, pipeline.maintenance.retention)

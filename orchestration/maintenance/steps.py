@@ -18,7 +18,7 @@ from orchestration.lake_state.inventory import bases_of, state_tables
 from orchestration.lake_state.preflight import check_progress
 from orchestration.maintenance.folds import behind, fold, put_together
 from storage.delta_log.live_files import stored_files
-from storage.delta_table.compaction import Crumbs, crumbs
+from storage.delta_table.compaction import SmallFiles, small_files
 from storage.delta_table.log_cleanup import checkpoint, entries
 from storage.delta_table.retention import log_retention, state_retention, unstated
 from storage.delta_table.vacuum import vacuum, waste
@@ -136,7 +136,7 @@ class Upkeep:
             case "fold":
                 fold(self._pipeline, session(), self._lake, self._journal, self._state, step.table)
             case "compact":
-                found = self._crumbs(step.table)
+                found = self._small_files(step.table)
                 assert found is not None
                 put_together(self._pipeline, session(), self._lake, self._journal, step.table, found)
             case "vacuum":
@@ -162,19 +162,19 @@ class Upkeep:
 
     def _compactions(self) -> Iterator[tuple[str, Finding]]:
         for table in self._tables():
-            if (found := self._crumbs(table)) is not None:
+            if (found := self._small_files(table)) is not None:
                 yield table, found
 
-    def _crumbs(self, table: str) -> Crumbs | None:
+    def _small_files(self, table: str) -> SmallFiles | None:
         """Files of a table that can be put together; None for a base, which a fold writes anew."""
         bases = bases_of(self._pipeline)
         if table in bases:
             return None
         if table in map(joined_of, self._pipeline.foreign_key_joins):
-            return crumbs(self._lake.path(table))
+            return small_files(self._lake.path(table))
         folded, finished = self._state.folded, len(self._journal.published)
         through = min((folded.get(base, 0) for base, log in bases.items() if log == table), default=finished)
-        return crumbs(self._lake.path(table), through)
+        return small_files(self._lake.path(table), through)
 
     def _vacuums(self) -> Iterator[tuple[str, Finding]]:
         pinned = pinned_versions(self._journal)

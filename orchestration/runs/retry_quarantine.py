@@ -14,7 +14,7 @@ from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage, unknown
 from orchestration.lake_state.config_fingerprints import check_shapes
 from orchestration.lake_state.preflight import check_progress
-from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.lake_state.published_snapshot import published_snapshot
 from orchestration.planning.pending_input import Group, check_same, list_files
 from orchestration.planning.plan_builder import Drafts
 from orchestration.spark_errors import explained
@@ -41,7 +41,7 @@ def in_quarantine(pipeline: Pipeline, spark: SparkSession, names: Collection[str
     """
     lake = Lake(pipeline.lake)
     journal = Journal(lake)
-    rows = open_records(pipeline, journal, State(spark, lake, published_cut(journal)))
+    rows = open_records(pipeline, journal, State(spark, lake, published_snapshot(journal)))
     ordered = rows.where(F.col("table").isin(*names)).orderBy("table", POSITION)
     return ordered.select(*map(named, QUARANTINE_SCHEMA.names))
 

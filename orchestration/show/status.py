@@ -28,7 +28,7 @@ class Status:
 
     batches: int
     last: Published | None
-    """The cut that readers see."""
+    """The snapshot that readers see."""
     unfinished: Plan | None
     tables: Counts
     """Rows there are, and source records by reason."""

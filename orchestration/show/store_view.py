@@ -37,7 +37,7 @@ class StoredTable:
 
 @dataclass(frozen=True)
 class StoreView:
-    """A table at a cut, and the part of it that is asked for."""
+    """A table at a snapshot, and the part of it that is asked for."""
 
     table: StoredTable
     reader: Reader
@@ -89,10 +89,10 @@ class StoreView:
         )
 
 
-def open_view(table: StoredTable, lake: Lake, cut: Plan, asked: Range, *, internal: bool) -> StoreView:
-    """Open a table at a cut for what is asked. Raises `WrongUsage` for what it cannot be asked."""
+def open_view(table: StoredTable, lake: Lake, snapshot: Plan, asked: Range, *, internal: bool) -> StoreView:
+    """Open a table at a snapshot for what is asked. Raises `WrongUsage` for what it cannot be asked."""
     table.ordered.span(asked)
-    return StoreView(table, table.open(lake, cut), asked, internal)
+    return StoreView(table, table.open(lake, snapshot), asked, internal)
 
 
 def with_ends(versions: Iterator[Row], key: tuple[Column, ...], *, reverse: bool) -> Iterator[Row]:

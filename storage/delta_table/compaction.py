@@ -35,7 +35,7 @@ table and takes up to a good third longer to write, one of 12 spares 6 % and tak
 
 
 @dataclass(frozen=True)
-class Crumbs:
+class SmallFiles:
     """The files of a table that a compaction would write anew."""
 
     files: Sequence[LiveFile]
@@ -69,7 +69,7 @@ class Crumbs:
         return f"{len(self.files):,} files to put together{marked}"
 
 
-def crumbs(path: str, through: int | None = None) -> Crumbs:
+def small_files(path: str, through: int | None = None) -> SmallFiles:
     """Find what a compaction of a table would write anew.
 
     `through`: only files that hold no batch after it. Of a log these are the folded ones, which no batch reads: to
@@ -80,7 +80,7 @@ def crumbs(path: str, through: int | None = None) -> Crumbs:
         for file in live_files(path)
         if through is None or (file.last is not None and file.last <= through)
     ]
-    return Crumbs([f for f in files if f.size < SMALL_FILE or f.deleted > SHARE_DELETED * f.rows])
+    return SmallFiles([f for f in files if f.size < SMALL_FILE or f.deleted > SHARE_DELETED * f.rows])
 
 
 def has_many_small_files(path: str) -> bool:
@@ -92,7 +92,7 @@ def has_many_small_files(path: str) -> bool:
 
 
 def compact(
-    spark: SparkSession, path: str, found: Crumbs, order: Sequence[Column], transaction: Transaction
+    spark: SparkSession, path: str, found: SmallFiles, order: Sequence[Column], transaction: Transaction
 ) -> None:
     """Write files anew, their rows in an order, in a commit that changes no row."""
     count = max(1, -(-found.size // LARGE_FILE))

@@ -197,7 +197,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Published:
-    """A finished batch: the cut that readers see, and what the batch did."""
+    """A finished batch: the snapshot that readers see, and what the batch did."""
 
     SCHEMA: ClassVar = _PUBLISHED
 

@@ -34,7 +34,7 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.databricks.delta.snapshotPartitions": "1",
         # A commit whose answer was lost is recognised by its transaction identifier, not made twice.
         "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
-        # A version that a batch under way or the last cut pins is read however old it is; maintenance keeps its files.
+        # A version that a batch under way or the last snapshot pins is read, however old; maintenance keeps its files.
         "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
         # Expired entries of a log may lead to such a version, too: maintenance removes them, and not every checkpoint.
         f"spark.databricks.delta.properties.defaults.{NO_CLEANUP[0].removeprefix('delta.')}": NO_CLEANUP[1],

@@ -87,13 +87,13 @@ class Folds:
         done = [fold for fold in self.begun if fold.base == base and fold.through <= through]
         return done[-1] if done else None
 
-    def unfinished(self, base: str, cut: Plan) -> Fold | None:
+    def unfinished(self, base: str, snapshot: Plan) -> Fold | None:
         """A fold of a base that was begun and not committed.
 
         One through a batch that is not finished is of a lake whose last batches were lost since.
         """
         begun = [fold for fold in self.begun if fold.base == base]
-        waits = begun and cut.folded.get(base, 0) < begun[-1].through < cut.batch
+        waits = begun and snapshot.folded.get(base, 0) < begun[-1].through < snapshot.batch
         return begun[-1] if waits else None
 
 
@@ -104,76 +104,85 @@ def is_due(behind: Sequence[int], base_rows: int) -> bool:
 
 
 def fold_rows(
-    spark: SparkSession, lake: Lake, journal: Journal, cut: Plan, table: TableSpec, retention: timedelta
+    spark: SparkSession, lake: Lake, journal: Journal, snapshot: Plan, table: TableSpec, retention: timedelta
 ) -> None:
     """Fold a declared table's changes into its rows, and purge tombstones older than their retention.
 
-    `cut`: a plan of the next batch, never committed, that pins the state after the last finished one.
+    `snapshot`: a plan of the next batch, never committed, that pins the state after the last finished one.
     """
-    state, base, folds = State(spark, lake, cut), rows_of(table.name), Folds(lake)
-    with _framing(spark, lake, cut, base, changes_of(table.name)) as frames:
+    state, base, folds = State(spark, lake, snapshot), rows_of(table.name), Folds(lake)
+    with _framing(spark, lake, snapshot, base, changes_of(table.name)) as frames:
         rows = frames.keep(state.all_rows(table))
-        fold = folds.unfinished(base, cut)
+        fold = folds.unfinished(base, snapshot)
         if fold is None:
-            cutoff = _cutoff(rows, table, retention, cut)
-            former = folds.last(base, cut.batch)
+            cutoff = _cutoff(rows, table, retention, snapshot)
+            former = folds.last(base, snapshot.batch)
             floor = _floor(rows.where(_purged(cutoff)), table, former.floor if former else None)
-            fold = _begin(lake, journal, folds, Fold(0, base, cut.batch - 1, cutoff, floor))
+            fold = _begin(lake, journal, folds, Fold(0, base, snapshot.batch - 1, cutoff, floor))
         # a key that changed after the fold was begun is left out here: its newer row is in the log
         kept = rows.where((F.col(BATCH) <= fold.through) & ~_purged(fold.cutoff))
         _replace(kept, lake, journal, fold, [named(name) for name in table.key])
 
 
-def fold_versions(spark: SparkSession, lake: Lake, journal: Journal, cut: Plan, table: TableSpec) -> None:
+def fold_versions(
+    spark: SparkSession, lake: Lake, journal: Journal, snapshot: Plan, table: TableSpec
+) -> None:
     """Fold a versioned table's changes into its history, and forget what is past the retention."""
     base, folds = versions_of(table.name), Folds(lake)
-    fold = folds.unfinished(base, cut)
+    fold = folds.unfinished(base, snapshot)
     if fold is None:
-        former, clock = folds.last(base, cut.folded.get(base, 0)), cut.clocks.get(f"tables/{table.name}")
+        former, clock = (
+            folds.last(base, snapshot.folded.get(base, 0)),
+            snapshot.clocks.get(f"tables/{table.name}"),
+        )
         # a retention that was raised since brings nothing back
         cutoff = latest(moved_back(clock, table.history_retention), former.cutoff if former else None)
-        fold = _begin(lake, journal, folds, Fold(0, base, cut.batch - 1, cutoff, None))
-    versions = State(spark, lake, cut).versions(table, None, small=False).where(F.col(BATCH) <= fold.through)
-    with _framing(spark, lake, cut, base, changes_of(table.name)) as frames:
+        fold = _begin(lake, journal, folds, Fold(0, base, snapshot.batch - 1, cutoff, None))
+    versions = (
+        State(spark, lake, snapshot).versions(table, None, small=False).where(F.col(BATCH) <= fold.through)
+    )
+    with _framing(spark, lake, snapshot, base, changes_of(table.name)) as frames:
         kept = frames.keep(reachable(intervals(versions, table), fold.cutoff))
         _replace(kept, lake, journal, fold, [*[named(name) for name in table.key], F.col(VALID_FROM)])
 
 
-def fold_subscriptions(spark: SparkSession, lake: Lake, journal: Journal, cut: Plan, join: JoinSpec) -> None:
+def fold_subscriptions(
+    spark: SparkSession, lake: Lake, journal: Journal, snapshot: Plan, join: JoinSpec
+) -> None:
     """Fold a join's subscription log into its store; only live subscriptions stay."""
     base, folds = subscription_store_of(join.name), Folds(lake)
-    fold = folds.unfinished(base, cut) or _begin(
-        lake, journal, folds, Fold(0, base, cut.batch - 1, None, None)
+    fold = folds.unfinished(base, snapshot) or _begin(
+        lake, journal, folds, Fold(0, base, snapshot.batch - 1, None, None)
     )
-    messages = State(spark, lake, cut).subscriptions(join).where(F.col(BATCH) <= fold.through)
+    messages = State(spark, lake, snapshot).subscriptions(join).where(F.col(BATCH) <= fold.through)
     order = [F.col("foreign_key"), F.col("primary_key")]
-    with _framing(spark, lake, cut, base, subscription_log_of(join.name)) as frames:
+    with _framing(spark, lake, snapshot, base, subscription_log_of(join.name)) as frames:
         _replace(frames.keep(live_subscriptions(messages)), lake, journal, fold, order)
 
 
 def _framing(
-    spark: SparkSession, lake: Lake, cut: Plan, base: str, log: str
+    spark: SparkSession, lake: Lake, snapshot: Plan, base: str, log: str
 ) -> AbstractContextManager[Frames]:
     """Frames for what a fold reads several times: in files unless base and log are known to have few rows.
 
     In memory 15 million rows would fill a heap of 4 GiB, and Spark would look at each of their columns for how to
     compress it. What lives in the end says nothing: of a queue it is next to none.
     """
-    read = {base: 0, log: cut.folded.get(base, 0)}
+    read = {base: 0, log: snapshot.folded.get(base, 0)}
     there = [
-        (lake.path(table), cut.versions[table], after)
+        (lake.path(table), snapshot.versions[table], after)
         for table, after in read.items()
-        if table in cut.versions
+        if table in snapshot.versions
     ]
     return framing(spark, lake.scratch(), sum(rows_after(*table) for table in there))
 
 
-def _cutoff(rows: DataFrame, table: TableSpec, retention: timedelta, cut: Plan) -> datetime | None:
+def _cutoff(rows: DataFrame, table: TableSpec, retention: timedelta, snapshot: Plan) -> datetime | None:
     """Before it tombstones are past retention: by event time where the table has it, else by the batches' clock."""
     if not stands("tombstone_retention"):
         retention = timedelta(0)
     if table.event_time is None:
-        return moved_back(cut.planned_at, retention)
+        return moved_back(snapshot.planned_at, retention)
     # of live rows only: a delete without event time bears the batch's clock, which may be years ahead of the data
     live = F.when(~F.col(DELETED), named(table.event_time))
     newest = from_micros(aggregated(rows, F.unix_micros(F.max(live)).alias("newest"))["newest"])

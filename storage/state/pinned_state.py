@@ -187,7 +187,7 @@ def forgotten(plan: Plan, table: TableSpec) -> datetime | None:
 
 
 def read_log(state: State, table: str, schema: StructType) -> DataFrame:
-    """Return the columns of `schema` of a log at the version that the cut pins; no rows without a log."""
+    """Return the columns of `schema` of a log at the version that the snapshot pins; no rows without a log."""
     version = state.plan.versions.get(table)
     if version is None:
         return empty(state.spark, schema)

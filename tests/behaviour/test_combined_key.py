@@ -16,7 +16,7 @@ from pyspark.sql import Row, SparkSession
 from orchestration.checks.check_lake import check_lake
 from orchestration.config import Pipeline, load
 from orchestration.defs.code_location import pipeline_definitions
-from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.lake_state.published_snapshot import published_snapshot
 from orchestration.runs.run import run_batches
 from orchestration.show.stores import stored_tables
 from orchestration.show.tables import View, find_view
@@ -121,7 +121,7 @@ def pipeline(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> P
 def view(pipeline: Pipeline, name: str, spark: SparkSession) -> View:
     """A table of the lake as `show` opens it."""
     lake = Lake(pipeline.lake)
-    return find_view(pipeline, name)(State(spark, lake, published_cut(Journal(lake))))
+    return find_view(pipeline, name)(State(spark, lake, published_snapshot(Journal(lake))))
 
 
 def pair(row: Row) -> tuple[str, str | None]:
@@ -157,7 +157,7 @@ def test_joined_table_is_keyed_by_both_keys(pipeline: Pipeline, spark: SparkSess
 def test_joined_table_opens_as_a_store_in_which_a_foreign_key_is_a_prefix(pipeline: Pipeline) -> None:
     """The subscribers of an A are one range of the CombinedKey."""
     lake = Lake(pipeline.lake)
-    store = joined_store(lake, published_cut(Journal(lake)), pipeline.join_spec("ab"))
+    store = joined_store(lake, published_snapshot(Journal(lake)), pipeline.join_spec("ab"))
 
     assert [entry.key for entry in store.prefix_scan(("A1",))] == [("A1", "B3"), ("A1", "B5")]
     assert store.get(("A0", "B3")) is None

@@ -19,7 +19,7 @@ from orchestration.maintenance.folds import fold
 from storage.delta_log.live_files import live_files
 from storage.delta_log.transaction_id import Transaction
 from storage.delta_table.commits import append, overwrite
-from storage.delta_table.compaction import COMPRESSION, compact, crumbs
+from storage.delta_table.compaction import COMPRESSION, compact, small_files
 from storage.delta_table.direct_scan import ENCODING, LOG_PROPERTIES, read_table
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, rows_of
@@ -169,7 +169,7 @@ def test_compaction_compresses_by_more_than_the_usual_level(tmp_path: Path, spar
         path = str(tmp_path / name)
         append(rows, path, FIRST, LOG_PROPERTIES)
         with patch("storage.delta_table.compaction.COMPRESSION", settings):
-            compact(spark, path, crumbs(path), [F.col(BATCH)], SECOND)
+            compact(spark, path, small_files(path), [F.col(BATCH)], SECOND)
         (file,) = live_files(path)
         sizes.append(file.size)
     assert sizes[1] < 0.99 * sizes[0]

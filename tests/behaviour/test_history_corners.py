@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from faults.shop import run, write_lines
 from orchestration.batch.tables.table import TruncateStopped
 from orchestration.config import Pipeline, load
-from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.lake_state.published_snapshot import published_snapshot
 from orchestration.maintenance.maintain import maintain
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
@@ -60,7 +60,7 @@ def days(folder: Path, *files: list[dict[str, Any]]) -> Pipeline:
 def history(pipeline: Pipeline, spark: SparkSession) -> list[tuple[Any, ...]]:
     """Value of the key and its validity, in milliseconds since 1970; no value where it did not exist."""
     state, table = (
-        State(spark, lake := Lake(pipeline.lake), published_cut(Journal(lake))),
+        State(spark, lake := Lake(pipeline.lake), published_snapshot(Journal(lake))),
         pipeline.tables["rows"].spec,
     )
     rows = intervals(state.versions(table, None, small=False), table).orderBy(VALID_FROM)
@@ -125,7 +125,7 @@ def test_retention_that_was_raised_brings_nothing_back(tmp_path: Path, spark: Sp
     assert (last.tables["rows"]["expired"], last.tables["rows"]["history"]) == (2, 0)
     assert history(pipeline, spark) == kept
     lake = Lake(pipeline.lake)
-    store = versioned_store(lake, published_cut(Journal(lake)), pipeline.tables["rows"].spec)
+    store = versioned_store(lake, published_snapshot(Journal(lake)), pipeline.tables["rows"].spec)
     found = [store.get_as_of("1", EPOCH + timedelta(days=at)) for at in (2, 9, 15, 21)]
     assert [version and version.value["note"] for version in found] == [None, None, "c", "d"]
     list(maintain(pipeline, lambda: spark, everything=True))

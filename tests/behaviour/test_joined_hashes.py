@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from orchestration.demo.days import Day
 from orchestration.demo.example import Example
-from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.lake_state.published_snapshot import published_snapshot
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.state.pinned_state import State
@@ -31,7 +31,7 @@ def test_of_joined_rows_only_key_and_hashes_are_read(
     """Every other column would be read of the whole table, in every batch; few emissions choose their rows."""
     assert len(tiny_days) == 3
     lake = Lake(tiny.pipeline.lake)
-    state = State(spark, lake, published_cut(Journal(lake)))
+    state = State(spark, lake, published_snapshot(Journal(lake)))
     join = tiny.pipeline.join_spec("flights_with_planes")
     joined = state.joined(join)
     expected = joined.limit(3).collect() if few else joined.collect()

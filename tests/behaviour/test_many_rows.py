@@ -45,12 +45,12 @@ class Ways:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.unsorted: list[bool] = []
         self.not_judged: list[bool] = []
-        walk, read = apply_changes.walk, stage.read_records
+        unwatched, read = apply_changes.apply_changes, stage.read_records
 
-        @wraps(walk)
-        def watched_walk(*args: Any, alone: bool) -> DataFrame:
+        @wraps(unwatched)
+        def watched_changes(*args: Any, alone: bool) -> DataFrame:
             self.unsorted.append(alone)
-            return walk(*args, alone=alone)
+            return unwatched(*args, alone=alone)
 
         @wraps(read)
         def watched_read(spark: SparkSession, table: Any, options: Any, ranges: Sequence[Any]) -> DataFrame:
@@ -60,7 +60,7 @@ class Ways:
                 self.not_judged.append(False)
             return read(spark, table, options, ranges)
 
-        monkeypatch.setattr(apply_changes, "walk", watched_walk)
+        monkeypatch.setattr(apply_changes, "apply_changes", watched_changes)
         monkeypatch.setattr(stage, "read_records", watched_read)
 
 

@@ -12,7 +12,7 @@ from orchestration.cli.show_rows import Asked, open_shown
 from orchestration.config import Pipeline, load
 from orchestration.errors import WrongUsage
 from orchestration.lake_state.active_joins import joins_to_rebuild
-from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.lake_state.published_snapshot import published_snapshot
 from orchestration.maintenance.maintain import maintain
 from orchestration.show.key_ranges import Range
 from storage.errors import ConfigurationChanged
@@ -123,8 +123,8 @@ def test_rebuilt_join_is_read_without_the_subscriptions_that_it_had(
     checked = check_lake(pipeline, spark, batches=None)
     broken = {name: [r.rule for r in found if not r.success] for name, found in checked.results.items()}
     assert not any(broken.values()), broken
-    cut, join = published_cut(Journal(Lake(pipeline.lake))), pipeline.join_spec("left")
-    keys = [entry.key for entry in subscription_store(Lake(pipeline.lake), cut, join).all()]
+    snapshot, join = published_snapshot(Journal(Lake(pipeline.lake))), pipeline.join_spec("left")
+    keys = [entry.key for entry in subscription_store(Lake(pipeline.lake), snapshot, join).all()]
     assert keys
     assert [
         key for key in keys if key[0] != key[0].upper()

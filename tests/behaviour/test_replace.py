@@ -13,7 +13,7 @@ from faults.crashing import Crash, commits
 from faults.shop import joins, run, texts, write_lines
 from orchestration.config import Pipeline, load
 from orchestration.errors import WrongUsage
-from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.lake_state.published_snapshot import published_snapshot
 from orchestration.maintenance.maintain import maintain
 from storage.errors import SourceChanged, SourceNotFound
 from storage.lake.journal import Journal
@@ -79,7 +79,7 @@ def declare(folder: Path, days: Days, *, sequence: bool = False) -> Pipeline:
 
 def results(pipeline: Pipeline, spark: SparkSession) -> dict[str, list[str]]:
     """Live rows of tables, with all that the next records are held against, and of joins."""
-    state = State(spark, Lake(pipeline.lake), published_cut(Journal(Lake(pipeline.lake))))
+    state = State(spark, Lake(pipeline.lake), published_snapshot(Journal(Lake(pipeline.lake))))
     found = joins(pipeline, spark)
     for name, table in pipeline.tables.items():
         live = state.all_rows(table.spec).where(~named(DELETED))

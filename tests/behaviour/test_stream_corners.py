@@ -11,7 +11,7 @@ from faults.crashing import Crash, commits
 from faults.shop import run, write_lines
 from orchestration.checks.check_lake import check_lake
 from orchestration.config import Pipeline, load
-from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.lake_state.published_snapshot import published_snapshot
 from orchestration.runs.abandon import abandon
 from orchestration.spark_errors import BatchFailed
 from storage.errors import SourceNotFound
@@ -267,7 +267,7 @@ def test_record_without_a_time_keeps_no_file_from_being_passed_over(
     pipeline = declare(tmp_path, 2, *timeless, text=text)
     run(pipeline, spark)
     lake, stream = Lake(pipeline.lake), pipeline.streams["clicks"].spec
-    state = State(spark, lake, published_cut(Journal(lake)))
+    state = State(spark, lake, published_snapshot(Journal(lake)))
     hour = datetime(2024, 1, 1, 10, tzinfo=UTC)
     found = {
         later: sorted(row["id"] for row in state.stream_records(stream, later=later).select("id").collect())

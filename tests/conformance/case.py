@@ -108,7 +108,7 @@ def _case(found: Mapping[str, Any]) -> Case:
 
 def skip_reason(case: Case, batches: Batches) -> str | None:
     """Say why the case cannot be run, None if it can."""
-    return _unknown_part(case) or _unfit_cut(case, batches)
+    return _unknown_part(case) or _unfit_batches(case, batches)
 
 
 def _unknown_part(case: Case) -> str | None:
@@ -123,7 +123,7 @@ def _unknown_part(case: Case) -> str | None:
     return f"no column for member {min(members)} of the left value" if members else None
 
 
-def _unfit_cut(case: Case, batches: Batches) -> str | None:
+def _unfit_batches(case: Case, batches: Batches) -> str | None:
     """Why the case has no answer to this cut of its events."""
     if case.is_stream and not case.is_refused and batches.kind != "per-event":
         return "other cuts change what a stream's records find: run it per event"

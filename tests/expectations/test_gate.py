@@ -40,8 +40,8 @@ def test_small_gate_is_one_job(
 ) -> None:
     """Over rows that are at hand the whole gate runs as one Spark job, however many rules and joins."""
     kept = materialised(frames(sound(kind)))
-    verdicts = gate(kept, kind, small=True)
-    assert jobs_of(spark, f"gate-{kind}", verdicts.collect) == 1
+    results = gate(kept, kind, small=True)
+    assert jobs_of(spark, f"gate-{kind}", results.collect) == 1
     for frame in kept.values():
         frame.unpersist()
 
@@ -59,13 +59,13 @@ def test_gate_leaves_frames_persisted(small: bool, sound: Any, frames: Callable[
 
 @pytest.mark.spark
 def test_gates_in_threads_do_not_meet(sound: Any, row: Any, frames: Callable[[Any], Frames]) -> None:
-    """Joins that are gated at the same time each get the verdict on their own frames."""
+    """Joins that are gated at the same time each get the result on their own frames."""
     broken = sound("inner")
     broken["joined"].append(row("joined", 1, 11, "A", 21, 3))
     both = [frames(sound("inner")), frames(broken)] * 3
 
     def offending(mine: Frames) -> int:
-        return sum(verdict["offending"] for verdict in gate(mine, "inner", small=True).collect())
+        return sum(result["offending"] for result in gate(mine, "inner", small=True).collect())
 
     with ThreadPoolExecutor(max_workers=6) as threads:
         assert list(threads.map(offending, both)) == [0, 1] * 3

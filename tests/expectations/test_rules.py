@@ -358,10 +358,10 @@ def test_spark_finds_what_duckdb_finds(
     dirty = gate(frames(state), kind, **options).collect()
 
     assert clean == []
-    assert {verdict["rule"]: verdict["offending"] for verdict in dirty} == Counter(rule for rule, _ in made)
-    for verdict in dirty:
-        assert len(verdict["sample"]) == min(verdict["offending"], 5)
-        assert all("primary_key" in json.loads(line) for line in verdict["sample"])
+    assert {result["rule"]: result["offending"] for result in dirty} == Counter(rule for rule, _ in made)
+    for result in dirty:
+        assert len(result["sample"]) == min(result["offending"], 5)
+        assert all("primary_key" in json.loads(line) for line in result["sample"])
 
 
 def of_plain_inserts(state: State, kind: Kind, row: Callable[..., dict[str, Any]]) -> State:

@@ -175,7 +175,7 @@ def test_index_comes_whole_and_links_what_is_declared(
 
 
 def test_rule_that_raises_is_a_failure(stale: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a rule has no verdict Great Expectations notes an exception, and the rule fails with that."""
+    """Where a rule has no result Great Expectations notes an exception, and the rule fails with that."""
     checked = [rule for rule in rules_for("inner") if rule.name != "nothing_pending"]
     monkeypatch.setattr(validation, "rules_for", lambda _: checked)
     results = {result.rule: result for result in validated(stale)}
@@ -185,7 +185,7 @@ def test_rule_that_raises_is_a_failure(stale: Frames, monkeypatch: pytest.Monkey
 
 
 def test_validation_costs_one_query(spark: SparkSession, sound: Any, frames: Any) -> None:
-    """Great Expectations reads verdicts that are at hand: its expectations start no job of their own."""
+    """Great Expectations reads results that are at hand: its expectations start no job of their own."""
     asset = Asset("planes", "table", frames(sound("table")), small=True)
     spark.sparkContext.setJobGroup("validation", "validation")
     validate_assets([asset])

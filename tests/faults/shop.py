@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from orchestration.config import Pipeline, load
-from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.lake_state.published_snapshot import published_snapshot
 from orchestration.runs.run import run_batches
 from storage.lake.journal import Journal
 from storage.lake.layout import LEASE, PLAN, PUBLISHED, Lake
@@ -113,7 +113,7 @@ Content = dict[str, list[str]]
 
 def joins(pipeline: Pipeline, spark: SparkSession) -> Content:
     """The rows of every join of tables as the last finished batch left them, without internal columns."""
-    state = State(spark, Lake(pipeline.lake), published_cut(Journal(Lake(pipeline.lake))))
+    state = State(spark, Lake(pipeline.lake), published_snapshot(Journal(Lake(pipeline.lake))))
     found = {}
     for name in pipeline.foreign_key_joins:
         rows = state.joined(pipeline.join_spec(name))

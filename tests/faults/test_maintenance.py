@@ -14,7 +14,7 @@ from orchestration.config import Pipeline, load
 from orchestration.errors import WrongUsage
 from orchestration.lake_state.fold_progress import finished_state
 from orchestration.lake_state.preflight import check_progress
-from orchestration.lake_state.published_snapshot import check_kept, published_cut
+from orchestration.lake_state.published_snapshot import check_kept, published_snapshot
 from orchestration.maintenance.folds import fold
 from orchestration.maintenance.maintain import Done, find_steps, maintain
 from orchestration.maintenance.steps import WORKS
@@ -59,7 +59,7 @@ def undisturbed(two_days: Pipeline, tmp_path_factory: pytest.TempPathFactory, sp
 
 def state(pipeline: Pipeline, spark: SparkSession) -> Content:
     """Rows and live subscriptions, wherever they lie between base and log."""
-    now = State(spark, Lake(pipeline.lake), published_cut(Journal(Lake(pipeline.lake))))
+    now = State(spark, Lake(pipeline.lake), published_snapshot(Journal(Lake(pipeline.lake))))
     rows = {f"rows of {name}": texts(now.all_rows(table.spec)) for name, table in pipeline.tables.items()}
     sent = {name: live_subscriptions(now.subscriptions(pipeline.join_spec(name))) for name in pipeline.joins}
     return rows | {f"subscriptions of {name}": texts(frame) for name, frame in sent.items()}
@@ -112,14 +112,14 @@ def test_maintenance_cut_off_at_each_of_its_changes_ends_as_if_undisturbed(
     pipeline = copy_of(two_days, tmp_path / "shop")
     made = []
     for _ in range(2 * len(counted.made)):
-        with steps(number, when) as cut:
+        with steps(number, when) as interrupted:
             try:
                 all_of(pipeline, spark)
                 break
             except Crash:
-                made += cut.made
+                made += interrupted.made
     # of bookkeeping that was put together, and then cut off, the log is shortened the next time that it is due
-    assert {*made, *cut.made, "create_checkpoint"} >= {*counted.made}
+    assert {*made, *interrupted.made, "create_checkpoint"} >= {*counted.made}
     assert content(pipeline, spark) == content(whole, spark)
     run(shop(pipeline.path.parent, DAYS), spark)
     assert of_readers({**content(pipeline, spark), **state(pipeline, spark)}) == of_readers(undisturbed)
@@ -156,7 +156,7 @@ def test_batch_ends_as_if_undisturbed_when_maintenance_comes_before_its_rerun(
 def test_vacuum_keeps_what_the_last_cut_and_a_batch_under_way_need(
     two_days: Pipeline, tmp_path: Path, spark: SparkSession
 ) -> None:
-    """Every pinned version of every log can be read in full; what was before the last cut is gone."""
+    """Every pinned version of every log can be read in full; what was before the last snapshot is gone."""
     copied = copy_of(two_days, tmp_path / "shop")
     pipeline = shop(copied.path.parent, DAYS)
     lake = Lake(pipeline.lake)
@@ -166,7 +166,7 @@ def test_vacuum_keeps_what_the_last_cut_and_a_batch_under_way_need(
         all_of(pipeline, spark)
     journal = Journal(lake)
     assert journal.unfinished is not None
-    for plan in (published_cut(journal), journal.unfinished):
+    for plan in (published_snapshot(journal), journal.unfinished):
         orders = pipeline.tables["orders"].spec
         log = read_log(
             State(spark, lake, plan), "tables/orders/changes", changes_schema(orders.columns, orders.sequence)
@@ -226,15 +226,15 @@ def test_a_batch_older_than_the_retention_is_not_shown(
     pipeline = copy_of(two_days, tmp_path / "shop")
     lake = Lake(pipeline.lake)
     journal = Journal(lake)
-    cuts = [published_cut(journal, batch) for batch in (1, 2)]
-    for cut in cuts:
-        check_kept(lake, journal, cut, "inner")
+    snapshots = [published_snapshot(journal, batch) for batch in (1, 2)]
+    for snapshot in snapshots:
+        check_kept(lake, journal, snapshot, "inner")
     all_of(pipeline, spark)
-    check_kept(lake, journal, cuts[1], "inner")
+    check_kept(lake, journal, snapshots[1], "inner")
     with pytest.raises(
         WrongUsage, match=r"batch 1 is too old for inner: files of .*/joins/inner/.* were removed"
     ):
-        check_kept(lake, journal, cuts[0], "inner")
+        check_kept(lake, journal, snapshots[0], "inner")
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""From source records to changes: what each record does to its key, decided by a walk in the order of position.
+"""Decides what each source record does to its key, in the order of position.
 
 Kafka orders a key's records by offset; a replayed day or a second delivery breaks that order here. So each record
 is held against the running maximum of `sequence`, starting from the key's stored row: a record below it is
@@ -68,7 +68,7 @@ _APPLIED = "_lj_applied"  # how many records of the key are applied
 _LAST = "_lj_last"  # hash and deleted of the last candidate before this record
 
 
-def walk(
+def apply_changes(
     records: DataFrame, before: DataFrame, table: TableSpec, floor: Column, *, alone: bool = False
 ) -> DataFrame:
     """Give every record of a batch its verdict.
@@ -155,8 +155,8 @@ def _stored_stands_later() -> Column:
     return F.coalesce(later, F.lit(False))
 
 
-def _with_content(walked: DataFrame, order: KeyOrder) -> DataFrame:
-    hashed = walked.withColumns(
+def _with_content(judged: DataFrame, order: KeyOrder) -> DataFrame:
+    hashed = judged.withColumns(
         {
             DELETED: is_delete(),
             HASH: F.when(F.col(OP) == "upsert", value_hash(order.table.columns)).otherwise(
@@ -173,7 +173,7 @@ def _with_content(walked: DataFrame, order: KeyOrder) -> DataFrame:
     return hashed.withColumn(_LAST, F.coalesce(last, stored))
 
 
-def _judge(walked: DataFrame, floor: Column) -> DataFrame:
+def _judge(judged: DataFrame, floor: Column) -> DataFrame:
     last = F.col(_LAST)
     same = last.isNotNull() & last["hash"].eqNullSafe(F.col(HASH)) & (last["deleted"] == F.col(DELETED))
     at_maximum = F.coalesce(F.col(SEQUENCE) == F.col(_RUNNING), F.lit(False))
@@ -188,7 +188,7 @@ def _judge(walked: DataFrame, floor: Column) -> DataFrame:
         .when(_stored_stands_later(), "out_of_order")
         .otherwise("applied")
     )
-    return walked.withColumn(VERDICT, verdict).withColumn(
+    return judged.withColumn(VERDICT, verdict).withColumn(
         TIE, (F.col(VERDICT) == "applied") & at_maximum & ~F.col(_INHERITS)
     )
 

@@ -1,4 +1,4 @@
-"""The records of one key in their order, as the walk and what it needs look at them."""
+"""Orders the records of each key for the windows that look back and ahead among them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """A source file that was exported again: what is left of its keys without the old file, and with the new one.
 
-Its keys are walked anew, over everything else that is known of them and the new records. Whether a key's state comes
+Its keys are judged anew, over everything else that is known of them and the new records. Whether a key's state comes
 from one of these or from another file, afterwards it is what it would be if the old file had never been read.
 """
 
@@ -48,8 +48,8 @@ def replaced(files: Mapping[str, int]) -> Column:
     return F.coalesce(reduce(or_, conditions, F.lit(False)), F.lit(False))
 
 
-def walkable(changes: DataFrame, table: TableSpec) -> DataFrame:
-    """Rows of `tables/T/changes` as records that can be walked once more; what replacing put there is left out.
+def as_records(changes: DataFrame, table: TableSpec) -> DataFrame:
+    """Rows of `tables/T/changes` as records that can be applied once more; what replacing put there is left out.
 
     A tombstone line stands again where its key stands, which may be elsewhere now.
     """
@@ -68,29 +68,29 @@ def walkable(changes: DataFrame, table: TableSpec) -> DataFrame:
 
 
 def settle_replaced(
-    walked: DataFrame, before: DataFrame, gone: DataFrame, table: TableSpec, names: list[str]
+    judged: DataFrame, before: DataFrame, gone: DataFrame, table: TableSpec, names: list[str]
 ) -> DataFrame:
-    """The walked records of the new files, and beside them a change for each key whose state no new record gives.
+    """The judged records of the new files, and beside them a change for each key whose state no new record gives.
 
-    `walked`: what `changes.walk` returns for the keys, as if none were known. `before`: their stored rows. `gone`: key,
-    position and time of the last change of each key in the old files. `names`: of the files. Returns the columns of
-    `walked`. A key that is what it was before is not changed: its new records are duplicates.
+    `judged`: what `apply_changes` returns for the keys, as if none were known. `before`: their stored rows. `gone`:
+    key, position and time of the last change of each key in the old files. `names`: of the files. Returns the columns
+    of `judged`. A key that is what it was before is not changed: its new records are duplicates.
     """
     keys = [named(name) for name in table.key]
     content = F.struct(F.col(HASH).alias("hash"), F.col(DELETED).alias("deleted"))
-    final = walked.where(CURRENT).select(
+    final = judged.where(CURRENT).select(
         *keys, F.struct(SEQUENCE, POSITION, content.alias("content")).alias(_FINAL)
     )
     stored = before.select(*keys, F.struct(SEQUENCE, POSITION, content.alias("content")).alias(_STORED))
     known = stored.join(final, list(table.key), "full_outer").withColumn(_SAME, _is_same())
-    beside = walked.join(known, list(table.key), "left")
+    beside = judged.join(known, list(table.key), "left")
     is_new = F.col(POSITION)["file"].isin(*names)
     own = beside.where(is_new)
     # another file's record is the key's state, and was not before
     others = beside.where(~is_new & F.col(CURRENT) & ~F.col(_STORED).eqNullSafe(F.col(_FINAL)))
     lost = gone.join(known, list(table.key)).where(F.col(_FINAL).isNull() & F.col(_STORED).isNotNull())
     rows = [_judged(own), _judged(_restored(others)), _judged(_deleted(lost, table))]
-    columns = [named(name) for name in walked.columns]
+    columns = [named(name) for name in judged.columns]
     return reduce(DataFrame.unionByName, [row.select(*columns) for row in rows])
 
 

@@ -116,7 +116,7 @@ def reason_is(reason: Reason) -> Column:
 
 
 def records_schema(table: TableSpec) -> StructType:
-    """Schema of parsed records: the declared columns, and beside them what `walk` of `apply_changes` needs."""
+    """Schema of parsed records: the declared columns, and beside them what `apply_changes` needs."""
     return StructType(
         [
             *table.columns,

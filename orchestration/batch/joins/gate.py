@@ -31,9 +31,9 @@ def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames) -> dict[str, 
     emissions = _seen_by_rules(batch)
     emissions = emissions if batch.plain else frames.keep_if_large(emissions)
     held, how = _rule_frames(batch, emissions), batch.spec.how
-    verdicts = _first_look(batch, held, small=frames.small)
+    results = _first_look(batch, held, small=frames.small)
     # one row a count and a broken rule
-    rows = frames.gather(_counts(batch, emissions).unionByName(verdicts)).collect()
+    rows = frames.gather(_counts(batch, emissions).unionByName(results)).collect()
     found = {row["rule"]: row for row in rows}
     counts = {name: int(found.pop(name)["offending"]) for name in (*JOIN_COUNTS, "contradictory")}
     if found and not frames.small:

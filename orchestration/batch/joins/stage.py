@@ -7,7 +7,7 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.batch.context import Batch, Verdict
+from orchestration.batch.context import Batch, GateResult
 from orchestration.batch.joins.foreign_key_join import JoinBatch, Left, changelog_rows, join_batch, read_back
 from orchestration.batch.joins.gate import JOIN_COUNTS, judge
 from orchestration.batch.joins.sides import left_bootstrap, left_join, left_table, right_table
@@ -25,24 +25,24 @@ from transforms.model.specs import JoinSpec
 
 def run_join(
     batch: Batch, pool: ThreadPoolExecutor, join: JoinSpec, tables: dict[str, TableBatch],
-    joins: dict[str, JoinBatch], verdicts: dict[str, Verdict],
-) -> tuple[JoinBatch, Verdict]:  # fmt: skip
-    """Run a join upon its two sides, and let its gate judge: the join and its verdict, which may be still to come."""
-    left = _left(batch, join, tables, joins, verdicts)
+    joins: dict[str, JoinBatch], gate_results: dict[str, GateResult],
+) -> tuple[JoinBatch, GateResult]:  # fmt: skip
+    """Run a join upon its two sides, and let its gate judge: the join and its gate result, perhaps still to come."""
+    left = _left(batch, join, tables, joins, gate_results)
     right = right_table(tables[join.right], batch.state, batch.frames)
     if max(left.changed, right.changed) > SMALL:
         batch.frames.grow()
     result = join_batch(join, left, right, batch.state, batch.frames)
     if not left.changed and not right.changed:
-        unchanged: Verdict = Future()
+        unchanged: GateResult = Future()
         unchanged.set_result(dict.fromkeys(JOIN_COUNTS, 0))
         return result, unchanged
     if result.plain:
         result = _written_first(batch, pool, result, left.changed)
-    verdict = pool.submit(_judged, batch, result)
+    gate_result = pool.submit(_judged, batch, result)
     if not batch.frames.small:
-        verdict.result()  # what follows would only take the processors from the gate
-    return result, verdict
+        gate_result.result()  # what follows would only take the processors from the gate
+    return result, gate_result
 
 
 def _written_first(batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, count: int) -> JoinBatch:
@@ -80,12 +80,12 @@ def _judged(batch: Batch, join: JoinBatch) -> dict[str, int]:
 
 def _left(
     batch: Batch, join: JoinSpec, tables: dict[str, TableBatch], joins: dict[str, JoinBatch],
-    verdicts: dict[str, Verdict],
+    gate_results: dict[str, GateResult],
 ) -> Left:  # fmt: skip
     if join.left in joins:
         bootstrapped = join.name in batch.plan.bootstrap and join.left not in batch.plan.bootstrap
         if not bootstrapped:
-            counts = verdicts[join.left].result()
+            counts = gate_results[join.left].result()
             return left_join(join, joins[join.left], counts, batch.state, batch.frames)
         source = batch.pipeline.join_spec(join.left)
         rows = with_joined_hash(batch.state.joined(source), source).withColumns(
@@ -106,7 +106,7 @@ def _bootstrap(batch: Batch, join: JoinSpec, rows: DataFrame) -> Left:
 
 
 def commit_logs(
-    batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, verdict: Verdict
+    batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, gate_result: GateResult
 ) -> list[Future[None]]:
     """Commit a join's messages and answers, and its changelog if it keeps one, once its gate lets them pass."""
     name = join.spec.name
@@ -120,7 +120,7 @@ def commit_logs(
         logs.append((f"changelog/{name}", changelog_of(name), changelog_rows(join, before), "emissions"))
     return [
         pool.submit(
-            batch.append_judged, stage, table, rows, verdict, count, makes=_begins(batch, name, stage)
+            batch.append_judged, stage, table, rows, gate_result, count, makes=_begins(batch, name, stage)
         )
         for stage, table, rows, count in logs
     ]
@@ -142,7 +142,7 @@ def begin_joined(batch: Batch, pool: ThreadPoolExecutor) -> dict[str, Future[Del
 
 
 def commit_joined(
-    batch: Batch, join: JoinBatch, verdict: Verdict, ready: Callable[[], None],
+    batch: Batch, join: JoinBatch, gate_result: GateResult, ready: Callable[[], None],
     begun: Future[DeltaTransaction] | None,
 ) -> None:  # fmt: skip
     """Change the joined table in one commit, once `ready` returns: then all logs of the batch are committed.
@@ -150,12 +150,12 @@ def commit_joined(
     `begun`: the commit to the table, where there is one.
     """
     name = join.spec.name
-    if begun and verdict.done() and not verdict.result()["emissions"]:
+    if begun and gate_result.done() and not gate_result.result()["emissions"]:
         return
 
     def judged() -> dict[str, int]:
         ready()
-        return verdict.result()
+        return gate_result.result()
 
     stage = f"joined/{name}"
     with batch.stage(stage):
@@ -163,7 +163,7 @@ def commit_joined(
         path = batch.lake.path(joined_of(name))
         emissions = batch.numbered(join.emissions)
         if begun:
-            small = batch.frames.small or verdict.result()["emissions"] <= SMALL
+            small = batch.frames.small or gate_result.result()["emissions"] <= SMALL
             apply_emissions(
                 emissions, path, join.spec, transaction, judged,
                 small=small, begun=begun.result(), count=partial(batch.files.add, joined_of(name)),
@@ -171,5 +171,5 @@ def commit_joined(
         else:
             stated = transaction.stating({"counts": judged()})
             create_joined(emissions, path, join.spec, stated, batch.written.pop(stage, None))
-    if not begun or verdict.result()["emissions"]:
+    if not begun or gate_result.result()["emissions"]:
         batch.committed.append(stage)

@@ -1,4 +1,4 @@
-"""What a table's records of a batch are like, seen by one look at all of them before they are walked."""
+"""Surveys a table's records of a batch in one pass, before they are applied."""
 
 from dataclasses import dataclass
 from functools import reduce
@@ -28,7 +28,7 @@ class RecordKinds:
     unavailable: int = 0
     """Records that leave a value out."""
     beside: int = 0
-    """Records that do not reach the walk, lines before the batch's own among them."""
+    """Records that are not applied, lines before the batch's own among them."""
     keys: Keys | None = None
     """The keys of the records if none has two; None also where nobody looked."""
     oldest: int | None = None

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from orchestration.batch.tables.table import TableBatch
-from orchestration.batch.tables.verdicts import LOGGED, beside_walk, count_verdicts
+from orchestration.batch.tables.verdicts import LOGGED, count_verdicts, with_set_aside
 from orchestration.config import Pipeline
 from storage.errors import LakejoinError
 from storage.lake.journal import Journal
@@ -17,9 +17,9 @@ from storage.lake.plan import Plan, PlannedFile
 from storage.sources.reader import read_records
 from storage.spark.kept_frames import Frames, aggregated, empty
 from storage.state.pinned_state import State, known_changes
-from transforms.changelog.apply_changes import walk
+from transforms.changelog.apply_changes import apply_changes
 from transforms.changelog.current_rows import restrict
-from transforms.changelog.replaced_files import settle_replaced, walkable
+from transforms.changelog.replaced_files import as_records, settle_replaced
 from transforms.model.schemas import (
     CONTEXT,
     DELETED,
@@ -70,15 +70,15 @@ def replace_batch(
     keys = frames.keep(new_keys.unionByName(old_keys).distinct())
     others = restrict(known.where(~in_files), keys, table.key, small=frames.small)
     unknown = empty(state.spark, rows_schema(table.columns, table.sequence))
-    all_records = good.unionByName(walkable(others, table))
+    all_records = good.unionByName(as_records(others, table))
     nothing_purged = F.lit(None).cast(table.sequence)
-    walked = frames.keep(walk(all_records, unknown, table, nothing_purged))
+    judged = frames.keep(apply_changes(all_records, unknown, table, nothing_purged))
     columns = [SEQUENCE, POSITION, HASH, DELETED, *needed()]
     stored = frames.keep(state.rows(table, keys, small=frames.small, columns=columns))
     last = F.max_by(F.struct(POSITION, TIME), POSITION).alias(_LAST)
     gone = old.groupBy(*map(named, table.key)).agg(last).select(*map(named, table.key), f"{_LAST}.*")
-    settled = settle_replaced(walked, stored, gone, table, files.names)
-    rows = frames.keep(beside_walk(settled, records, table))
+    settled = settle_replaced(judged, stored, gone, table, files.names)
+    rows = frames.keep(with_set_aside(settled, records, table))
     counts = count_verdicts(rows)
     del counts[INSERTED]
     restored = F.count_if((F.col(OP) == "restored") & (F.col(VERDICT) == "applied")).alias("restored")

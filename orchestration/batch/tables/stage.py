@@ -1,4 +1,4 @@
-"""The declared tables of a batch: read, walked against their rows, and committed."""
+"""The declared tables of a batch: read, judged against their rows, and committed."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -20,7 +20,7 @@ from transforms.parsing.options import ParseOptions
 
 
 def read_table(batch: Batch, name: str) -> TableBatch:
-    """A table of the batch with its records walked; one without files of its own is left as it is.
+    """A table of the batch with its records applied; one without files of its own is left as it is.
 
     Raises `SourceError` where a file is not what the plan says of it.
     """
@@ -50,10 +50,10 @@ def read_table(batch: Batch, name: str) -> TableBatch:
     return read
 
 
-def _log_first(batch: Batch, table: TableSpec, walked: DataFrame) -> DataFrame | None:
+def _log_first(batch: Batch, table: TableSpec, judged: DataFrame) -> DataFrame | None:
     """Put the first records of a table into the files of its log: its rows, None where there is a log already."""
     columns = changes_schema(table.columns, table.sequence).names
-    rows = batch.for_log(batch.timed(walked).select(*[named(name) for name in columns if name != BATCH]))
+    rows = batch.for_log(batch.timed(judged).select(*[named(name) for name in columns if name != BATCH]))
     count = sum(file.records for file in batch.plan.files_of(table.name))
     return batch.write(f"changes/{table.name}", changes_of(table.name), rows, count)
 

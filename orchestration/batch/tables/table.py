@@ -1,4 +1,4 @@
-"""One declared table in one batch: its source records, walked into changes, beside the rows they met."""
+"""One declared table in one batch: its source records, judged into changes, beside the rows they met."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from expectations.totals import Keys
 from orchestration.batch.quarantine import quarantine_rows
-from orchestration.batch.tables.apply_changes import First, walk_batch
+from orchestration.batch.tables.apply_changes import First, apply_to_table
 from orchestration.batch.tables.record_survey import RecordKinds, first_truncate, kinds_of
 from orchestration.batch.tables.verdicts import COUNTS, LOGGED, is_logged, records_schema
 from orchestration.batch.tables.versioned import EXPIRED, in_time
@@ -100,8 +100,8 @@ def table_batch(  # noqa: PLR0913 - what a batch works with, and what it may be 
     `records`: what the parsers yield; read several times. `on_truncate`: what a truncate event leads to; None where the
     records are rows, which neither truncate a table nor leave a value out. `needed`: columns of the rows before the
     batch that the joins read. `flawless`: reads the records anew without a judgement of each, for when all of them are
-    known to be acceptable; None where it is not worth while. `first`: as for `walk_batch`. Raises `TruncateStopped` at
-    a truncate event the configuration does not allow.
+    known to be acceptable; None where it is not worth while. `first`: as for `apply_to_table`. Raises
+    `TruncateStopped` at a truncate event the configuration does not allow.
     """
     versioned, clock = table.history_retention is not None, None
     if versioned:
@@ -131,10 +131,10 @@ def table_batch(  # noqa: PLR0913 - what a batch works with, and what it may be 
         good = good.drop(UNAVAILABLE)
     before = _before(good, table, state, frames, columns)
     beside = records if kinds.beside or versioned else records.limit(0)
-    walked, counts = walk_batch(good, beside, before, table, state, frames, kinds, first)
+    judged, counts = apply_to_table(good, beside, before, table, state, frames, kinds, first)
     inserts, logged = counts.pop(INSERTED), counts.pop(LOGGED)
     keys = kinds.keys if kinds.keys is not None and kinds.keys.count == inserts else None
-    return TableBatch(table, walked, before, counts, inserts, logged, clock, keys)
+    return TableBatch(table, judged, before, counts, inserts, logged, clock, keys)
 
 
 def _check_truncates_in_time(records: DataFrame, table: TableSpec) -> None:

@@ -1,4 +1,4 @@
-"""What became of each source record of a batch, those that never reached the walk among them, and how many of each."""
+"""Gives every source record of a batch its verdict, and counts them."""
 
 from functools import cache
 
@@ -38,7 +38,7 @@ LOGGED = "_lj_logged"
 
 
 def records_schema(table: TableSpec) -> StructType:
-    """What the walk says of a record, beside what the log keeps of it."""
+    """What applying a record says of it, beside what the log keeps of it."""
     schema = StructType([*changes_schema(table.columns, table.sequence)])
     for name in (REASON, DETAIL, RAW):
         schema = schema.add(name, StringType())
@@ -47,8 +47,8 @@ def records_schema(table: TableSpec) -> StructType:
     return schema
 
 
-def beside_walk(walked: DataFrame, records: DataFrame, table: TableSpec) -> DataFrame:
-    """Put the records that never reached the walk beside those that did, so that each is accounted for."""
+def with_set_aside(judged: DataFrame, records: DataFrame, table: TableSpec) -> DataFrame:
+    """Put the records that could not be applied beside those that were, so that each is accounted for."""
     schema = records_schema(table)
     # a record of which two rows were made is refused once
     refused = F.col(REASON).isNotNull() & ~F.col(DERIVED)
@@ -58,7 +58,7 @@ def beside_walk(walked: DataFrame, records: DataFrame, table: TableSpec) -> Data
         {VERDICT: verdict, CURRENT: F.lit(False), TIE: F.lit(False), DELETED: F.lit(False)}
     )
     frames = []
-    for frame in (walked, beside):
+    for frame in (judged, beside):
         present = set(frame.columns)
         columns = [named(f.name) if f.name in present else absent(f.name, f.dataType) for f in schema]
         frames.append(frame.select(*columns))
@@ -68,7 +68,7 @@ def beside_walk(walked: DataFrame, records: DataFrame, table: TableSpec) -> Data
 def first_records(log: DataFrame, table: TableSpec) -> DataFrame:
     """Records that are the first of a table, and each the only one of its key, of the rows that its log begins with.
 
-    What the walk says of a record besides then follows from its verdict.
+    What applying it says besides then follows from its verdict.
     """
     applied = F.col(VERDICT) == "applied"
     said = {CHANGED: applied, EXISTED: F.lit(False), INSERTED: applied & ~F.col(DELETED)}

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from orchestration.batch.tables.record_survey import RecordKinds
 from storage.spark.kept_frames import Frames
 from storage.state.pinned_state import State, forgotten
-from transforms.changelog.apply_changes import walk
+from transforms.changelog.apply_changes import apply_changes
 from transforms.changelog.current_rows import restrict
 from transforms.changelog.versions import last_by_time
 from transforms.model.event_time import (
@@ -60,12 +60,12 @@ def with_history(records: DataFrame, table: TableSpec, state: State, *, small: b
     """
     place = (*table.key, TIME)
     late = records.where(F.col(VERDICT) == "out_of_order").select(*map(named, place)).distinct()
-    walkable = records.where(F.col(VERDICT).isin("applied", "out_of_order", "duplicate"))
-    same_place = restrict(walkable, late, place, small=small).withColumn(CONTEXT, F.lit(False))
+    at_issue = records.where(F.col(VERDICT).isin("applied", "out_of_order", "duplicate"))
+    same_place = restrict(at_issue, late, place, small=small).withColumn(CONTEXT, F.lit(False))
     keys = late.select(*map(named, table.key)).distinct()
     stored = restrict(last_by_time(state.versions(table, keys, small=small), table), late, place, small=small)
     floor = F.lit(None).cast(table.sequence)
-    judged = walk(same_place, stored, replace(table, key=place), floor)
+    judged = apply_changes(same_place, stored, replace(table, key=place), floor)
     verdict = F.when(F.col(VERDICT) == "applied", "history").when(F.col(VERDICT) == "duplicate", "duplicate")
     names = (*table.key, POSITION)
     again = judged.select(*map(named, names), verdict.alias(_AGAIN)).where(F.col(_AGAIN).isNotNull())
@@ -84,8 +84,8 @@ def known_again(records: DataFrame, table: TableSpec, state: State, *, small: bo
     identity = (*table.key, SEQUENCE)
     keys = records.where(left_out).select(*map(named, table.key)).distinct()
     stored = state.versions(table, keys, small=small).select(*map(named, identity))
-    walked = records.where(F.col(VERDICT).isin("applied", "out_of_order")).select(*map(named, identity))
-    known = stored.unionByName(walked).distinct().withColumn(_AGAIN, F.lit("out_of_order"))
+    judged = records.where(F.col(VERDICT).isin("applied", "out_of_order")).select(*map(named, identity))
+    known = stored.unionByName(judged).distinct().withColumn(_AGAIN, F.lit("out_of_order"))
     found = records.join(known, list(identity), "left")
     again = left_out & F.col(_AGAIN).isNotNull()
     said = {name: F.when(~again, F.col(name)) for name in (REASON, DETAIL, RAW)}

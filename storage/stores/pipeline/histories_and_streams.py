@@ -41,7 +41,7 @@ _VERSIONS: dict[Column, frozenset[str]] = {
 }
 
 
-def versions_reader(lake: Lake, cut: Plan, table: TableSpec) -> Reader:
+def versions_reader(lake: Lake, snapshot: Plan, table: TableSpec) -> Reader:
     """Read the history of a versioned table by key and time; deletes are hidden unless asked for.
 
     Which changes are versions is said by `transforms.changelog.versions.as_versions`. The ends that rows state are
@@ -56,55 +56,55 @@ def versions_reader(lake: Lake, cut: Plan, table: TableSpec) -> Reader:
         columns=tuple(schema.names),
     )
     sources = folded(
-        lake, cut, versions_of(table.name), changes_of(table.name), _VERSIONS, {VALID_FROM: TIME}
+        lake, snapshot, versions_of(table.name), changes_of(table.name), _VERSIONS, {VALID_FROM: TIME}
     )
     return reader_of(sources, shape, schema)
 
 
-def versioned_store(lake: Lake, cut: Plan, table: TableSpec) -> VersionedKeyValueStore:
+def versioned_store(lake: Lake, snapshot: Plan, table: TableSpec) -> VersionedKeyValueStore:
     """Open the history of a versioned table as a versioned store."""
     values = tuple(name for name in table.columns.names if name not in table.key)
     layout = Layout("versioned", table.key, values, retention=table.history_retention)
     columns = VersionColumns(VALID_FROM, deleted=DELETED)
-    reader, bound = versions_reader(lake, cut, table), history_bound(cut, table)
+    reader, bound = versions_reader(lake, snapshot, table), history_bound(snapshot, table)
     return VersionedKeyValueStore(reader, layout, columns=columns, bound=bound)
 
 
-def stream_reader(lake: Lake, cut: Plan, stream: TableSpec) -> Reader:
+def stream_reader(lake: Lake, snapshot: Plan, stream: TableSpec) -> Reader:
     """Read the events of a stream by key, then by time."""
-    sources = pinned(lake, cut, records_of(stream.name), where=_APPLIED)
+    sources = pinned(lake, snapshot, records_of(stream.name), where=_APPLIED)
     return reader_of(sources, _records(stream.key, stream_schema(stream)), stream_schema(stream))
 
 
-def stream_joined_reader(lake: Lake, cut: Plan, join: StreamJoinSpec) -> Reader:
+def stream_joined_reader(lake: Lake, snapshot: Plan, join: StreamJoinSpec) -> Reader:
     """Read what a stream's records were joined with, by key, then by time."""
     schema = stream_joined_schema(join)
-    return reader_of(pinned(lake, cut, joined_of(join.name)), _records(join.left_key, schema), schema)
+    return reader_of(pinned(lake, snapshot, joined_of(join.name)), _records(join.left_key, schema), schema)
 
 
 def buffer_reader(
-    lake: Lake, cut: Plan, join: StreamJoinSpec, stream: TableSpec, *, by_key: bool = True
+    lake: Lake, snapshot: Plan, join: StreamJoinSpec, stream: TableSpec, *, by_key: bool = True
 ) -> Reader:
     """Read the records that wait for their grace period, by key and time or in the order in which they leave.
 
     What waits is a part of the stream's records: those after stream time less grace that refer to something. The
     foreign key must be columns: `foreign_columns`.
     """
-    limits: dict[Column, Between] = {_BATCH: Between(cut.released(join.name), low_inclusive=False)}
+    limits: dict[Column, Between] = {_BATCH: Between(snapshot.released(join.name), low_inclusive=False)}
     limits |= {(name,): Between() for name in foreign_columns(join) or ()}
-    if (bound := moved_back(cut.clocks.get(f"joins/{join.name}"), join.grace)) is not None:
+    if (bound := moved_back(snapshot.clocks.get(f"joins/{join.name}"), join.grace)) is not None:
         limits[_TIME] = Between(bound, low_inclusive=False)
     schema = stream_schema(stream)
     shape = _records(join.left_key, schema) if by_key else _records((TIME, *join.left_key), schema, times=())
-    sources = pinned(lake, cut, records_of(stream.name), where=_ACCEPTED, limits=limits)
+    sources = pinned(lake, snapshot, records_of(stream.name), where=_ACCEPTED, limits=limits)
     return reader_of(sources, shape, schema)
 
 
-def buffer_store(lake: Lake, cut: Plan, join: StreamJoinSpec, stream: TableSpec) -> WindowStore:
+def buffer_store(lake: Lake, snapshot: Plan, join: StreamJoinSpec, stream: TableSpec) -> WindowStore:
     """Open the buffer of a join as a window store that keeps every record of a key and time."""
     values = tuple(name for name in stream.columns.names if name not in join.left_key)
     layout = Layout("window", join.left_key, values, duplicates=True)
-    return WindowStore(buffer_reader(lake, cut, join, stream), layout)
+    return WindowStore(buffer_reader(lake, snapshot, join, stream), layout)
 
 
 def foreign_columns(join: StreamJoinSpec) -> tuple[str, ...] | None:

@@ -1,7 +1,7 @@
 """The tables of a pipeline as stores for reading, as of a finished batch.
 
 Rows and subscriptions are a folded base and the log behind it: both are read together, the last batch of a key
-counts. What the cut pins is what is read, whatever a batch under way has written since.
+counts. What the snapshot pins is what is read, whatever a batch under way has written since.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ NO_NAMES: Mapping[str, str] = MappingProxyType({})
 """Of a table whose columns are called as the store has them."""
 
 
-def rows_reader(lake: Lake, cut: Plan, table: TableSpec) -> Reader:
+def rows_reader(lake: Lake, snapshot: Plan, table: TableSpec) -> Reader:
     """Read the rows of a declared table by key; the tombstones of deleted keys are hidden unless asked for."""
     schema = rows_schema(table.columns, table.sequence)
     shape = Shape(
@@ -45,10 +45,12 @@ def rows_reader(lake: Lake, cut: Plan, table: TableSpec) -> Reader:
         columns=tuple(schema.names),
     )
     settled: dict[Column, frozenset[Any]] = {(CURRENT,): frozenset({True})}
-    return reader_of(folded(lake, cut, rows_of(table.name), changes_of(table.name), settled), shape, schema)
+    return reader_of(
+        folded(lake, snapshot, rows_of(table.name), changes_of(table.name), settled), shape, schema
+    )
 
 
-def subscriptions_reader(lake: Lake, cut: Plan, join: JoinSpec) -> Reader:
+def subscriptions_reader(lake: Lake, snapshot: Plan, join: JoinSpec) -> Reader:
     """Read the live subscriptions of a join by CombinedKey: foreign key, then primary key."""
     schema = subscription_schema(join)
     position = [(POSITION, name) for name in POSITION_TYPE.names]
@@ -58,15 +60,15 @@ def subscriptions_reader(lake: Lake, cut: Plan, join: JoinSpec) -> Reader:
         gone={("instruction",): frozenset({DELETE_NO, DELETE_AND})},
         columns=tuple(schema.names),
     )
-    sources = folded(lake, cut, subscription_store_of(join.name), subscription_log_of(join.name), {})
+    sources = folded(lake, snapshot, subscription_store_of(join.name), subscription_log_of(join.name), {})
     return reader_of(sources, shape, schema)
 
 
-def joined_reader(lake: Lake, cut: Plan, join: JoinSpec) -> Reader:
+def joined_reader(lake: Lake, snapshot: Plan, join: JoinSpec) -> Reader:
     """Read the result of a join by its key."""
     schema = joined_schema(join)
     shape = Shape(key=tuple((name,) for name in join.joined_key), columns=tuple(schema.names))
-    return reader_of(pinned(lake, cut, joined_of(join.name)), shape, schema)
+    return reader_of(pinned(lake, snapshot, joined_of(join.name)), shape, schema)
 
 
 def combined_key(join: JoinSpec) -> tuple[Column, ...]:
@@ -75,38 +77,38 @@ def combined_key(join: JoinSpec) -> tuple[Column, ...]:
     return (*foreign, *[("primary_key", name) for name in join.primary_key_type.names])
 
 
-def rows_store(lake: Lake, cut: Plan, table: TableSpec) -> KeyValueStore:
+def rows_store(lake: Lake, snapshot: Plan, table: TableSpec) -> KeyValueStore:
     """Open the rows of a declared table as a key-value store."""
     values = [name for name in table.columns.names if name not in table.key]
-    return KeyValueStore(rows_reader(lake, cut, table), tuple(values or table.key))
+    return KeyValueStore(rows_reader(lake, snapshot, table), tuple(values or table.key))
 
 
-def subscription_store(lake: Lake, cut: Plan, join: JoinSpec) -> KeyValueStore:
+def subscription_store(lake: Lake, snapshot: Plan, join: JoinSpec) -> KeyValueStore:
     """Open the live subscriptions of a join as a key-value store: the first parts of a key are its foreign key."""
-    return KeyValueStore(subscriptions_reader(lake, cut, join), ("hash", "instruction"))
+    return KeyValueStore(subscriptions_reader(lake, snapshot, join), ("hash", "instruction"))
 
 
-def joined_store(lake: Lake, cut: Plan, join: JoinSpec) -> KeyValueStore:
+def joined_store(lake: Lake, snapshot: Plan, join: JoinSpec) -> KeyValueStore:
     """Open the result of a join as a key-value store."""
     values = [name for name in join.columns.names if name not in join.joined_key]
-    return KeyValueStore(joined_reader(lake, cut, join), tuple(values))
+    return KeyValueStore(joined_reader(lake, snapshot, join), tuple(values))
 
 
 def folded(
-    lake: Lake, cut: Plan, base: str, log: str, where: Mapping[Column, frozenset[Any]],
+    lake: Lake, snapshot: Plan, base: str, log: str, where: Mapping[Column, frozenset[Any]],
     log_names: Mapping[str, str] = NO_NAMES,
 ) -> list[Source]:  # fmt: skip
     """A base, and the part of its log that it does not hold yet: rows with these values, its columns so named."""
-    behind = {_BATCH: Between(cut.folded.get(base, 0), low_inclusive=False)}
+    behind = {_BATCH: Between(snapshot.folded.get(base, 0), low_inclusive=False)}
     return [
-        *pinned(lake, cut, base),
-        *pinned(lake, cut, log, where=where, limits=behind, named=log_names),
+        *pinned(lake, snapshot, base),
+        *pinned(lake, snapshot, log, where=where, limits=behind, named=log_names),
     ]
 
 
-def pinned(lake: Lake, cut: Plan, table: str, **part: Any) -> list[Source]:
-    """A table at the version of a cut, or a part of it; nothing where the cut has none."""
-    version = cut.versions.get(table)
+def pinned(lake: Lake, snapshot: Plan, table: str, **part: Any) -> list[Source]:
+    """A table at the version of a snapshot, or a part of it; nothing where the snapshot has none."""
+    version = snapshot.versions.get(table)
     return [] if version is None else [Source(lake.path(table), version, **part)]
 
 

@@ -15,7 +15,7 @@ from orchestration.batch.streams import table_join
 from orchestration.checks import check_lake
 from orchestration.checks.join_frames import Scope
 from orchestration.config import Pipeline, load
-from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.lake_state.published_snapshot import published_snapshot
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, joined_of
 from storage.lake.plan import Plan
@@ -62,10 +62,12 @@ def write_day(folder: Path, day: int, price: int, *clicks: tuple[int, str]) -> N
     write_lines(folder / "clicks" / name, records)
 
 
-def broken(pipeline: Pipeline, spark: SparkSession, cut: Plan, names: Collection[str]) -> dict[str, set[str]]:
+def broken(
+    pipeline: Pipeline, spark: SparkSession, snapshot: Plan, names: Collection[str]
+) -> dict[str, set[str]]:
     """The rules that do not hold among the rows that the second batch touched, of what has these names."""
     journal = Journal(Lake(pipeline.lake))
-    scope = Scope(State(spark, Lake(pipeline.lake), cut), since=1, touched=10)
+    scope = Scope(State(spark, Lake(pipeline.lake), snapshot), since=1, touched=10)
     return {
         asset.name: {row["rule"] for row in broken_rules(asset.frames, asset.kind, small=asset.small)}
         for asset in check_lake._assets(pipeline, scope, journal)
@@ -95,8 +97,8 @@ def test_what_a_batch_left_undone_is_among_the_rows_that_it_touched(
     damaged: Pipeline, spark: SparkSession
 ) -> None:
     """A record that came before and left then, and a row whose right row changed and nobody answered."""
-    cut = published_cut(Journal(Lake(damaged.lake)))
-    assert broken(damaged, spark, cut, ("clicked", "clicked.batches", "ordered")) == {
+    snapshot = published_snapshot(Journal(Lake(damaged.lake)))
+    assert broken(damaged, spark, snapshot, ("clicked", "clicked.batches", "ordered")) == {
         "clicked": {"nothing_lost"},
         "clicked.batches": set(),
         "ordered": {"right_row_current"},
@@ -106,8 +108,8 @@ def test_what_a_batch_left_undone_is_among_the_rows_that_it_touched(
 def test_joined_row_of_a_stream_that_is_gone_is_missed(damaged: Pipeline, spark: SparkSession) -> None:
     """By the number of rows that its batch emitted, whatever the kind of the join."""
     lake = Lake(damaged.lake)
-    cut = published_cut(Journal(lake))
+    snapshot = published_snapshot(Journal(lake))
     DeltaTable.forPath(spark, lake.path(joined_of("clicked"))).delete("id = 2")
-    cut = replace(cut, versions={**cut.versions, **lake.versions([joined_of("clicked")])})
+    snapshot = replace(snapshot, versions={**snapshot.versions, **lake.versions([joined_of("clicked")])})
 
-    assert broken(damaged, spark, cut, ["clicked.batches"]) == {"clicked.batches": {"emissions_kept"}}
+    assert broken(damaged, spark, snapshot, ["clicked.batches"]) == {"clicked.batches": {"emissions_kept"}}

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 from orchestration.demo.days import Day
 from orchestration.demo.departures import EQUAL, UNEXPLAINED, Explained, explain, has_departures
 from orchestration.demo.example import Example
-from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.lake_state.published_snapshot import published_snapshot
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.state.pinned_state import State
@@ -21,7 +21,7 @@ def test_every_weather_is_postgresqls_or_differs_for_a_cause(
     lake = Lake(tiny.pipeline.lake)
     assert has_departures(tiny)
 
-    found = explain(tiny, State(spark, lake, published_cut(Journal(lake))))
+    found = explain(tiny, State(spark, lake, published_snapshot(Journal(lake))))
 
     assert found.is_explained, found
     assert found.flights == sum(found.causes.values())

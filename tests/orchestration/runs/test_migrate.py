@@ -13,7 +13,7 @@ from orchestration.config import Pipeline, load
 from orchestration.config.schema.column_types import parse_type
 from orchestration.errors import WrongUsage
 from orchestration.lake_state.declared_schemas import misfits
-from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.lake_state.published_snapshot import published_snapshot
 from orchestration.maintenance.maintain import maintain
 from orchestration.runs.migrate import LeftOut, Migrated, migrate
 from orchestration.runs.run import run_batches
@@ -188,7 +188,7 @@ def test_wider_types_change_no_row_and_no_answer(tmp_path: Path, folded: bool, s
         (big, "1234567.25", 1e300, "Oslo"),
     ]
     lake = Lake(pipeline.lake)
-    store = joined_store(lake, published_cut(Journal(lake)), pipeline.join_spec("over"))
+    store = joined_store(lake, published_snapshot(Journal(lake)), pipeline.join_spec("over"))
     assert [row.key for row in store.all()] == [1, big]
     list(maintain(pipeline, lambda: spark, everything=True))
     assert [row.key for row in store.all()] == [1, big]

@@ -14,7 +14,7 @@ from faults.lakes import cut, newest_commit
 from faults.shop import CONFIGURATION, content, copy_of, make_shop, run, texts, write_lines
 from orchestration.config import Pipeline, load
 from orchestration.errors import WrongUsage
-from orchestration.lake_state.published_snapshot import check_kept, published_cut
+from orchestration.lake_state.published_snapshot import check_kept, published_snapshot
 from orchestration.maintenance.maintain import maintain
 from orchestration.runs.abandon import abandon
 from orchestration.runs.repair import Moved, examine, repair
@@ -232,7 +232,7 @@ def test_state_before_a_repair_is_not_shown_as_another_one(
     list(repair(pipeline, lambda: spark, ["left"]))
     journal = Journal(lake)
     for batch in (1, 2, 3):
-        cut = published_cut(journal, batch)
+        cut = published_snapshot(journal, batch)
         check_kept(lake, journal, cut, "inner")
         message = rf"batch {batch} is too old for left: .*joins/left/joined was repaired since"
         with pytest.raises(WrongUsage, match=message) if batch in gone else nullcontext():

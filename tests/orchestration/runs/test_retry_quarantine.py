@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from faults.shop import joins, run, texts, write_lines
 from orchestration.cli import app, options
 from orchestration.config import Pipeline, load
-from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.lake_state.published_snapshot import published_snapshot
 from orchestration.lake_state.quarantine_counts import open_counts
 from orchestration.runs.migrate import migrate
 from orchestration.runs.retry_quarantine import in_quarantine, known, retry
@@ -265,7 +265,7 @@ def test_records_that_a_wider_type_has_room_for_are_read_at_their_own_sequence(
 
 def stored(pipeline: Pipeline, spark: SparkSession) -> dict[str, list[str]]:
     """Rows of tables as the next records are held against them, deleted keys included."""
-    state = State(spark, Lake(pipeline.lake), published_cut(Journal(Lake(pipeline.lake))))
+    state = State(spark, Lake(pipeline.lake), published_snapshot(Journal(Lake(pipeline.lake))))
     return {
         name: texts(state.all_rows(table.spec).select(*map(named, [*table.columns, SEQUENCE])))
         for name, table in pipeline.tables.items()

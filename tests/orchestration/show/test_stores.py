@@ -16,7 +16,7 @@ from orchestration.cli import app, options
 from orchestration.config import Pipeline, load
 from orchestration.demo.example import Example
 from orchestration.lake_state.fold_progress import finished_state
-from orchestration.lake_state.published_snapshot import published_cut
+from orchestration.lake_state.published_snapshot import published_snapshot
 from orchestration.show.frame_view import View
 from orchestration.show.key_ranges import Range
 from orchestration.show.store_view import StoredTable, StoreView, open_view
@@ -66,11 +66,11 @@ def test_every_store_shows_what_spark_shows(tiny: Example, view: Callable[..., V
     } <= set(tables)
     for name, table in tables.items():
         for batch in (1, 3) if name in ("flights.rows", "flights_with_planes") else (3,):
-            cut, spark_view = published_cut(Journal(lake), batch), view(name, batch)
+            snapshot, spark_view = published_snapshot(Journal(lake), batch), view(name, batch)
             expected = list(lines(spark_view.shown(internal=True), "csv", spark_view.structs))
-            ours = _view(table, lake, cut, Range())
+            ours = _view(table, lake, snapshot, Range())
             assert list(ours.lines("csv", None)) == expected, name
-            backwards = _view(table, lake, cut, Range(reverse=True))
+            backwards = _view(table, lake, snapshot, Range(reverse=True))
             assert list(backwards.lines("csv", None)) == [expected[0], *expected[:0:-1]]
             assert list(ours.lines("csv", 2)) == expected[:3]
 
@@ -139,13 +139,16 @@ def test_what_a_store_cannot_answer_is_refused_at_once(
 def test_tables_open_as_stores_in_python(tiny: Example, read: Callable[[str], Rows]) -> None:
     """Rows, subscriptions and result by their keys, for reading only."""
     pipeline, lake = tiny.pipeline, Lake(tiny.pipeline.lake)
-    cut, join = published_cut(Journal(lake)), pipeline.join_spec("flights_with_planes")
-    planes, joined = rows_store(lake, cut, pipeline.tables["planes"].spec), joined_store(lake, cut, join)
+    snapshot, join = published_snapshot(Journal(lake)), pipeline.join_spec("flights_with_planes")
+    planes, joined = (
+        rows_store(lake, snapshot, pipeline.tables["planes"].spec),
+        joined_store(lake, snapshot, join),
+    )
     assert [row.key for row in planes.all()] == [row["tailnum"] for row in read("planes")]
     first = read("flights_with_planes")[0]
     assert str(joined.get(int(first["flight_id"]))["tailnum"]) == first["tailnum"]
     subscribed = read("flights_with_planes.subscription_store")[0]
-    found = next(subscription_store(lake, cut, join).prefix_scan((subscribed["foreign_key"],)))
+    found = next(subscription_store(lake, snapshot, join).prefix_scan((subscribed["foreign_key"],)))
     assert found.key == (subscribed["foreign_key"], int(subscribed["primary_key"]))
 
 
@@ -166,16 +169,16 @@ def test_maintained_lake_shows_the_same(
 
 def _everything(pipeline: Pipeline) -> dict[str, list[str]]:
     lake = Lake(pipeline.lake)
-    cut = finished_state(pipeline, lake, Journal(lake), datetime.now(UTC))
+    snapshot = finished_state(pipeline, lake, Journal(lake), datetime.now(UTC))
     return {
-        name: list(_view(table, lake, cut, Range()).lines("jsonl", None))
+        name: list(_view(table, lake, snapshot, Range()).lines("jsonl", None))
         for name, table in stored_tables(pipeline).items()
         if not name.endswith(".rows")
     }
 
 
-def _view(table: StoredTable, lake: Lake, cut: Plan, asked: Range) -> StoreView:
-    return open_view(table, lake, cut, asked, internal=True)
+def _view(table: StoredTable, lake: Lake, snapshot: Plan, asked: Range) -> StoreView:
+    return open_view(table, lake, snapshot, asked, internal=True)
 
 
 @pytest.mark.usefixtures("tiny_days")

@@ -16,7 +16,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from storage.delta_log.live_files import live_files
 from storage.delta_log.transaction_id import Transaction
 from storage.delta_table.commits import append
-from storage.delta_table.compaction import compact, crumbs, has_many_small_files
+from storage.delta_table.compaction import compact, has_many_small_files, small_files
 from storage.delta_table.direct_scan import LOG_PROPERTIES, read_table
 from storage.delta_table.private_transaction import DeltaTransaction
 from storage.errors import LakeBusy
@@ -269,13 +269,13 @@ def test_compaction_leaves_the_rows_and_fewer_files(
             create_joined(found.coalesce(1), path, JOIN, transaction(batch))
         else:
             apply(found.coalesce(1), counts, path, transaction(batch))
-        assert crumbs(path).due == has_many_small_files(path) == (batch == 4)
-    assert crumbs(path).deleted == 1
+        assert small_files(path).due == has_many_small_files(path) == (batch == 4)
+    assert small_files(path).deleted == 1
     before = sorted(spark.read.format("delta").load(path).collect())
 
-    compact(spark, path, crumbs(path), [F.col("id").desc()], Transaction("lake/compact", 7, {}))
+    compact(spark, path, small_files(path), [F.col("id").desc()], Transaction("lake/compact", 7, {}))
 
-    assert not crumbs(path).any
+    assert not small_files(path).any
     (file,) = live_files(path)
     assert (file.rows, file.deleted) == (len(before), 0)
     rows = spark.read.format("delta").load(path)
@@ -294,7 +294,7 @@ def test_compaction_of_a_log_leaves_alone_what_a_batch_reads(spark: SparkSession
     log_of(spark, path, 5)
     later = {file.name for file in live_files(path) if file.last is not None and file.last > 3}
 
-    compact(spark, path, crumbs(path, through=3), [F.col(BATCH)], Transaction("lake/compact", 1, {}))
+    compact(spark, path, small_files(path, through=3), [F.col(BATCH)], Transaction("lake/compact", 1, {}))
 
     files = live_files(path)
     assert [file.rows for file in files if file.name not in later] == [3]
@@ -321,7 +321,7 @@ def test_compaction_gives_way_to_a_commit_that_came_meanwhile(
 
     monkeypatch.setattr(DeltaTransaction, "rewrite", overtaken)
     with pytest.raises(LakeBusy, match="another commit replaced files"):
-        compact(spark, path, crumbs(path), [F.col(BATCH)], Transaction("lake/compact", 1, {}))
+        compact(spark, path, small_files(path), [F.col(BATCH)], Transaction("lake/compact", 1, {}))
 
     assert {row["id"] for row in spark.read.format("delta").load(path).collect()} == {20, 30}
 

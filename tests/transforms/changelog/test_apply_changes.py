@@ -1,7 +1,7 @@
 """The verdicts of a batch's records, case by case: order, ties, tombstone lines, purged keys, unknown values.
 
-Random histories are held against a model in `tests/properties/test_walk.py`; here are the cases that explain the
-rules, and what comes beside a verdict.
+Random histories are held against a model in `tests/properties/test_apply_changes.py`; here are the
+cases that explain the rules, and what comes beside a verdict.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
-from transforms.changelog.apply_changes import walk
+from transforms.changelog.apply_changes import apply_changes
 from transforms.model.hashing import value_hash
 from transforms.model.schemas import (
     BATCH,
@@ -139,12 +139,12 @@ def floor(table: TableSpec) -> Column:
     return F.struct(F.lit(_FLOOR).cast("bigint").alias("lsn"))
 
 
-def walked(
+def judged(
     spark: SparkSession, table: TableSpec, cases: Mapping[str, tuple[Line | None, Sequence[Line]]]
 ) -> dict[str, list[Row]]:
     """What becomes of the records of each case, in the order of their positions."""
     found: dict[str, list[Row]] = {case: [] for case in cases}
-    frame = walk(records(spark, table, cases), stored(spark, table, cases), table, floor(table))
+    frame = apply_changes(records(spark, table, cases), stored(spark, table, cases), table, floor(table))
     for row in frame.orderBy(POSITION).collect():
         found[row["case"]].append(row)
     return found
@@ -156,7 +156,7 @@ Cases = Mapping[str, tuple[Line | None, Sequence[Line], str]]
 
 def verdicts(spark: SparkSession, table: TableSpec, cases: Cases) -> dict[str, list[tuple[str, bool]]]:
     """Of each record of each case, and whether it won a tie."""
-    found = walked(spark, table, {case: (row, lines) for case, (row, lines, _) in cases.items()})
+    found = judged(spark, table, {case: (row, lines) for case, (row, lines, _) in cases.items()})
     return {case: [(row[VERDICT], row[TIE]) for row in rows] for case, rows in found.items()}
 
 
@@ -277,7 +277,7 @@ def test_value_that_was_left_out_is_filled_in(spark: SparkSession) -> None:
         Line("upsert", 10, w="f", left_out=("v",)), Line("upsert", 11, left_out=("v", "w")),
     ]  # fmt: skip
 
-    rows = walked(spark, _BY_LSN, {"only": (upsert(5, "a", "x"), lines)})["only"]
+    rows = judged(spark, _BY_LSN, {"only": (upsert(5, "a", "x"), lines)})["only"]
 
     assert [(row["v"], row["w"]) for row in rows if row[VERDICT] == "applied"] == [
         ("b", "x"), ("c", "x"), ("d", None), ("e", None), ("e", "f"), ("e", "f"),
@@ -289,7 +289,7 @@ def test_record_with_an_unknown_value_says_which(spark: SparkSession) -> None:
     """The reason, the columns and the raw text are there for quarantine; others have neither reason nor detail."""
     lines = [Line("upsert", 5, left_out=("v", "w")), upsert(6), partial(7)]
 
-    rows = walked(spark, _BY_LSN, {"only": (None, lines)})["only"]
+    rows = judged(spark, _BY_LSN, {"only": (None, lines)})["only"]
 
     assert [(row[REASON], row[DETAIL], row[RAW], row[CURRENT]) for row in rows] == [
         ("unavailable_value", "v, w", "raw", False),
@@ -315,7 +315,7 @@ CURRENT_LINES: Mapping[str, tuple[Line | None, Sequence[Line], int | None, bool]
 @pytest.mark.bad_input(25)
 def test_one_change_of_a_batch_is_its_key_s_state(spark: SparkSession) -> None:
     """Or none, where the key stays as it was."""
-    found = walked(spark, _BY_LSN, {case: (row, lines) for case, (row, lines, *_) in CURRENT_LINES.items()})
+    found = judged(spark, _BY_LSN, {case: (row, lines) for case, (row, lines, *_) in CURRENT_LINES.items()})
 
     for case, (_, lines, line, existed) in CURRENT_LINES.items():
         assert [row[CURRENT] for row in found[case]] == [n == line for n in range(1, len(lines) + 1)], case
@@ -330,7 +330,7 @@ def test_key_is_changed_by_a_record_that_is_applied_and_by_no_other(spark: Spark
         "met": (upsert(3), [upsert(3)], False),
         "too late": (upsert(3), [upsert(2)], False),
     }
-    found = walked(spark, _BY_LSN, {case: (row, lines) for case, (row, lines, _) in cases.items()})
+    found = judged(spark, _BY_LSN, {case: (row, lines) for case, (row, lines, _) in cases.items()})
 
     for case, (_, _, changed) in cases.items():
         assert {row[CHANGED] for row in found[case]} == {changed}, case
@@ -347,7 +347,7 @@ def test_plain_insert_is_the_only_change_of_a_key_without_a_row(spark: SparkSess
         "repeated": (None, [upsert(5), upsert(5)], [False, False]),
         "deleted": (None, [delete(5)], [False]),
     }
-    found = walked(spark, _BY_LSN, {case: (row, lines) for case, (row, lines, _) in cases.items()})
+    found = judged(spark, _BY_LSN, {case: (row, lines) for case, (row, lines, _) in cases.items()})
 
     for case, (_, _, inserted) in cases.items():
         assert [row[INSERTED] for row in found[case]] == inserted, case
@@ -357,7 +357,7 @@ def test_change_has_the_sequence_and_the_hash_of_the_row_it_leaves(spark: SparkS
     """A tombstone line stands where its key stands; a deletion has no hash."""
     lines = [upsert(6, "b"), tombstone()]
 
-    rows = walked(spark, _BY_LSN, {"only": (upsert(5), lines)})["only"]
+    rows = judged(spark, _BY_LSN, {"only": (upsert(5), lines)})["only"]
     hashed = spark.createDataFrame([("only", 1, "b", "x")], _COLUMNS).select(value_hash(_COLUMNS)).first()
 
     assert [(row[SEQUENCE]["lsn"], row[DELETED]) for row in rows] == [(6, False), (6, True)]
@@ -380,7 +380,7 @@ def test_position_orders_a_table_without_sequence(spark: SparkSession) -> None:
 
 
 def test_key_is_one_only_as_a_whole_and_files_need_no_date(spark: SparkSession) -> None:
-    """Two keys with a part in common are walked apart; a null date is a date like any other."""
+    """Two keys with a part in common are applied apart; a null date is a date like any other."""
     cases = {"first": (upsert(5), [delete(6), tombstone(), partial(7)]), "second": (None, [partial(7)])}
     undated = F.col(POSITION).withField("date", F.lit(None).cast("date"))
     given, before = (
@@ -388,7 +388,7 @@ def test_key_is_one_only_as_a_whole_and_files_need_no_date(spark: SparkSession) 
     )
     other = given.withColumn("no.", F.lit(2).cast("bigint"))
 
-    rows = walk(given.unionByName(other), before, _BY_LSN, floor(_BY_LSN)).collect()
+    rows = apply_changes(given.unionByName(other), before, _BY_LSN, floor(_BY_LSN)).collect()
 
     found = {(row["case"], row["no."], row[POSITION]["line"]): row[VERDICT] for row in rows}
     assert found == {
@@ -398,7 +398,7 @@ def test_key_is_one_only_as_a_whole_and_files_need_no_date(spark: SparkSession) 
     }  # fmt: skip
 
 
-def test_walk_needs_no_values_where_none_was_left_out(spark: SparkSession) -> None:
+def test_apply_changes_needs_no_values_where_none_was_left_out(spark: SparkSession) -> None:
     """Without the column of unavailable values, the stored rows need none either; the columns are the log's."""
     cases = {"only": (upsert(5), [upsert(5), upsert(6)])}
     given = records(spark, _BY_LSN, cases).drop(UNAVAILABLE)
@@ -406,7 +406,7 @@ def test_walk_needs_no_values_where_none_was_left_out(spark: SparkSession) -> No
         *[named(n) for n in _KEY], SEQUENCE, POSITION, HASH, DELETED
     )
 
-    frame = walk(given, before, _BY_LSN, floor(_BY_LSN))
+    frame = apply_changes(given, before, _BY_LSN, floor(_BY_LSN))
 
     log = [name for name in changes_schema(_COLUMNS, _BY_LSN.sequence).names if name != BATCH]
     assert sorted(frame.columns) == sorted([*log, CHANGED, EXISTED, INSERTED, REASON, DETAIL, RAW])

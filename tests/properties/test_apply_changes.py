@@ -1,10 +1,10 @@
-"""The walk over a batch's records gives each the verdict that the model gives, wherever the batch was cut.
+"""Applying a batch's records gives each the verdict that the model gives, wherever the batch was cut.
 
 Here are the records that flat files cannot hold: values that the source left out, Debezium's tombstone lines, also
 alone or with the batch cut between them and their delete, truncations, and a key whose tombstone was purged.
 
 A history is told in several ways: at once, cut anywhere, its last day first. The model gives the rows before and
-after each batch, so that the batches of all histories are walked side by side, each as a source of its own.
+after each batch, so that the batches of all histories are applied side by side, each as a source of its own.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from pyspark.sql.types import BooleanType, LongType, StringType, StructField, St
 
 from reference.tables import Judged, Position, Record, Table
 from reference.tables import Row as KeyRow
-from transforms.changelog.apply_changes import walk
+from transforms.changelog.apply_changes import apply_changes
 from transforms.model.hashing import value_hash
 from transforms.model.schemas import (
     CURRENT,
@@ -262,7 +262,7 @@ def _check(batch: Batch, table: TableSpec, found: Sequence[Row]) -> None:
 @pytest.mark.parametrize("table", [_BY_LSN, _BY_POSITION], ids=["by sequence", "by position"])
 @settings(max_examples=3, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(seed=st.integers(0, 2**32 - 1))
-def test_walk_gives_the_verdicts_of_the_model_wherever_batches_are_cut(
+def test_apply_changes_gives_the_verdicts_of_the_model_wherever_batches_are_cut(
     table: TableSpec, seed: int, spark: SparkSession
 ) -> None:
     """Each record's verdict, each tie and each row is the model's, which knows nothing of batches.
@@ -271,10 +271,12 @@ def test_walk_gives_the_verdicts_of_the_model_wherever_batches_are_cut(
     """
     batches = list(_batches(Random(seed), by_position=table is _BY_POSITION))
     floor = F.lit(None).cast(table.sequence)
-    walked = walk(_records(spark, batches, table), _stored(spark, batches, table), table, floor).collect()
+    judged = apply_changes(
+        _records(spark, batches, table), _stored(spark, batches, table), table, floor
+    ).collect()
 
     found: dict[int, list[Row]] = {source: [] for source in range(len(batches))}
-    for row in walked:
+    for row in judged:
         found[row["source"]].append(row)
     for source in sorted(found, key=lambda source: len(batches[source].judged)):
         _check(batches[source], table, found[source])
@@ -284,7 +286,7 @@ def test_walk_gives_the_verdicts_of_the_model_wherever_batches_are_cut(
 def test_a_key_with_one_record_is_judged_the_same_without_sorting(
     table: TableSpec, spark: SparkSession
 ) -> None:
-    """Whatever its row was: the walk that is told so, and sorts nothing, gives what the windows give."""
+    """Whatever its row was: applying them without a sort gives what the windows give."""
     batches = list(_batches(Random(17), by_position=table is _BY_POSITION))
     once = [
         replace(batch, context=[], records=[record])
@@ -296,7 +298,8 @@ def test_a_key_with_one_record_is_judged_the_same_without_sorting(
     floor = F.lit(None if table is _BY_POSITION else f'{{"lsn": {_PURGED}}}')
 
     sorted_ones, alone = (
-        walk(given, stored, table, F.from_json(floor, table.sequence), alone=alone) for alone in (False, True)
+        apply_changes(given, stored, table, F.from_json(floor, table.sequence), alone=alone)
+        for alone in (False, True)
     )
 
     assert "Window" not in alone._jdf.queryExecution().optimizedPlan().toString()
