@@ -12,14 +12,13 @@ Where nobody looked, the frame that has every key is grouped by it, and stands f
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 
 from expectations.gate import to_view
 from expectations.keys import JOIN_FRAMES
+from transforms.model.keys import KeyTotals
 from transforms.model.schemas import quoted
 from transforms.model.specs import How
 
@@ -30,21 +29,7 @@ _NAMED = "foreign_key IS NOT NULL"
 _EVERY = "true"
 
 
-@dataclass(frozen=True)
-class Keys:
-    """Keys of which none stands twice."""
-
-    count: int
-    digest: int | None
-    """The exclusive or of their hashes; None where there are none."""
-
-
-def key_hash(key: Sequence[Column]) -> Column:
-    """The hash of a key, by its columns."""
-    return F.xxhash64(*key)
-
-
-def differing_totals(frames: Mapping[str, DataFrame], how: How, keys: Keys | None = None) -> DataFrame:
+def differing_totals(frames: Mapping[str, DataFrame], how: How, keys: KeyTotals | None = None) -> DataFrame:
     """Hold the totals of a join's frames against those that its two sides yield; nothing is run here.
 
     `frames`: as for `expectations.gate.gate`, restricted to touched keys. `keys`: those that the left rows must have,
@@ -59,7 +44,7 @@ def differing_totals(frames: Mapping[str, DataFrame], how: How, keys: Keys | Non
     return rows.sparkSession.sql(totals_sql(how, right_key, keys), **read)
 
 
-def totals_sql(how: How, right_key: Sequence[str], keys: Keys | None) -> str:
+def totals_sql(how: How, right_key: Sequence[str], keys: KeyTotals | None) -> str:
     """Return the query of `differing_totals`; it reads frames as `{name}`. `right_key`: the fields of the right key."""
     # an inner join answers only who finds its right row, and shows only those
     met, answered = (_MET, _MET) if how == "inner" else (_EVERY, _NAMED)
@@ -111,7 +96,7 @@ def _counted(frame: str, columns: tuple[str, ...], rows: str, where: str = _EVER
     return f"SELECT '{frame}', {_totals(_digest(columns), where)} FROM {rows}"
 
 
-def _stated(keys: Keys) -> str:
+def _stated(keys: KeyTotals) -> str:
     digest = "NULL" if keys.digest is None else f"'{keys.digest}'"
     return f"UNION ALL SELECT 'keys', {keys.count}L, CAST(NULL AS bigint), CAST({digest} AS bigint)"
 

@@ -15,8 +15,7 @@ from bench.contest.ours import JOIN, PIPELINE
 from bench.tpch.answers import change_file
 from orchestration.config import load_text
 from storage.lake.layout import changes_of, joined_of, response_log_of, subscription_log_of
-from storage.state.joined_table import joined_schema
-from transforms.foreign_key_join.emissions import emit_pairs
+from transforms.foreign_key_join.emissions import emit_pairs, joined_schema
 from transforms.foreign_key_join.insert_only import applied_answers, pair, subscribe
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema

@@ -12,7 +12,6 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from orchestration.batch.context import Batch, GateResult, Progress
-from orchestration.batch.joins.foreign_key_join import JoinBatch
 from orchestration.batch.joins.stage import begin_joined, commit_joined, commit_logs, run_join
 from orchestration.batch.streams.stage import (
     commit_late,
@@ -33,6 +32,7 @@ from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan, Published
 from storage.spark.kept_frames import framing
+from transforms.foreign_key_join.batch import JoinBatch
 
 
 def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look at it

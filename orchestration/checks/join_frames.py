@@ -12,13 +12,13 @@ from pyspark.sql import functions as F
 from expectations.validation import Asset
 from orchestration.config import Pipeline
 from storage.lake.layout import changes_of, response_log_of, subscription_log_of
-from storage.spark.kept_frames import SMALL
+from storage.spark.kept_frames import fits_one_task
 from storage.state.pinned_state import State, read_log
-from transforms.changelog.current_rows import restrict
 from transforms.foreign_key_join.emissions import with_joined_hash
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import live_subscriptions, subscription_schema
 from transforms.model.join_sides import foreign_key, spread
+from transforms.model.keys import Keys, restrict
 from transforms.model.schemas import (
     BATCH,
     CURRENT,
@@ -47,15 +47,14 @@ class Scope:
     touched: int
     """About how many rows these are."""
 
-    @property
-    def small(self) -> bool:
-        """The touched keys fit on every task."""
-        return self.touched <= BROADCAST
+    def keys(self, rows: DataFrame) -> Keys:
+        """Touched keys, to look rows up by."""
+        return Keys(rows, few=self.touched <= BROADCAST)
 
     @property
     def in_one_task(self) -> bool:
         """The frames of touched rows fit in one task."""
-        return self.since is not None and self.touched <= SMALL
+        return self.since is not None and fits_one_task(self.touched)
 
 
 def table_asset(table: TableSpec, scope: Scope) -> Asset:
@@ -113,7 +112,7 @@ def _touched(pipeline: Pipeline, join: JoinSpec, scope: Scope) -> DataFrame:
 def _subscribers(right: TableSpec, join: JoinSpec, scope: Scope) -> DataFrame:
     """Live subscriptions of the right keys that changed: a row that was not answered is in no other log."""
     changed = _changed(right, scope).select(key_struct(right.key).alias("foreign_key")).distinct()
-    return live_subscriptions(scope.state.subscriptions_to(join, changed, small=scope.small))
+    return live_subscriptions(scope.state.subscriptions_to(join, scope.keys(changed)))
 
 
 def _changed(table: TableSpec, scope: Scope) -> DataFrame:
@@ -131,7 +130,7 @@ def _rows(table: TableSpec, scope: Scope, keys: DataFrame | None) -> DataFrame:
     if keys is None:
         return scope.state.all_rows(table)
     names = rows_schema(table.columns, table.sequence).names
-    return scope.state.rows(table, spread(keys, "key", table.key), small=scope.small, columns=names)
+    return scope.state.rows(table, scope.keys(spread(keys, "key", table.key)), names)
 
 
 def _keyed(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
@@ -168,14 +167,15 @@ def _joined(join: JoinSpec, scope: Scope, keys: DataFrame | None) -> DataFrame:
 
 
 def _of_keys(rows: DataFrame, key: tuple[str, ...], scope: Scope, keys: DataFrame | None) -> DataFrame:
-    return rows if keys is None else restrict(rows, spread(keys, "key", key), key, small=scope.small)
+    return rows if keys is None else restrict(rows, scope.keys(spread(keys, "key", key)), key)
 
 
 def _subscriptions(join: JoinSpec, scope: Scope, keys: DataFrame | None) -> DataFrame:
-    messages = scope.state.subscriptions(join)
-    if keys is not None:
-        wanted = keys.select(F.col("key").alias("primary_key"))
-        messages = restrict(messages, wanted, ("primary_key",), small=scope.small)
+    if keys is None:
+        messages = scope.state.subscriptions(join)
+    else:
+        wanted = scope.keys(keys.select(F.col("key").alias("primary_key")))
+        messages = scope.state.subscriptions_of(join, wanted)
     return live_subscriptions(messages).select("foreign_key", "primary_key", "hash")
 
 

@@ -15,9 +15,9 @@ from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE, joined_of, records_of, versions_of
 from storage.lake.plan import Plan
 from storage.state.pinned_state import read_log
-from transforms.changelog.current_rows import restrict
 from transforms.changelog.versions import VALID_FROM, VALID_TO, intervals, versions_schema
 from transforms.model.event_time import moved_back
+from transforms.model.keys import restrict
 from transforms.model.schemas import (
     BATCH,
     DELETED,
@@ -64,12 +64,11 @@ def time_assets(pipeline: Pipeline, scope: Scope, journal: Journal) -> list[Asse
 def _history(table: TableSpec, scope: Scope) -> Asset:
     state = scope.state
     stored = read_log(state, versions_of(table.name), versions_schema(table))
-    every, rows = state.versions(table, None, small=False), state.all_rows(table)
+    every, rows = state.versions(table), state.all_rows(table)
     if scope.since is not None:
-        changed = every.where(named(BATCH) > scope.since).select(*map(named, table.key)).distinct()
-        stored, every, rows = (
-            restrict(f, changed, table.key, small=scope.small) for f in (stored, every, rows)
-        )
+        recent = every.where(named(BATCH) > scope.since)
+        changed = scope.keys(recent.select(*map(named, table.key)).distinct())
+        stored, every, rows = (restrict(f, changed, table.key) for f in (stored, every, rows))
     last = intervals(every, table).where(F.col(VALID_TO).isNull())
     key = key_struct(table.key).alias("primary_key")
 
@@ -91,9 +90,9 @@ def _stream_join(join: StreamJoinSpec, stream: TableSpec, scope: Scope, journal:
         recent = [frame.where(named(BATCH) > scope.since).select(POSITION) for frame in (log, joined)]
         if join.grace is not None and scope.since > 0:
             recent.append(_released(join, stream, scope, published_snapshot(journal, scope.since)))
-        wanted = reduce(DataFrame.unionByName, recent).distinct()
+        wanted = scope.keys(reduce(DataFrame.unionByName, recent).distinct())
         log, joined, wait, late = (
-            restrict(frame, wanted, (POSITION,), small=scope.small) for frame in (log, joined, wait, late)
+            restrict(frame, wanted, (POSITION,)) for frame in (log, joined, wait, late)
         )
     frames = {
         "records": log.select(position, named(HASH).alias("hash")),

@@ -17,8 +17,7 @@ from orchestration.config import Pipeline
 from orchestration.defs.asset_keys import LakeAsset, step_key, table_key
 from orchestration.defs.time_asset_specs import time_description, time_schema, upstream_names
 from storage.lake.layout import Lake
-from storage.state.joined_table import joined_schema
-from transforms.foreign_key_join.emissions import TOMBSTONE
+from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
 from transforms.foreign_key_join.highwater import MARK
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import STEP, subscription_schema

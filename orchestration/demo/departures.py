@@ -105,7 +105,7 @@ def _versions(example: Example, state: State, join: StreamJoinSpec) -> DataFrame
     until = F.coalesce(
         F.col(VALID_TO) - F.expr("interval 1 microsecond"), F.lit("9999-12-31").cast("timestamp")
     )
-    history = intervals(state.versions(table, None, small=False), table)
+    history = intervals(state.versions(table), table)
     return history.select("station", VALID_FROM, until.alias("until"), F.col(BATCH).alias("learnt"), DELETED)
 
 

@@ -20,9 +20,8 @@ from storage.lake.layout import (
     subscription_store_of,
     versions_of,
 )
-from storage.state.joined_table import joined_schema
 from transforms.changelog.versions import versions_schema
-from transforms.foreign_key_join.emissions import REDUNDANT, TOMBSTONE
+from transforms.foreign_key_join.emissions import REDUNDANT, TOMBSTONE, joined_schema
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema
 from transforms.model.schemas import changes_schema, is_internal, rows_schema

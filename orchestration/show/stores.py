@@ -8,7 +8,6 @@ from pyspark.sql.types import StructType
 from orchestration.config import Pipeline
 from orchestration.show.key_ranges import Ordered
 from orchestration.show.store_view import StoredTable
-from storage.state.joined_table import joined_schema
 from storage.stores.pipeline.histories_and_streams import (
     buffer_reader,
     foreign_columns,
@@ -18,6 +17,7 @@ from storage.stores.pipeline.histories_and_streams import (
 )
 from storage.stores.pipeline.tables import combined_key, joined_reader, rows_reader, subscriptions_reader
 from transforms.changelog.versions import VALID_FROM, VALIDITY, versions_schema
+from transforms.foreign_key_join.emissions import joined_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema
 from transforms.model.schemas import TIME, is_internal, rows_schema
 from transforms.model.specs import JoinSpec, StreamJoinSpec, TableSpec

@@ -19,9 +19,8 @@ from storage.lake.layout import (
     subscription_log_of,
     subscription_store_of,
 )
-from storage.state.joined_table import joined_schema
 from storage.state.pinned_state import State, read_log
-from transforms.foreign_key_join.emissions import TOMBSTONE
+from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import STEP, live_subscriptions, subscription_schema
 from transforms.model.schemas import BATCH, DELETED, POSITION, QUARANTINE_SCHEMA, changes_schema, named

@@ -50,7 +50,7 @@ def as_of_view(pipeline: Pipeline, name: str, time: datetime) -> Open:
 
 def _versions(table: TableSpec, state: State) -> View:
     """Validity intervals of live values, by key and time."""
-    found = intervals(state.versions(table, None, small=False), table).where(~named(DELETED))
+    found = intervals(state.versions(table), table).where(~named(DELETED))
     rows = found.select(*map(named, [*table.columns.names, VALID_FROM, VALID_TO]), *_internal(found.columns))
     return View(
         f"{table.name}.versions", rows, columns_of(table.key), (*order_of(table.key), F.col(VALID_FROM))
@@ -61,7 +61,7 @@ def _as_of(table: TableSpec, time: datetime, state: State) -> View:
     """The rows that were valid at a time; before the retention, those of keys that did not change since."""
     bound = history_bound(state.plan, table)
     at = instant(time)
-    found = intervals(state.versions(table, None, small=False), table)
+    found = intervals(state.versions(table), table)
     valid = (F.col(VALID_FROM) <= at) & (F.col(VALID_TO).isNull() | (at < F.col(VALID_TO)))
     if bound is not None and time < bound:
         valid &= F.col(VALID_TO).isNull()

@@ -28,6 +28,7 @@ from storage.delta_table.private_transaction import DeltaTransaction
 from storage.delta_table.uncommitted_files import NONE, Written, write
 from storage.errors import LakeBusy, reason_of
 from storage.filesystem import quoted_uri
+from transforms.model.keys import Keys
 from transforms.model.schemas import BATCH
 
 _PREFIX = "spark.databricks.delta."
@@ -66,16 +67,16 @@ def append(
 
 
 def replace(  # noqa: PLR0913
-    new: DataFrame, keys: DataFrame, key: StructType, path: str, transaction: Transaction,
-    *, small: bool, ready: Callable[[], Settled | None], begun: DeltaTransaction | None = None,
+    new: DataFrame, keys: Keys, key: StructType, path: str, transaction: Transaction,
+    *, ready: Callable[[], Settled | None], begun: DeltaTransaction | None = None,
     count: Count = ignored,
 ) -> None:  # fmt: skip
     """Put new rows in the place of those that have these keys, once and in one commit.
 
-    `keys`: columns of `key`; those of `new` and of rows that only end. `small`: they fit on every task. `ready`: asked
-    once the rows that end are found and the new ones are in files; returns when the commits are made that this one
-    must not precede, and `None` where there is nothing to commit. `begun`: of `begin`, for the first attempt. `count`:
-    told how many of the table's files are looked through.
+    `keys`: columns of `key`; those of `new` and of rows that only end. `ready`: asked once the rows that end are found
+    and the new ones are in files; returns when the commits are made that this one must not precede, and `None` where
+    there is nothing to commit. `begun`: of `begin`, for the first attempt. `count`: told how many of the table's files
+    are looked through.
     """
     prepared = [begun] if begun else []
 
@@ -85,7 +86,7 @@ def replace(  # noqa: PLR0913
             return
         with ThreadPoolExecutor(1) as beside:
             writing = beside.submit(inheritable_thread_target(new.sparkSession)(delta.write), new)
-            replaced = delta.replace(key, keys, small=small, count=count)
+            replaced = delta.replace(key, keys, count)
             written = writing.result()
         settled = ready()
         if settled is None:

@@ -24,6 +24,7 @@ from storage.delta_table.direct_scan import data_paths
 from storage.delta_table.file_pruning import Count, Few, ignored
 from storage.delta_table.footer_statistics import INDEXED, STATISTICS, Footers, columns_but_texts, with_texts
 from storage.errors import LakeInconsistent
+from transforms.model.keys import Keys, restrict
 
 FILE, ROW = "_lj_file", "_lj_row"
 """Where a row stands in a table: the URI of its file, and its number in it from 0."""
@@ -149,10 +150,8 @@ class DeltaTransaction:
         """The files of `write`, by their paths below the table."""
         return [file.path() for file in self._items(written)]
 
-    def replace(
-        self, key: StructType, keys: DataFrame, *, small: bool = False, count: Count = ignored
-    ) -> Replaced:
-        """Mark the rows of these keys as deleted. `keys`: columns of `key`. `small`: they fit on every task.
+    def replace(self, key: StructType, keys: Keys, count: Count = ignored) -> Replaced:
+        """Mark the rows of these keys as deleted. `keys`: columns of `key`.
 
         The scan reads the key columns of the table's files and not their deletion vectors: a row that was deleted
         before is deleted once more, which changes nothing.
@@ -161,12 +160,12 @@ class DeltaTransaction:
             return Replaced(self._nil, 0)
         version = int(self._transaction.snapshot().version())
         place = [F.col("_metadata.file_path").alias(FILE), F.col("_metadata.row_index").alias(ROW)]
-        few = Few(keys, key.names[0]) if small else None
+        few = Few(keys.rows, key.names[0]) if keys.few else None
         paths = data_paths(self.path, version, key, few, count)
         if not paths:
             return Replaced(self._nil, 0)
         stored = self._spark.read.schema(key).parquet(*paths).select("*", *place)
-        return self._mark(stored.join(F.broadcast(keys) if small else keys, key.names, "left_semi"))
+        return self._mark(restrict(stored, keys, tuple(key.names)))
 
     def _mark(self, matched: DataFrame) -> Replaced:
         commands, some = self._delta.commands, self._jvm.scala.Option.apply

@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 from storage.filesystem import spark_path
 from storage.spark.hadoop import remove
 from storage.spark.session import SETTINGS, changed_settings
+from transforms.model.keys import Keys
 
 SMALL = 200_000
 """Up to this many records a batch is worked off without shuffles: what it holds fits one task."""
@@ -24,6 +25,11 @@ SMALL = 200_000
 _FOR_SMALL = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 _FOR_LARGE = {"spark.sql.files.openCostInBytes": "1m"}
 """Spark cuts a file into a part for each core, and all but the last are longer by what it reckons for opening one."""
+
+
+def fits_one_task(rows: int) -> bool:
+    """Whether so many rows are worked off without shuffles."""
+    return rows <= SMALL
 
 
 class Frames:
@@ -49,9 +55,13 @@ class Frames:
             return self._written(frame)
         return self._in_memory(self.gather(frame))
 
-    def keep_scattered(self, frame: DataFrame) -> DataFrame:
-        """The same rows, computed once by as many tasks as they take: of a small batch, and yet perhaps many."""
-        return self._in_memory(frame)
+    def keep_found(self, frame: DataFrame) -> DataFrame:
+        """What few keys have found, counted: where it is many rows, the batch goes on as a large one."""
+        if not self.small:
+            return frame
+        found = self._in_memory(frame)  # by as many tasks as it takes
+        self.expect(found.count())
+        return found
 
     def keep_if_small(self, frame: DataFrame) -> DataFrame:
         """The same rows, computed once if they are few: to write many takes longer than to join kept ones again."""
@@ -69,8 +79,17 @@ class Frames:
         """
         return frame.coalesce(1) if self.small else frame
 
+    def keys(self, rows: DataFrame) -> Keys:
+        """Keys of the batch, to look rows up by."""
+        return Keys(rows, few=self.small)
+
+    def expect(self, rows: int) -> None:
+        """Go on as a large batch where so many rows, which this one turns out to touch, do not fit one task."""
+        if self.small and not fits_one_task(rows):
+            self.grow()
+
     def grow(self) -> None:
-        """Go on as a large batch: this one turned out to touch many rows.
+        """Go on as a large batch.
 
         Sources are cut as before: meanwhile another thread may number lines by where the parts of a file begin.
         """
@@ -103,7 +122,7 @@ def framing(spark: SparkSession, scratch: str, records: int) -> Iterator[Frames]
 
     `scratch`: folder for the frames of a large batch, which no other batch uses; it is removed at the end.
     """
-    frames = Frames(spark, scratch, small=records <= SMALL)
+    frames = Frames(spark, scratch, small=fits_one_task(records))
     with changed_settings(spark, _FOR_SMALL if frames.small else _for_large(spark)):
         try:
             yield frames

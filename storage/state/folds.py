@@ -138,9 +138,7 @@ def fold_versions(
         # a retention that was raised since brings nothing back
         cutoff = latest(moved_back(clock, table.history_retention), former.cutoff if former else None)
         fold = _begin(lake, journal, folds, Fold(0, base, snapshot.batch - 1, cutoff, None))
-    versions = (
-        State(spark, lake, snapshot).versions(table, None, small=False).where(F.col(BATCH) <= fold.through)
-    )
+    versions = State(spark, lake, snapshot).versions(table).where(F.col(BATCH) <= fold.through)
     with _framing(spark, lake, snapshot, base, changes_of(table.name)) as frames:
         kept = frames.keep(reachable(intervals(versions, table), fold.cutoff))
         _replace(kept, lake, journal, fold, [*[named(name) for name in table.key], F.col(VALID_FROM)])

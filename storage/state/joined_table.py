@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame
-from pyspark.sql.types import LongType, StructField, StructType
 
 from storage.delta_log.transaction_id import Settled, Transaction
 from storage.delta_table.commits import append, merge, overwrite, replace
@@ -12,8 +11,9 @@ from storage.delta_table.direct_scan import APPENDED_PROPERTIES, ENCODING
 from storage.delta_table.file_pruning import Count, ignored
 from storage.delta_table.private_transaction import DeltaTransaction
 from storage.delta_table.uncommitted_files import Written
-from transforms.foreign_key_join.emissions import TOMBSTONE
-from transforms.model.schemas import BATCH, HASH_TYPE, LEFT_HASH, RIGHT_HASH, named, quoted
+from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
+from transforms.model.keys import Keys
+from transforms.model.schemas import named, quoted
 from transforms.model.specs import JoinSpec
 
 MERGE = "spark.lakejoin.merge"
@@ -27,27 +27,15 @@ OF_STREAMS = {**APPENDED_PROPERTIES, **_FEED}
 """The joined table of a stream only grows: readers that know neither can read it."""
 
 
-def joined_schema(join: JoinSpec) -> StructType:
-    """Schema of `joins/J/joined`: left columns, right columns with the prefix, internal columns."""
-    return StructType(
-        [
-            *join.columns,
-            StructField(BATCH, LongType()),
-            StructField(LEFT_HASH, HASH_TYPE),
-            StructField(RIGHT_HASH, HASH_TYPE),
-        ]
-    )
-
-
 def apply_emissions(  # noqa: PLR0913
     emissions: DataFrame, path: str, join: JoinSpec, transaction: Transaction, ready: Callable[[], Mapping[str, int]],
-    *, small: bool, begun: DeltaTransaction | None = None, count: Count = ignored,
+    *, few: bool, begun: DeltaTransaction | None = None, count: Count = ignored,
 ) -> None:  # fmt: skip
     """Bring a batch's emissions into the joined table: at most one for each key, tombstones delete.
 
     `emissions`: columns of `joined_schema` and `TOMBSTONE`; none make no commit. `ready`: asked before the commit,
     returns when those are made that it must not precede, and says how many `emissions` there are, and `tombstones` of
-    them. `small`: they fit one task. `begun`: a commit to the table that has begun. `count`: told how many files of the
+    them. `few`: they fit one task. `begun`: a commit to the table that has begun. `count`: told how many files of the
     table are looked through.
     """
 
@@ -60,9 +48,9 @@ def apply_emissions(  # noqa: PLR0913
         if (state := settled()) is not None:
             _merge(emissions, path, join, transaction.stating(state.metadata))
         return
-    keys = emissions.select(*[named(name) for name in join.joined_key])
+    keys = Keys(emissions.select(*map(named, join.joined_key)), few)
     rows, key = joined_rows(emissions, join), join.joined_key_type
-    replace(rows, keys, key, path, transaction, small=small, ready=settled, begun=begun, count=count)
+    replace(rows, keys, key, path, transaction, ready=settled, begun=begun, count=count)
 
 
 def create_joined(

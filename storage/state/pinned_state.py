@@ -26,13 +26,14 @@ from storage.lake.layout import (
 )
 from storage.lake.plan import Plan
 from storage.spark.kept_frames import empty
-from storage.state.joined_table import joined_schema
-from transforms.changelog.current_rows import latest_rows, restrict, settled
+from transforms.changelog.current_rows import latest_rows, settled
 from transforms.changelog.replaced_files import replaced
 from transforms.changelog.versions import as_versions, versions_schema
+from transforms.foreign_key_join.emissions import joined_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema
 from transforms.model.event_time import latest, moved_back
 from transforms.model.guards import stands
+from transforms.model.keys import Keys, restrict
 from transforms.model.schemas import (
     BATCH,
     LEFT_HASH,
@@ -56,16 +57,17 @@ class State:
     files: FilesRead = field(default_factory=FilesRead)
     """How many files of the tables are read."""
 
-    def rows(self, table: TableSpec, keys: DataFrame, *, small: bool, columns: list[str]) -> DataFrame:
+    def rows(self, table: TableSpec, keys: Keys, columns: list[str]) -> DataFrame:
         """Rows of these keys, tombstones included: the columns named, key and batch always among them."""
         schema = rows_schema(table.columns, table.sequence)
         wanted = [name for name in schema.names if name in {*table.key, *columns, BATCH}]
-        few = Few(keys, table.key[0]) if small else None
-        base = self._base(rows_of(table.name), schema, few).select(*[named(name) for name in wanted])
+        base = self._base(rows_of(table.name), schema, _few(keys, table.key[0])).select(
+            *[named(name) for name in wanted]
+        )
         behind = self._behind(
             changes_of(table.name), rows_of(table.name), changes_schema(table.columns, table.sequence)
         )
-        parts = [restrict(part, keys, table.key, small=small) for part in (base, settled(behind, wanted))]
+        parts = [restrict(part, keys, table.key) for part in (base, settled(behind, wanted))]
         return latest_rows(parts[0].unionByName(parts[1]), table.key)
 
     def all_rows(self, table: TableSpec) -> DataFrame:
@@ -77,18 +79,17 @@ class State:
         both = self._base(rows_of(table.name), schema).unionByName(settled(behind, schema.names))
         return latest_rows(both, table.key)
 
-    def versions(self, table: TableSpec, keys: DataFrame | None, *, small: bool) -> DataFrame:
+    def versions(self, table: TableSpec, keys: Keys | None = None) -> DataFrame:
         """The history of a versioned table, of these keys or of all, from its base and the changes behind it.
 
         Columns of `versions_schema`; only what the base holds knows when it ended, as far as the base knew.
         """
         schema, log = versions_schema(table), changes_schema(table.columns, table.sequence)
-        few = Few(keys, table.key[0]) if small and keys is not None else None
-        base = self._base(versions_of(table.name), schema, few)
+        base = self._base(versions_of(table.name), schema, _few(keys, table.key[0]))
         behind = self._behind(changes_of(table.name), versions_of(table.name), log)
         parts = [base, as_versions(behind, schema.names)]
         if keys is not None:
-            parts = [restrict(part, keys, table.key, small=small) for part in parts]
+            parts = [restrict(part, keys, table.key) for part in parts]
         return parts[0].unionByName(parts[1])
 
     def stream_records(
@@ -97,19 +98,19 @@ class State:
         """Every record of a stream, with its verdict, of batches after `after`; `later` spares files of older ones."""
         return self._read(records_of(stream.name), stream_schema(stream), after=after, later=later)
 
-    def subscriptions(self, join: JoinSpec) -> DataFrame:
+    def subscriptions(self, join: JoinSpec, few: Few | None = None) -> DataFrame:
         """Messages of the folded store and of the log behind it."""
-        return self._messages(join, None)
-
-    def subscriptions_to(self, join: JoinSpec, keys: DataFrame, *, small: bool) -> DataFrame:
-        """Those to some right keys. `keys`: the column `foreign_key`."""
-        found = self._messages(join, Few(keys, "foreign_key") if small else None)
-        return restrict(found, keys, ("foreign_key",), small=small)
-
-    def _messages(self, join: JoinSpec, few: Few | None) -> DataFrame:
         schema = subscription_schema(join)
         log, store = subscription_log_of(join.name), subscription_store_of(join.name)
         return self._base(store, schema, few).unionByName(self._behind(log, store, schema))
+
+    def subscriptions_to(self, join: JoinSpec, keys: Keys) -> DataFrame:
+        """Those to some right keys. `keys`: the column `foreign_key`."""
+        return restrict(self.subscriptions(join, _few(keys, "foreign_key")), keys, ("foreign_key",))
+
+    def subscriptions_of(self, join: JoinSpec, keys: Keys) -> DataFrame:
+        """Those of some left keys. `keys`: the column `primary_key`."""
+        return restrict(self.subscriptions(join), keys, ("primary_key",))
 
     def joined(self, join: JoinSpec) -> DataFrame:
         """The joined table of a join."""
@@ -128,7 +129,7 @@ class State:
         key = key_struct(join.joined_key).alias("primary_key")
         hashes = [named(LEFT_HASH).alias("left_hash"), named(RIGHT_HASH).alias("right_hash")]
         rows = self.joined(join).select(key, *hashes)
-        return rows if few is None else restrict(rows, few.select(key), ("primary_key",), small=True)
+        return rows if few is None else restrict(rows, Keys(few.select(key), few=True), ("primary_key",))
 
     def has_rows(self, table: str) -> bool:
         """Whether a declared table held anything before the batch; a first load has nothing to look up."""
@@ -168,6 +169,11 @@ class State:
             return pinned
         snapshot = self.lake.snapshot(table)
         return snapshot.version if snapshot else None
+
+
+def _few(keys: Keys | None, column: str) -> Few | None:
+    """By which files are passed over: keys that are few."""
+    return Few(keys.rows, column) if keys is not None and keys.few else None
 
 
 def history_bound(plan: Plan, table: TableSpec) -> datetime | None:

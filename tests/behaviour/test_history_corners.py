@@ -63,7 +63,7 @@ def history(pipeline: Pipeline, spark: SparkSession) -> list[tuple[Any, ...]]:
         State(spark, lake := Lake(pipeline.lake), published_snapshot(Journal(lake))),
         pipeline.tables["rows"].spec,
     )
-    rows = intervals(state.versions(table, None, small=False), table).orderBy(VALID_FROM)
+    rows = intervals(state.versions(table), table).orderBy(VALID_FROM)
     chosen = rows.selectExpr(
         f"if({DELETED}, null, note)", f"unix_millis({VALID_FROM})", f"unix_millis({VALID_TO})"
     )

@@ -323,7 +323,7 @@ def test_batch_that_takes_many_earlier_records_goes_on_as_a_large_one(
         grown.append(frames)
         grow(frames)
 
-    monkeypatch.setattr("orchestration.batch.streams.table_join.SMALL", 5)
+    monkeypatch.setattr("storage.spark.kept_frames.SMALL", 5)
     monkeypatch.setattr(Frames, "grow", watched)
     if kind == "flush":
         run(load(tmp_path / "lakejoin.yaml"), spark, flush=True)

@@ -18,7 +18,8 @@ from pyspark.sql import functions as F
 from expectations.gate import gate
 from expectations.keys import Kind, frames_for, keys_sql
 from expectations.rules import RULES, rules_for
-from expectations.totals import Keys, differing_totals, key_hash
+from expectations.totals import differing_totals
+from transforms.model.keys import KeyTotals, key_hash
 from transforms.model.specs import How
 
 State = dict[str, list[dict[str, Any]]]
@@ -372,11 +373,11 @@ def of_plain_inserts(state: State, kind: Kind, row: Callable[..., dict[str, Any]
     return state
 
 
-def keys_of(left: DataFrame) -> Keys:
+def keys_of(left: DataFrame) -> KeyTotals:
     """The keys of left rows, as they are seen before there are any."""
     keys = left.where(~F.col("deleted")).select("primary_key.*")
     (found,) = keys.agg(F.count("*"), F.bit_xor(key_hash([keys[name] for name in keys.columns]))).collect()
-    return Keys(*found)
+    return KeyTotals(*found)
 
 
 @pytest.mark.spark
@@ -394,12 +395,12 @@ def test_totals_of_plain_inserts_differ_wherever_a_rule_is_broken(
     plain = of_plain_inserts(sound(kind), kind, row)
     keys = keys_of(frames(plain)["left_rows"]) if known else None
 
-    def differing(state: State, keys: Keys | None = keys) -> list[str]:
+    def differing(state: State, keys: KeyTotals | None = keys) -> list[str]:
         return [found["rule"] for found in differing_totals(frames(state), kind, keys).collect()]
 
     nothing: State = {name: [] for name in plain}
     assert (offences(kind, plain), differing(plain)) == ({}, [])
-    assert (offences(kind, nothing), differing(nothing, Keys(0, None) if known else None)) == ({}, [])
+    assert (offences(kind, nothing), differing(nothing, KeyTotals(0, None) if known else None)) == ({}, [])
     twice = {name: rows * 2 if name != "right_rows" else rows for name, rows in plain.items()}
     grouped = "joined" if kind == "left" else "subscriptions"
     assert differing(twice) == [f"totals of {'keys' if known else grouped}"]

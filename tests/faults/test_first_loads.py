@@ -12,14 +12,16 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from expectations.totals import Keys, differing_totals
+from expectations.totals import differing_totals
 from faults.shop import ORDERS, content, make_shop, run
 from orchestration.batch.context import Batch
-from orchestration.batch.joins import foreign_key_join, gate
+from orchestration.batch.joins import gate
 from orchestration.batch.joins.gate import GateFailed
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, joined_of, response_log_of, subscription_log_of
 from storage.spark.kept_frames import Frames
+from transforms.foreign_key_join import insert_only
+from transforms.model.keys import KeyTotals
 from transforms.model.schemas import HASH_TYPE, LEFT_HASH, PRIMARY_KEY, RAW, VERDICT, named
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("large")]
@@ -48,7 +50,7 @@ def test_first_load_of_many_rows_ends_as_that_of_a_few(
         run(few, spark)
     written: list[str] = []
     kept: list[DataFrame] = []
-    judged_by: list[Keys | None] = []
+    judged_by: list[KeyTotals | None] = []
     monkeypatch.setattr(
         gate, "differing_totals", _watched(differing_totals, lambda *to: judged_by.append(to[-1]))
     )
@@ -112,7 +114,7 @@ class Fault:
     """What goes wrong with one row of key 2, and which rules it breaks."""
 
     step: str
-    """Function of `join_batch` whose rows have another value in a column."""
+    """Function of `join_inserts` whose rows have another value in a column."""
     key: str
     column: str
     value: str
@@ -148,7 +150,7 @@ def test_first_load_that_its_gate_refuses_leaves_no_table_of_its_join(
     """Whichever totals differ, every key is looked at: the message names rules and rows, and a way on that works."""
     pipeline = make_shop(tmp_path, FIRST_DAY)
     with monkeypatch.context() as patched:
-        patched.setattr(foreign_key_join, fault.step, partial(fault, getattr(foreign_key_join, fault.step)))
+        patched.setattr(insert_only, fault.step, partial(fault, getattr(insert_only, fault.step)))
         with pytest.raises(GateFailed, match=r"\"id\":2") as failed:
             run(pipeline, spark)
         assert tuple(sorted(re.findall(r"^  (\w+): 1 rows$", str(failed.value), re.MULTILINE))) == fault.rules

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -11,13 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from faults.shop import CONFIGURATION, make_shop, run, texts
-from orchestration.batch.joins.foreign_key_join import emit_results
 from orchestration.batch.joins.gate import GateFailed
 from orchestration.config import Pipeline, load
 from orchestration.maintenance.maintain import maintain
 from storage.lake.journal import Journal
 from storage.lake.layout import SCRATCH, Lake, changelog_of, joined_of, response_log_of, subscription_log_of
 from storage.spark.kept_frames import Frames
+from transforms.foreign_key_join.emissions import emit_results
 from transforms.model.schemas import LEFT_HASH
 
 pytestmark = pytest.mark.spark
@@ -115,18 +116,16 @@ def test_files_that_cannot_hold_a_key_are_passed_over(
 
 @pytest.mark.bad_input(23)
 @pytest.mark.parametrize(
-    "modules",
+    "found_at",
     [
-        pytest.param(
-            ["storage.spark.kept_frames", "orchestration.batch.joins.stage"], marks=pytest.mark.slow
-        ),
-        pytest.param(["orchestration.batch.joins.stage"], marks=pytest.mark.slow),
-        pytest.param(["orchestration.batch.joins.foreign_key_join"], marks=pytest.mark.slow),
+        pytest.param("framing", marks=pytest.mark.slow),
+        pytest.param("expect", marks=pytest.mark.slow),
+        pytest.param("keep_found", marks=pytest.mark.slow),
     ],
     ids=["of many records", "of many changes", "that many rows answer"],
 )
 def test_a_large_batch_ends_with_the_rows_of_small_ones(
-    modules: list[str], day_by_day: dict[str, Rows], tmp_path: Path, spark: SparkSession,
+    found_at: str, day_by_day: dict[str, Rows], tmp_path: Path, spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Its frames are kept in files, which are gone afterwards; a small one that touches many rows goes on as large."""
@@ -138,8 +137,10 @@ def test_a_large_batch_ends_with_the_rows_of_small_ones(
 
     written = Frames._written
     monkeypatch.setattr(Frames, "_written", counted)
-    for module in modules:
-        monkeypatch.setattr(f"{module}.SMALL", -1)
+    if found_at == "framing":
+        monkeypatch.setattr("storage.spark.kept_frames.SMALL", -1)
+    else:
+        monkeypatch.setattr(Frames, found_at, _then_large(getattr(Frames, found_at)))
     usual = spark.conf.get("spark.sql.shuffle.partitions")
     pipeline = make_shop(tmp_path)
 
@@ -149,6 +150,15 @@ def test_a_large_batch_ends_with_the_rows_of_small_ones(
     assert {name: joined(pipeline, spark, name) for name in day_by_day} == day_by_day
     assert not Path(Lake(pipeline.lake).path(SCRATCH)).exists()
     assert spark.conf.get("spark.sql.shuffle.partitions") == usual
+
+
+def _then_large(step: Callable[..., Any]) -> Callable[..., Any]:
+    def stepped(frames: Frames, given: object) -> object:
+        found = step(frames, given)
+        frames.grow()
+        return found
+
+    return stepped
 
 
 def test_join_added_to_a_lake_starts_from_the_rows_there_are(
@@ -180,7 +190,7 @@ def test_gate_keeps_a_wrong_row_out_until_it_is_accepted(
 ) -> None:
     """The plan stands, no joined table is touched, the message names rule, row and way on; the way on is recorded."""
     pipeline = make_shop(tmp_path, ["2024-01-01"])
-    monkeypatch.setattr("orchestration.batch.joins.foreign_key_join.emit_results", _without_hash)
+    monkeypatch.setattr("transforms.foreign_key_join.join.emit_results", _without_hash)
     with pytest.raises(GateFailed) as failed:
         run(pipeline, spark)
     message = str(failed.value)
@@ -205,7 +215,7 @@ def test_gate_keeps_what_is_in_files_already_out_of_every_table_of_its_join(
     before, rows = lake.versions(tables), joined(pipeline, spark, "left")
     make_shop(tmp_path, ["2024-01-01", "2024-01-02"])
     with monkeypatch.context() as patched:
-        patched.setattr("orchestration.batch.joins.foreign_key_join.emit_results", _without_hash)
+        patched.setattr("transforms.foreign_key_join.join.emit_results", _without_hash)
         with pytest.raises(GateFailed):
             run(pipeline, spark)
 

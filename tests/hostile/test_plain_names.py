@@ -32,7 +32,6 @@ def test_columns_may_be_called_as_what_batches_work_with(
     """On both sides of a join of tables and of a stream, keys included, where rows come, move, go and come late."""
     if size == "large":
         monkeypatch.setattr("storage.spark.kept_frames.SMALL", -1)
-        monkeypatch.setattr("orchestration.batch.joins.stage.SMALL", -1)
 
     def source(name: str) -> dict[str, object]:
         path = f"{name}/{{date}}.jsonl"

@@ -29,7 +29,6 @@ def large(pipeline: Pipeline, spark: SparkSession) -> str:
     """Work everything off as large batches are: frames in files, joins with shuffles, first rows written ahead."""
     with (
         mock.patch("storage.spark.kept_frames.SMALL", -1),
-        mock.patch("orchestration.batch.joins.stage.SMALL", -1),
     ):
         return straight(pipeline, spark)
 

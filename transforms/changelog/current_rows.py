@@ -21,9 +21,3 @@ def latest_rows(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
 def settled(changes: DataFrame, columns: list[str]) -> DataFrame:
     """The changes that are their key's state after their batch, as rows of the base."""
     return changes.where(CURRENT).select(*[named(name) for name in columns])
-
-
-def restrict(rows: DataFrame, keys: DataFrame, key: tuple[str, ...], *, small: bool) -> DataFrame:
-    """The rows of these keys. `small`: the keys fit on every task, so the rows need not be shuffled."""
-    wanted = F.broadcast(keys) if small else keys
-    return rows.join(wanted, list(key), "left_semi")

@@ -8,10 +8,21 @@ would be silently dropped".
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
 
 from transforms.model.hashing import value_hash
 from transforms.model.join_sides import beside
-from transforms.model.schemas import HASH, LEFT_HASH, PRIMARY_KEY, RIGHT_HASH, named
+from transforms.model.schemas import (
+    BATCH,
+    HASH,
+    HASH_TYPE,
+    LEFT_HASH,
+    PRIMARY_KEY,
+    RIGHT_HASH,
+    key_struct,
+    named,
+    no_batch,
+)
 from transforms.model.specs import JoinSpec
 
 GONE = "gone"
@@ -21,6 +32,18 @@ REDUNDANT = "redundant"
 """A column of the changelog, which so has none of its own of this name."""
 TOMBSTONE = "_lj_tombstone"
 """True for an emission that deletes its key from the joined table."""
+
+
+def joined_schema(join: JoinSpec) -> StructType:
+    """Schema of `joins/J/joined`: left columns, right columns with the prefix, internal columns."""
+    return StructType(
+        [
+            *join.columns,
+            StructField(BATCH, LongType()),
+            StructField(LEFT_HASH, HASH_TYPE),
+            StructField(RIGHT_HASH, HASH_TYPE),
+        ]
+    )
 
 
 def retract_and_add(pairs: DataFrame) -> DataFrame:
@@ -54,8 +77,8 @@ def emit_results(
     `resolved`: answers with their resolution. `left`: primary_key, hash and value of the left rows after the batch.
     `right`: primary_key and value of the right rows likewise. `before`: for a combined key, primary_key and foreign_key
     of the live left rows before the batch, of the keys that it changed.
-    Returns the columns of the joined table, the left key as `PRIMARY_KEY`, left and right hash, and `TOMBSTONE`: left
-    row gone, or right value null in an inner join. A tombstone carries the key and no other value.
+    Returns the columns of `joined_schema`, the left key as `PRIMARY_KEY`, and `TOMBSTONE`: left row gone, or right
+    value null in an inner join. A tombstone carries the key and no other value. The emissions have no batch yet.
     """
     applied = resolved.where(F.col("resolution") == "applied").select(
         "primary_key", "foreign_key", "right_hash", "cause"
@@ -80,6 +103,7 @@ def emit_pairs(pairs: DataFrame, join: JoinSpec) -> DataFrame:
         F.col("primary_key").alias(PRIMARY_KEY),
         TOMBSTONE,
         *_columns(join),
+        no_batch(),
         F.when(~F.col(TOMBSTONE), F.col("left_hash")).alias(LEFT_HASH),
         F.when(~F.col(TOMBSTONE), F.col("right_hash")).alias(RIGHT_HASH),
     )
@@ -120,6 +144,16 @@ def _columns(join: JoinSpec) -> list[Column]:
         else:
             columns.append(F.when(matched, F.col("right_value")[name]).alias(join.prefix + name))
     return columns
+
+
+def changelog_rows(emissions: DataFrame, before: DataFrame, join: JoinSpec) -> DataFrame:
+    """Rows of `changelog`: each emission, and whether it leaves the joined table as it was.
+
+    `before`: as `redundant` wants it.
+    """
+    keyed = emissions.withColumn(PRIMARY_KEY, key_struct(join.joined_key))
+    columns = (*joined_schema(join).names, TOMBSTONE, REDUNDANT)
+    return redundant(keyed, before).select(*map(named, columns))
 
 
 def redundant(emissions: DataFrame, before: DataFrame) -> DataFrame:

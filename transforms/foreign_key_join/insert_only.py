@@ -1,9 +1,9 @@
-"""Plain inserts: a left row that was not there before, with one change in its batch (KIP-213's shortest way).
+"""Joins left rows that were not there before, each with one change in its batch, by one join (KIP-213's shortest way).
 
-Its subscription is answered once, with the right row as it is after the batch, and nothing can make that answer stale
-or supersede it. So what the steps of the join find by joins of their own (the row before a change, the row that an
-answer belongs to, the last of several answers) is known, and one join with the right side gives answer and emission.
-A first load consists of such rows. That they end as they do by the other steps is tested.
+The subscription of such a row is answered once, with the right row as it is after the batch, and nothing can make
+that answer stale or supersede it. So what the steps of the join find by joins of their own (the row before a change,
+the row that an answer belongs to, the last of several answers) is known, and one join with the right side gives answer
+and emission. A first load consists of such rows. That they end as they do by the other steps is tested.
 """
 
 from functools import reduce
@@ -13,18 +13,41 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from transforms.foreign_key_join.batch import Inserts, JoinBatch
+from transforms.foreign_key_join.emissions import emit_pairs
 from transforms.foreign_key_join.highwater import MARK, new_mark
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import send_first_subscriptions
 from transforms.model.join_sides import beside
-from transforms.model.schemas import BATCH, POSITION
+from transforms.model.schemas import BATCH, POSITION, no_batch
 from transforms.model.specs import How, JoinSpec
 
 _RIGHT = ("right", "hash", "position", "value")
 
 
+def join_inserts(join: JoinSpec, inserts: Inserts, right: DataFrame, changed: DataFrame) -> JoinBatch:
+    """What inserts lead to. `right` and `changed`: as for `pair`."""
+    sent, pairs = subscribe(inserts.rows, join.how), pair(inserts.rows, right, changed, join.how)
+    return JoinBatch(
+        join,
+        log=sent,
+        responses=applied_answers(pairs, join),
+        emissions=emit_pairs(pairs, join),
+        left=inserts.rows.withColumnRenamed(POSITION, "position").select(
+            "primary_key", "hash", "position", "value"
+        ),
+        right=right,
+        store=stored(sent),
+    )
+
+
+def stored(messages: DataFrame) -> DataFrame:
+    """The live subscriptions of inserts: one for each message, for none deletes another."""
+    return messages.where(F.col("foreign_key").isNotNull())
+
+
 def subscribe(inserts: DataFrame, how: How) -> DataFrame:
-    """The messages of plain inserts, as `send_subscriptions` returns them.
+    """The messages of inserts, as `send_subscriptions` returns them.
 
     `inserts`: primary_key, foreign_key, hash, `POSITION` and value of the rows.
     """
@@ -38,7 +61,7 @@ def subscribe(inserts: DataFrame, how: How) -> DataFrame:
 
 
 def pair(inserts: DataFrame, right: DataFrame, changed: DataFrame, how: How) -> DataFrame:
-    """The answer to each plain insert that gets one, with both rows.
+    """The answer to each insert that gets one, with both rows.
 
     `right`: primary_key, hash (null for a tombstone), position and value of the right rows after the batch.
     `changed`: the first three of those that changed.
@@ -70,9 +93,5 @@ def pair(inserts: DataFrame, right: DataFrame, changed: DataFrame, how: How) -> 
 
 def applied_answers(pairs: DataFrame, join: JoinSpec) -> DataFrame:
     """The answers of `pair` as rows of `response_schema`, of the batch under way."""
-    known = {
-        "hash": F.col("left_hash"),
-        "resolution": F.lit("applied"),
-        BATCH: F.lit(None).cast("bigint"),
-    }
+    known = {"hash": F.col("left_hash"), "resolution": F.lit("applied"), BATCH: no_batch()}
     return pairs.withColumns(known).select(*response_schema(join).names)

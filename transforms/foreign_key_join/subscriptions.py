@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from transforms.model.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE
+from transforms.model.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE, no_batch
 from transforms.model.specs import How, JoinSpec
 
 Instruction = Literal[
@@ -50,7 +50,7 @@ def send_subscriptions(changes: DataFrame, how: How) -> DataFrame:
     `changes`: one row per accepted left change with primary_key, position, foreign_key and hash of the new value
     (foreign_key null without one, hash null for a delete), previous_exists, previous_foreign_key (of the key's row
     before this change), changes_of_key (how many changes the key has in the batch) and last_of_key.
-    Returns foreign_key, primary_key, hash, instruction, position and step, all with the hash of the *new* value.
+    Returns rows of `subscription_schema`, all with the hash of the *new* value; they have no batch yet.
     """
     messages = F.filter(F.array(_to_previous(how), _to_new(how)), lambda message: message.isNotNull())
     return _messages(changes, F.explode(messages))
@@ -67,6 +67,7 @@ def _messages(changes: DataFrame, message: Column) -> DataFrame:
         "primary_key",
         "hash",
         F.col("message")["instruction"].alias("instruction"),
+        no_batch(),
         POSITION,
         F.col("message")["step"].alias(STEP),
     )

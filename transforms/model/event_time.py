@@ -103,14 +103,14 @@ def has_time() -> Column:
     return F.col(OP).isin("upsert", "delete")
 
 
-def with_clock(records: DataFrame, moves: Column, start: datetime | None, *, small: bool) -> DataFrame:
+def with_clock(records: DataFrame, moves: Column, start: datetime | None, *, in_one_task: bool) -> DataFrame:
     """Add `CLOCK`, the greatest time among the records that stand before this one.
 
-    `moves`: which records move the clock. `start`: the clock before the batch. `small`: the records fit one task.
+    `moves`: which records move the clock. `start`: the clock before the batch. `in_one_task`: they are few enough.
     """
     time = F.when(moves, F.col(TIME))
     before = instant(start)
-    if small:
+    if in_one_task:
         earlier = Window.partitionBy(F.lit(0)).orderBy(POSITION).rowsBetween(Window.unboundedPreceding, -1)
         return records.withColumn(CLOCK, F.greatest(before, F.max(time).over(earlier)))
     position = F.col(POSITION)

@@ -147,6 +147,11 @@ def absent(name: str, dtype: DataType) -> Column:
 
 
 @cache
+def no_batch() -> Column:
+    """`BATCH` of rows that are not committed yet: null."""
+    return F.lit(None).cast("bigint").alias(BATCH)
+
+
 def key_struct(names: tuple[str, ...]) -> Column:
     """The named columns as one struct: a `primary_key`."""
     return F.struct(*[named(name).alias(name) for name in names])

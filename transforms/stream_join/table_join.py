@@ -52,12 +52,13 @@ def stream_joined_schema(join: StreamJoinSpec) -> StructType:
 
 
 def route(
-    records: DataFrame, join: StreamJoinSpec, clock: datetime | None, *, small: bool, some_late: bool
+    records: DataFrame, join: StreamJoinSpec, clock: datetime | None, *, in_one_task: bool, some_late: bool
 ) -> DataFrame:
     """Say for each accepted record of a batch what the join does with it, as `ROUTE`; adds `FOREIGN_KEY`.
 
-    `records`: applied records of the stream. `clock`: the join's stream time before the batch. `some_late`: False
-    where the times of the batch show that none can be late, which spares following the clock.
+    `records`: applied records of the stream. `clock`: the join's stream time before the batch. `in_one_task`: as for
+    `with_clock`. `some_late`: False where the times of the batch show that none can be late, which spares following
+    the clock.
 
     A record that refers to nothing waits for nothing: it is ignored by an inner join and joined at once by a left one.
     """
@@ -68,7 +69,7 @@ def route(
         return keyed.withColumn(ROUTE, F.when(refers, "at_once").otherwise(without))
     late = F.lit(False)
     if some_late:
-        keyed = with_clock(keyed, refers, clock, small=small)
+        keyed = with_clock(keyed, refers, clock, in_one_task=in_one_task)
         late = behind_clock(join.grace)
     after_grace = "late" if join.drops_late else "at_once"
     way = F.when(~refers, without).when(late, F.lit(after_grace)).otherwise("waits")

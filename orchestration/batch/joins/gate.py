@@ -7,9 +7,9 @@ from pyspark.sql import functions as F
 
 from expectations.gate import gate
 from expectations.totals import differing_totals
-from orchestration.batch.joins.foreign_key_join import JoinBatch
 from storage.errors import LakeInconsistent, LakejoinError
 from storage.spark.kept_frames import Frames
+from transforms.foreign_key_join.batch import JoinBatch
 from transforms.foreign_key_join.emissions import TOMBSTONE
 from transforms.foreign_key_join.resolution import RESOLUTIONS
 from transforms.model.join_sides import foreign_key
@@ -29,7 +29,7 @@ def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames) -> dict[str, 
     `LakeInconsistent` where the hash of an answer and its position disagree.
     """
     emissions = _seen_by_rules(batch)
-    emissions = emissions if batch.plain else frames.keep_if_large(emissions)
+    emissions = emissions if batch.first else frames.keep_if_large(emissions)
     held, how = _rule_frames(batch, emissions), batch.spec.how
     results = _first_look(batch, held, small=frames.small)
     # one row a count and a broken rule
@@ -55,8 +55,8 @@ def _first_look(batch: JoinBatch, held: Mapping[str, DataFrame], *, small: bool)
     """What is found wrong with a batch; with a large one, whether anything may be."""
     if small:
         return gate(held, batch.spec.how, small=True)
-    if batch.plain:
-        return differing_totals(held, batch.spec.how, batch.keys)
+    if batch.first:
+        return differing_totals(held, batch.spec.how, batch.first.keys)
     return gate(held, batch.spec.how, digests=True)
 
 

@@ -1,19 +1,20 @@
-"""What a join's two sides are in a batch: a declared table, another join, or all the rows there are (bootstrap)."""
+"""Reads the two sides of a join in a batch: a declared table, another join, or all rows there are (bootstrap)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.batch.joins.foreign_key_join import JoinBatch, Left, Right
+from orchestration.batch.first_load import apart
 from orchestration.batch.tables.table import TableBatch
 from storage.spark.kept_frames import Frames, empty
 from storage.state.pinned_state import State
-from transforms.changelog.current_rows import restrict
+from transforms.foreign_key_join.batch import JoinBatch, Left, Right
 from transforms.foreign_key_join.emissions import TOMBSTONE, with_joined_hash
 from transforms.foreign_key_join.responses import last_changes
-from transforms.model.join_sides import inserted, left_changes, live_keys, spread, valued
+from transforms.model.join_sides import left_changes, live_keys, spread, valued
+from transforms.model.keys import restrict
 from transforms.model.schemas import CURRENT, DELETED, INSERTED, POSITION, POSITION_TYPE, named, rows_schema
 from transforms.model.specs import JoinSpec, TableSpec
 
@@ -21,19 +22,15 @@ from transforms.model.specs import JoinSpec, TableSpec
 def left_table(join: JoinSpec, batch: TableBatch, state: State, frames: Frames) -> Left:
     """A declared table as the left side."""
     changed = batch.counts["changed"]
-    inserts, rest = None, batch
-    if not frames.small and 2 * batch.inserts > changed:
-        inserts = inserted(batch.records.where(INSERTED), join)
-        rest = replace(batch, records=_rest(batch.records, ~F.col(INSERTED), changed - batch.inserts))
+    inserts, others = apart(batch.records, F.col(INSERTED), batch.inserts, changed, join, frames, batch.keys)
+    rest = replace(batch, records=others)
     return Left(
         changed=changed,
         changes=left_changes(rest.applied, join),
         before=live_keys(batch.before, join),
         after=valued(rest.current, join.left_key, join.left_columns),
-        lookup=lambda keys: _stored(batch.spec, keys, state, small=frames.small),
+        lookup=lambda keys: _stored(batch.spec, keys, state, frames),
         inserts=inserts,
-        plain=changed == batch.inserts,
-        keys=batch.keys,
     )
 
 
@@ -50,40 +47,37 @@ def left_join(
     stored = state.joined(batch.spec)
 
     def lookup(keys: DataFrame) -> DataFrame:
-        wanted = spread(keys, "primary_key", join.left_key)
-        found = restrict(stored, wanted, join.left_key, small=frames.small)
+        wanted = frames.keys(spread(keys, "primary_key", join.left_key))
+        found = restrict(stored, wanted, join.left_key)
         hashed = with_joined_hash(found, batch.spec).withColumn(POSITION, F.lit(None).cast(POSITION_TYPE))
         return valued(hashed, join.left_key, join.left_columns)
 
-    keys = batch.emissions.select(*[named(name) for name in join.left_key])
-    before = restrict(stored, keys, join.left_key, small=frames.small)
-    inserts, rest = None, rows
-    if not frames.small and not state.has_joined(join.left):
-        inserts = inserted(rows.where(~F.col(DELETED)), join)
-        rest = _rest(rows, F.col(DELETED), counts["tombstones"])
+    keys = frames.keys(batch.emissions.select(*[named(name) for name in join.left_key]))
+    before = restrict(stored, keys, join.left_key)
+    changed = counts["emissions"]
+    came = 0 if state.has_joined(join.left) else changed - counts["tombstones"]
+    inserts, rest = apart(rows, ~F.col(DELETED), came, changed, join, frames)
     return Left(
-        changed=counts["emissions"],
+        changed=changed,
         changes=left_changes(rest, join),
         before=live_keys(before.withColumn(DELETED, F.lit(False)), join),
         after=valued(rest, join.left_key, join.left_columns),
         lookup=lookup,
         inserts=inserts,
-        plain=not counts["tombstones"],
     )
 
 
 def left_bootstrap(join: JoinSpec, rows: DataFrame, changed: int, frames: Frames) -> Left:
     """Every live row of the left side as a change: how a join starts on a lake that has rows already."""
     live, none = rows.where(~named(DELETED)), empty(rows.sparkSession, rows.schema)
-    changes = live if frames.small else none
+    inserts, changes = apart(live, F.lit(True), changed, changed, join, frames)
     return Left(
         changed=changed,
         changes=left_changes(changes, join),
         before=live_keys(none, join),
         after=valued(changes, join.left_key, join.left_columns),
         lookup=lambda _keys: valued(none, join.left_key, join.left_columns),
-        inserts=None if frames.small else inserted(live, join),
-        plain=True,
+        inserts=inserts,
     )
 
 
@@ -94,16 +88,11 @@ def right_table(batch: TableBatch, state: State, frames: Frames) -> Right:
         changed=batch.counts["changed"],
         changes=last_changes(valued(batch.applied, table.key, table.columns)),
         after=valued(batch.changes.where(CURRENT), table.key, table.columns),
-        lookup=lambda keys: _stored(table, keys, state, small=frames.small),
+        lookup=lambda keys: _stored(table, keys, state, frames),
     )
 
 
-def _rest(rows: DataFrame, which: Column, count: int) -> DataFrame:
-    """The rows that are no plain inserts: where there are none, a frame of which Spark knows it."""
-    return rows.where(which) if count else empty(rows.sparkSession, rows.schema)
-
-
-def _stored(table: TableSpec, keys: DataFrame, state: State, *, small: bool) -> DataFrame:
+def _stored(table: TableSpec, keys: DataFrame, state: State, frames: Frames) -> DataFrame:
     names = rows_schema(table.columns, table.sequence).names
-    rows = state.rows(table, spread(keys, "primary_key", table.key), small=small, columns=names)
+    rows = state.rows(table, frames.keys(spread(keys, "primary_key", table.key)), names)
     return valued(rows, table.key, table.columns)

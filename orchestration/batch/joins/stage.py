@@ -8,17 +8,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from orchestration.batch.context import Batch, GateResult
-from orchestration.batch.joins.foreign_key_join import JoinBatch, Left, changelog_rows, join_batch, read_back
+from orchestration.batch.first_load import write_join
 from orchestration.batch.joins.gate import JOIN_COUNTS, judge
 from orchestration.batch.joins.sides import left_bootstrap, left_join, left_table, right_table
 from orchestration.batch.tables.table import TableBatch
 from storage.delta_table.commits import begin
-from storage.delta_table.direct_scan import LOG_PROPERTIES
 from storage.delta_table.private_transaction import DeltaTransaction
 from storage.lake.layout import changelog_of, joined_of, response_log_of, subscription_log_of
-from storage.spark.kept_frames import SMALL
-from storage.state.joined_table import PROPERTIES, apply_emissions, create_joined, joined_rows
-from transforms.foreign_key_join.emissions import with_joined_hash
+from storage.spark.kept_frames import fits_one_task
+from storage.state.joined_table import apply_emissions, create_joined
+from transforms.foreign_key_join.batch import JoinBatch, Left
+from transforms.foreign_key_join.emissions import changelog_rows, with_joined_hash
+from transforms.foreign_key_join.join import join_batch
 from transforms.model.schemas import DELETED, POSITION, POSITION_TYPE
 from transforms.model.specs import JoinSpec
 
@@ -30,47 +31,17 @@ def run_join(
     """Run a join upon its two sides, and let its gate judge: the join and its gate result, perhaps still to come."""
     left = _left(batch, join, tables, joins, gate_results)
     right = right_table(tables[join.right], batch.state, batch.frames)
-    if max(left.changed, right.changed) > SMALL:
-        batch.frames.grow()
+    batch.frames.expect(max(left.changed, right.changed))
     result = join_batch(join, left, right, batch.state, batch.frames)
     if not left.changed and not right.changed:
         unchanged: GateResult = Future()
         unchanged.set_result(dict.fromkeys(JOIN_COUNTS, 0))
         return result, unchanged
-    if result.plain:
-        result = _written_first(batch, pool, result, left.changed)
+    result = write_join(batch, pool, result, left.changed)
     gate_result = pool.submit(_judged, batch, result)
     if not batch.frames.small:
         gate_result.result()  # what follows would only take the processors from the gate
     return result, gate_result
-
-
-def _written_first(batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, count: int) -> JoinBatch:
-    """The same join with its rows in files, all at once: one that begins is judged by what readers will see of it.
-
-    `count`: how many left rows it begins with. Where a table is there already, all remains as it was.
-    """
-    name = join.spec.name
-    rows = {
-        f"subscription_log/{name}": (subscription_log_of(name), batch.for_log(join.log), LOG_PROPERTIES),
-        f"response_log/{name}": (response_log_of(name), batch.for_log(join.responses), LOG_PROPERTIES),
-        f"joined/{name}": (
-            joined_of(name),
-            joined_rows(batch.numbered(join.emissions), join.spec),
-            PROPERTIES,
-        ),
-    }
-    if any(batch.lake.snapshot(table) is not None for table, *_ in rows.values()):
-        return join
-    writing = [
-        pool.submit(batch.write, stage, table, frame, count, stated)
-        for stage, (table, frame, stated) in rows.items()
-    ]
-    log, responses, joined = [future.result() for future in writing]
-    if log is None or responses is None or joined is None:  # another run has begun one meanwhile
-        batch.close(rows)
-        return join
-    return read_back(join, log, responses, joined)
 
 
 def _judged(batch: Batch, join: JoinBatch) -> dict[str, int]:
@@ -100,8 +71,7 @@ def _left(
 
 def _bootstrap(batch: Batch, join: JoinSpec, rows: DataFrame) -> Left:
     count = rows.count()
-    if count > SMALL:
-        batch.frames.grow()
+    batch.frames.expect(count)
     return left_bootstrap(join, rows, count, batch.frames)
 
 
@@ -117,7 +87,14 @@ def commit_logs(
     if join.spec.changelog:
         # many emissions are not kept: to choose rows by them would compute them all once more
         before = batch.state.joined_hashes(join.spec, join.emissions if batch.frames.small else None)
-        logs.append((f"changelog/{name}", changelog_of(name), changelog_rows(join, before), "emissions"))
+        logs.append(
+            (
+                f"changelog/{name}",
+                changelog_of(name),
+                changelog_rows(join.emissions, before, join.spec),
+                "emissions",
+            )
+        )
     return [
         pool.submit(
             batch.append_judged, stage, table, rows, gate_result, count, makes=_begins(batch, name, stage)
@@ -163,10 +140,10 @@ def commit_joined(
         path = batch.lake.path(joined_of(name))
         emissions = batch.numbered(join.emissions)
         if begun:
-            small = batch.frames.small or gate_result.result()["emissions"] <= SMALL
+            few = batch.frames.small or fits_one_task(gate_result.result()["emissions"])
             apply_emissions(
                 emissions, path, join.spec, transaction, judged,
-                small=small, begun=begun.result(), count=partial(batch.files.add, joined_of(name)),
+                few=few, begun=begun.result(), count=partial(batch.files.add, joined_of(name)),
             )  # fmt: skip
         else:
             stated = transaction.stating({"counts": judged()})

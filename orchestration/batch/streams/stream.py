@@ -13,8 +13,8 @@ from orchestration.batch.tables.verdicts import VERDICTS
 from orchestration.planning.pending_input import check_read
 from storage.sources.reader import read_records
 from storage.spark.kept_frames import aggregated, empty
-from transforms.changelog.current_rows import restrict
 from transforms.model.event_time import from_micros, instant, moved_back, refuse_times, times_of
+from transforms.model.keys import restrict
 from transforms.model.schemas import (
     BATCH,
     DETAIL,
@@ -108,8 +108,8 @@ def _seen(batch: Batch, records: DataFrame, stream: TableSpec, which: Column) ->
         return empty(batch.spark, StructType([schema[name] for name in identity]))
     log = batch.state.stream_records(stream, later=moved_back(oldest, _TICK))
     before = log.where((F.col(TIME) >= instant(oldest)) & F.col(VERDICT).isin(*ACCEPTED))
-    keys = records.select(*map(named, stream.key)).distinct()
-    return restrict(before, keys, stream.key, small=batch.frames.small).select(*map(named, identity))
+    keys = batch.frames.keys(records.select(*map(named, stream.key)).distinct())
+    return restrict(before, keys, stream.key).select(*map(named, identity))
 
 
 def _counted(stream: TableSpec, records: DataFrame) -> StreamBatch:

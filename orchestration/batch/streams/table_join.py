@@ -14,12 +14,12 @@ from orchestration.batch.streams.stream import StreamBatch
 from orchestration.batch.tables.table import TableBatch
 from storage.delta_log.live_files import rows_after
 from storage.lake.layout import records_of
-from storage.spark.kept_frames import SMALL, aggregated, empty
+from storage.spark.kept_frames import aggregated, empty
 from storage.state.pinned_state import history_bound
-from transforms.changelog.current_rows import restrict
 from transforms.changelog.versions import as_of, as_versions, versions_schema
 from transforms.model.event_time import from_micros, latest, moved_back, times_of
 from transforms.model.join_sides import spread, unknown
+from transforms.model.keys import restrict
 from transforms.model.schemas import (
     DETAIL,
     FOREIGN_KEY,
@@ -79,8 +79,7 @@ def stream_join_batch(
     is_asked = batch.plan.kind == "flush" or join.name in batch.plan.bootstrap
     if not stream.counts["applied"] and not is_asked:
         return _idle(join, batch, before)
-    if reads_again(join, batch) > SMALL:
-        batch.frames.grow()
+    batch.frames.expect(reads_again(join, batch))
     routed = _routed(join, stream, batch, before)
     counts, newest = _count_routes(routed)
     clock = latest(before, newest)
@@ -91,8 +90,7 @@ def stream_join_batch(
         released = leaving(join, stream, routed, batch, (before, clock)).select(*map(named, columns))
         released = batch.frames.keep(released)
         counts |= count_waiting(released, counts["buffered"], join, batch)
-        if counts["released"] > SMALL:
-            batch.frames.grow()
+        batch.frames.expect(counts["released"])
         due = due.unionByName(released)
     due = batch.frames.keep_if_small(due)
     met = _met(join, due, table, batch) if counts["at_once"] or counts["released"] else None
@@ -116,27 +114,26 @@ def _routed(join: StreamJoinSpec, stream: StreamBatch, batch: Batch, before: dat
     """The records that are new to the join, each with its way; all the stream ever had for a join that was added."""
     bound = moved_back(latest(before, stream.newest), join.grace)
     some_late = stream.oldest is not None and bound is not None and stream.oldest < bound
-    records, small = stream.applied, batch.frames.small
+    records, in_one_task = stream.applied, batch.frames.small
     if join.name in batch.plan.bootstrap:
         earlier = batch.state.stream_records(stream.spec).where(F.col(VERDICT).isin(*ACCEPTED))
         records, some_late = (
             earlier.select(*map(named, stream.applied.drop(REASON, DETAIL, RAW).columns)),
             False,
         )
-    return batch.frames.keep(route(records, join, before, small=small, some_late=some_late))
+    return batch.frames.keep(route(records, join, before, in_one_task=in_one_task, some_late=some_late))
 
 
 def _met(join: StreamJoinSpec, due: DataFrame, table: TableBatch, batch: Batch) -> DataFrame:
     """The records beside the values that the table had at their time, or has now."""
-    small = batch.frames.small
     if not join.as_of:
         right = right_table(table, batch.state, batch.frames)
         return look_up(due, right.after.unionByName(right.lookup(unknown(due, FOREIGN_KEY, right.after))))
     keys = due.select(FOREIGN_KEY).where(F.col(FOREIGN_KEY).isNotNull()).distinct()
     spec = table.spec
-    wanted = spread(keys, FOREIGN_KEY, spec.key)
-    new = restrict(as_versions(table.changes, versions_schema(spec).names), wanted, spec.key, small=small)
-    versions = batch.state.versions(spec, wanted, small=small).unionByName(new)
+    wanted = batch.frames.keys(spread(keys, FOREIGN_KEY, spec.key))
+    new = restrict(as_versions(table.changes, versions_schema(spec).names), wanted, spec.key)
+    versions = batch.state.versions(spec, wanted).unionByName(new)
     # as it was before the batch: how far back a record is looked up must not depend on what came with it
     bound = history_bound(batch.plan, spec)
     return as_of(due, versions, F.col(FOREIGN_KEY), F.col(TIME), spec, bound)

@@ -1,10 +1,9 @@
 """Applies a table's records to its keys, and again where a purged tombstone or the history has to be looked up."""
 
-from collections.abc import Callable
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from orchestration.batch.first_load import TableLoad
 from orchestration.batch.tables.record_survey import RecordKinds
 from orchestration.batch.tables.verdicts import count_verdicts, first_records, with_set_aside
 from orchestration.batch.tables.versioned import known_again, with_history
@@ -12,30 +11,28 @@ from storage.lake.journal import Journal
 from storage.spark.kept_frames import Frames
 from storage.state.pinned_state import State, known_changes
 from transforms.changelog.apply_changes import apply_changes
-from transforms.changelog.current_rows import latest_rows, restrict, settled
+from transforms.changelog.current_rows import latest_rows, settled
+from transforms.model.keys import restrict
 from transforms.model.schemas import PURGED, SEQUENCE, TIME, VERDICT, named
 from transforms.model.specs import TableSpec
-
-First = Callable[[DataFrame], DataFrame | None]
-"""Puts records into the files of the log that begins with them, and returns its rows; None where there is a log."""
 
 
 def apply_to_table(  # noqa: PLR0913, PLR0917 - what the records are held against, and one look at the records
     good: DataFrame, beside: DataFrame, before: DataFrame, table: TableSpec, state: State, frames: Frames,
-    kinds: RecordKinds, first: First | None = None,
+    kinds: RecordKinds, load: TableLoad,
 ) -> tuple[DataFrame, dict[str, int]]:  # fmt: skip
     """Return every record of a batch with its verdict, and the counts of `count_verdicts`.
 
     `good`: records that can be applied; `beside`: those of which some cannot. `before`: the stored rows of their
-    keys. `kinds`: what all of the records are like. `first`: where many records are the first of their table, they are
+    keys. `kinds`: what all of the records are like. `load`: where many records are the first of their table, they are
     rather kept in the files of its log than in others besides.
     """
     # a truncate event adds records to keys that have one
     alone = kinds.keys is not None and not kinds.truncated
     judged = apply_changes(good, before, table, _floor(state, table), alone=alone)
     all_logged = not kinds.beside and not kinds.unavailable
-    if first is not None and alone and all_logged and not state.has_rows(table.name):
-        log = first(judged)
+    if load.log_first is not None and alone and all_logged and not state.has_rows(table.name):
+        log = load.log_first(judged)
         if log is not None:
             records = first_records(log, table)
             return records, count_verdicts(records)
@@ -56,9 +53,9 @@ def apply_to_table(  # noqa: PLR0913, PLR0917 - what the records are held agains
         if not counts["out_of_order"] and not set_aside:
             return judged, counts
         if counts["out_of_order"]:
-            judged = with_history(judged, table, state, small=frames.small)
+            judged = with_history(judged, table, state, frames)
         if set_aside:
-            judged = known_again(judged, table, state, small=frames.small)
+            judged = known_again(judged, table, state, frames)
     judged = frames.keep(judged)
     return judged, count_verdicts(judged)
 
@@ -71,14 +68,15 @@ def _floor(state: State, table: TableSpec) -> Column:
 def _apply_with_remembered(
     judged: DataFrame, good: DataFrame, before: DataFrame, table: TableSpec, state: State, frames: Frames
 ) -> DataFrame:
-    """Walk the records once more, with the purged tombstones of the keys that the floor refused, and without it.
+    """Apply the records once more, with the purged tombstones of the keys that the floor refused, and without it.
 
     It is the greatest sequence of all of them: a key that never was may well begin below it, and one that was may come
     back below it. What each was says `tables/T/changes`, read whole, but only where the floor refused a record.
     """
-    refused = judged.where(F.col(VERDICT) == "expired").select(*map(named, table.key)).distinct()
+    expired = judged.where(F.col(VERDICT) == "expired").select(*map(named, table.key)).distinct()
+    refused = frames.keys(expired)
     files = Journal(state.lake).replaced_files(table.name, state.plan.batch)
     rows = settled(known_changes(state, table, files), before.columns)
-    purged = frames.keep(latest_rows(restrict(rows, refused, table.key, small=frames.small), table.key))
+    purged = frames.keep(latest_rows(restrict(rows, refused, table.key), table.key))
     known = before.withColumn(PURGED, F.lit(False)).unionByName(purged.withColumn(PURGED, F.lit(True)))
     return apply_changes(good, known, table, F.lit(None).cast(table.sequence))

@@ -8,9 +8,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from expectations.totals import Keys, key_hash
 from storage.spark.kept_frames import aggregated
 from transforms.model.event_time import has_time, times_of
+from transforms.model.keys import KeyTotals, key_hash
 from transforms.model.schemas import CONTEXT, OP, POSITION, REASON, UNAVAILABLE, named
 from transforms.model.specs import TableSpec
 
@@ -29,15 +29,15 @@ class RecordKinds:
     """Records that leave a value out."""
     beside: int = 0
     """Records that are not applied, lines before the batch's own among them."""
-    keys: Keys | None = None
+    keys: KeyTotals | None = None
     """The keys of the records if none has two; None also where nobody looked."""
     oldest: int | None = None
     """Least event time, in microseconds since 1970."""
     newest: int | None = None
 
 
-def kinds_of(records: DataFrame, table: TableSpec, *, small: bool) -> RecordKinds:
-    """Look at the records, in one job. `small`: they are so few that sorting them by their keys costs nothing."""
+def kinds_of(records: DataFrame, table: TableSpec, *, looks_for_keys: bool) -> RecordKinds:
+    """Look at the records, in one job. `looks_for_keys`: also if any key stands twice, which groups them by it."""
     own, truncate = ~F.col(CONTEXT), F.coalesce(F.col(OP) == "truncate", F.lit(False))
     looked_at = [
         F.count_if(own & truncate).alias("truncated"),
@@ -45,7 +45,7 @@ def kinds_of(records: DataFrame, table: TableSpec, *, small: bool) -> RecordKind
         F.count_if(truncate | F.col(REASON).isNotNull()).alias("beside"),
         *times_of(own & F.col(REASON).isNull() & has_time()),
     ]
-    if small:
+    if not looks_for_keys:
         return RecordKinds(**aggregated(records, *looked_at))
     # all of fixed width, which Spark groups without sorting; and by key first, for mostly each stands once
     keys = [named(name) for name in table.key]
@@ -56,7 +56,7 @@ def kinds_of(records: DataFrame, table: TableSpec, *, small: bool) -> RecordKind
     digest = F.bit_xor(F.when(F.col(_COPIES).isNotNull(), key_hash(keys))).alias("digest")
     of_all = [F.max(_COPIES).alias("most"), F.count(_COPIES).alias("count"), digest]
     found = aggregated(of_keys, *sums, *times, *of_all)
-    most, seen = found.pop("most"), Keys(found.pop("count"), found.pop("digest"))
+    most, seen = found.pop("most"), KeyTotals(found.pop("count"), found.pop("digest"))
     return RecordKinds(**found, keys=seen if most in {None, 1} else None)
 
 

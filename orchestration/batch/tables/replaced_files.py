@@ -18,8 +18,8 @@ from storage.sources.reader import read_records
 from storage.spark.kept_frames import Frames, aggregated, empty
 from storage.state.pinned_state import State, known_changes
 from transforms.changelog.apply_changes import apply_changes
-from transforms.changelog.current_rows import restrict
 from transforms.changelog.replaced_files import as_records, settle_replaced
+from transforms.model.keys import restrict
 from transforms.model.schemas import (
     CONTEXT,
     DELETED,
@@ -67,14 +67,14 @@ def replace_batch(
     old = known.where(in_files & (F.col(OP) != "restored"))
     good = records.where(F.col(REASON).isNull())
     new_keys, old_keys = (rows.select(*map(named, table.key)) for rows in (good.where(~F.col(CONTEXT)), old))
-    keys = frames.keep(new_keys.unionByName(old_keys).distinct())
-    others = restrict(known.where(~in_files), keys, table.key, small=frames.small)
+    keys = frames.keys(frames.keep(new_keys.unionByName(old_keys).distinct()))
+    others = restrict(known.where(~in_files), keys, table.key)
     unknown = empty(state.spark, rows_schema(table.columns, table.sequence))
     all_records = good.unionByName(as_records(others, table))
     nothing_purged = F.lit(None).cast(table.sequence)
     judged = frames.keep(apply_changes(all_records, unknown, table, nothing_purged))
     columns = [SEQUENCE, POSITION, HASH, DELETED, *needed()]
-    stored = frames.keep(state.rows(table, keys, small=frames.small, columns=columns))
+    stored = frames.keep(state.rows(table, keys, columns))
     last = F.max_by(F.struct(POSITION, TIME), POSITION).alias(_LAST)
     gone = old.groupBy(*map(named, table.key)).agg(last).select(*map(named, table.key), f"{_LAST}.*")
     settled = settle_replaced(judged, stored, gone, table, files.names)

@@ -7,6 +7,7 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from orchestration.batch.context import Batch
+from orchestration.batch.first_load import pays, table_load
 from orchestration.batch.quarantine import only_open
 from orchestration.batch.tables.replaced_files import files_of, replace_batch
 from orchestration.batch.tables.table import TableBatch, table_batch, untouched
@@ -14,7 +15,6 @@ from orchestration.config.schema.expressions import referenced_columns
 from orchestration.planning.pending_input import check_read
 from storage.lake.layout import QUARANTINE, changes_of
 from storage.sources.reader import read_records
-from transforms.model.schemas import BATCH, changes_schema, named
 from transforms.model.specs import TableSpec
 from transforms.parsing.options import ParseOptions
 
@@ -32,7 +32,7 @@ def read_table(batch: Batch, name: str) -> TableBatch:
     with batch.stage(f"read/{name}"):
         records = _records(batch, name, options)
         # many rows are rather read again from a file of columns than kept
-        again = options.format == "parquet" and not batch.frames.small
+        again = options.format == "parquet" and pays(batch.frames)
         kept = records if again else batch.frames.keep(records)
         needed = partial(_left_columns, batch, table.spec)
         if batch.plan.kind == "replace":
@@ -40,22 +40,13 @@ def read_table(batch: Batch, name: str) -> TableBatch:
             read = replace_batch(table.spec, kept, taken, batch.state, batch.frames, needed=needed)
         else:
             stated = None if options.flat else table.on_truncate
-            flawless = partial(_records, batch, name, replace(options, flawless=True)) if again else None
+            flawless = partial(_records, batch, name, replace(options, flawless=True))
+            load = table_load(batch, table.spec, flawless if again else None)
             read = table_batch(
-                table.spec, kept, batch.state, batch.frames,
-                on_truncate=stated, needed=needed, flawless=flawless,
-                first=None if batch.frames.small or table.versioned else partial(_log_first, batch, table.spec),
-            )  # fmt: skip
+                table.spec, kept, batch.state, batch.frames, on_truncate=stated, needed=needed, load=load
+            )
         check_read(table, files, None if batch.plan.kind == "retry" else read.counts["records"])
     return read
-
-
-def _log_first(batch: Batch, table: TableSpec, judged: DataFrame) -> DataFrame | None:
-    """Put the first records of a table into the files of its log: its rows, None where there is a log already."""
-    columns = changes_schema(table.columns, table.sequence).names
-    rows = batch.for_log(batch.timed(judged).select(*[named(name) for name in columns if name != BATCH]))
-    count = sum(file.records for file in batch.plan.files_of(table.name))
-    return batch.write(f"changes/{table.name}", changes_of(table.name), rows, count)
 
 
 def _records(batch: Batch, name: str, options: ParseOptions) -> DataFrame:

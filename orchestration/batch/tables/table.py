@@ -8,9 +8,9 @@ from typing import Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from expectations.totals import Keys
+from orchestration.batch.first_load import TableLoad
 from orchestration.batch.quarantine import quarantine_rows
-from orchestration.batch.tables.apply_changes import First, apply_to_table
+from orchestration.batch.tables.apply_changes import apply_to_table
 from orchestration.batch.tables.record_survey import RecordKinds, first_truncate, kinds_of
 from orchestration.batch.tables.verdicts import COUNTS, LOGGED, is_logged, records_schema
 from orchestration.batch.tables.versioned import EXPIRED, in_time
@@ -18,6 +18,7 @@ from storage.errors import LakejoinError
 from storage.spark.kept_frames import Frames, empty
 from storage.state.pinned_state import State
 from transforms.model.event_time import UNTIMELY, has_time, ordered_by_time, refuse_times
+from transforms.model.keys import KeyTotals
 from transforms.model.schemas import (
     CHANGED,
     CONTEXT,
@@ -65,7 +66,7 @@ class TableBatch:
     """How many rows `changes` has."""
     clock: datetime | None = None
     """Of a versioned table: its greatest event time after the batch."""
-    keys: Keys | None = None
+    keys: KeyTotals | None = None
     """The keys of the records, where every one is a plain insert of a key of its own."""
 
     @property
@@ -93,26 +94,24 @@ class TableBatch:
 def table_batch(  # noqa: PLR0913 - what a batch works with, and what it may be asked
     table: TableSpec, records: DataFrame, state: State, frames: Frames,
     *, on_truncate: Literal["stop", "delete"] | None, needed: Callable[[], list[str]],
-    flawless: Callable[[], DataFrame] | None = None, first: First | None = None,
+    load: TableLoad,
 ) -> TableBatch:  # fmt: skip
-    """Walk a table's source records of a batch.
+    """Apply a table's source records of a batch.
 
     `records`: what the parsers yield; read several times. `on_truncate`: what a truncate event leads to; None where the
     records are rows, which neither truncate a table nor leave a value out. `needed`: columns of the rows before the
-    batch that the joins read. `flawless`: reads the records anew without a judgement of each, for when all of them are
-    known to be acceptable; None where it is not worth while. `first`: as for `apply_to_table`. Raises
-    `TruncateStopped` at a truncate event the configuration does not allow.
+    batch that the joins read. Raises `TruncateStopped` at a truncate event the configuration does not allow.
     """
     versioned, clock = table.history_retention is not None, None
     if versioned:
         timed = refuse_times(records, table, state.plan.planned_at, has_time() | (F.col(OP) == "truncate"))
         records = ordered_by_time(timed, table)
-    rows_only = on_truncate is None and frames.small and not versioned
-    kinds = _ROWS_ONLY if rows_only else kinds_of(records, table, small=frames.small)
+    rows_only = on_truncate is None and not load.looks_for_keys and not versioned
+    kinds = _ROWS_ONLY if rows_only else kinds_of(records, table, looks_for_keys=load.looks_for_keys)
     if versioned:
         records, clock = in_time(records, table, state, frames, kinds)
-    elif flawless is not None and not kinds.beside:
-        records = flawless()
+    elif load.flawless is not None and not kinds.beside:
+        records = load.flawless()
     if kinds.truncated and on_truncate == "stop":
         raise TruncateStopped(
             f"{table.name}: {first_truncate(records)} says that the source table was truncated; found "
@@ -131,7 +130,7 @@ def table_batch(  # noqa: PLR0913 - what a batch works with, and what it may be 
         good = good.drop(UNAVAILABLE)
     before = _before(good, table, state, frames, columns)
     beside = records if kinds.beside or versioned else records.limit(0)
-    judged, counts = apply_to_table(good, beside, before, table, state, frames, kinds, first)
+    judged, counts = apply_to_table(good, beside, before, table, state, frames, kinds, load)
     inserts, logged = counts.pop(INSERTED), counts.pop(LOGGED)
     keys = kinds.keys if kinds.keys is not None and kinds.keys.count == inserts else None
     return TableBatch(table, judged, before, counts, inserts, logged, clock, keys)
@@ -159,8 +158,8 @@ def _taken_in_time(records: DataFrame, good: DataFrame) -> DataFrame:
 
 
 def _before(good: DataFrame, table: TableSpec, state: State, frames: Frames, columns: list[str]) -> DataFrame:
-    keys = good.where(~F.col(CONTEXT)).select(*[named(name) for name in table.key])
-    before = state.rows(table, keys, small=frames.small, columns=columns)
+    keys = frames.keys(good.where(~F.col(CONTEXT)).select(*[named(name) for name in table.key]))
+    before = state.rows(table, keys, columns)
     return frames.keep(before) if state.has_rows(table.name) else before
 
 

@@ -10,7 +10,6 @@ from orchestration.batch.tables.record_survey import RecordKinds
 from storage.spark.kept_frames import Frames
 from storage.state.pinned_state import State, forgotten
 from transforms.changelog.apply_changes import apply_changes
-from transforms.changelog.current_rows import restrict
 from transforms.changelog.versions import last_by_time
 from transforms.model.event_time import (
     CLOCK,
@@ -22,6 +21,7 @@ from transforms.model.event_time import (
     moved_back,
     with_clock,
 )
+from transforms.model.keys import restrict
 from transforms.model.schemas import CONTEXT, DETAIL, POSITION, RAW, REASON, SEQUENCE, TIME, VERDICT, named
 from transforms.model.specs import TableSpec
 
@@ -46,24 +46,24 @@ def in_time(
     if oldest is None or bound is None or oldest >= bound:
         return records.withColumn(EXPIRED, F.lit(False)), clock
     moves = F.col(REASON).isNull() & has_time() & ~F.col(CONTEXT)
-    timed = with_clock(records, moves, before, small=frames.small)
+    timed = with_clock(records, moves, before, in_one_task=frames.small)
     unknown = F.coalesce(F.col(TIME) < instant(dropped), F.lit(False))
     expired = moves & (behind_clock(table.history_retention) | unknown)
     return frames.keep(timed.withColumn(EXPIRED, expired).drop(CLOCK)), clock
 
 
-def with_history(records: DataFrame, table: TableSpec, state: State, *, small: bool) -> DataFrame:
+def with_history(records: DataFrame, table: TableSpec, state: State, frames: Frames) -> DataFrame:
     """Look at the records that are out of order for their key once more, among those of the same key and time.
 
     There one may still be the last: then its verdict is `history`. One that is there already is a duplicate.
     `records`: every record with its verdict. Returns the same columns.
     """
     place = (*table.key, TIME)
-    late = records.where(F.col(VERDICT) == "out_of_order").select(*map(named, place)).distinct()
+    late = frames.keys(records.where(F.col(VERDICT) == "out_of_order").select(*map(named, place)).distinct())
     at_issue = records.where(F.col(VERDICT).isin("applied", "out_of_order", "duplicate"))
-    same_place = restrict(at_issue, late, place, small=small).withColumn(CONTEXT, F.lit(False))
-    keys = late.select(*map(named, table.key)).distinct()
-    stored = restrict(last_by_time(state.versions(table, keys, small=small), table), late, place, small=small)
+    same_place = restrict(at_issue, late, place).withColumn(CONTEXT, F.lit(False))
+    keys = frames.keys(late.rows.select(*map(named, table.key)).distinct())
+    stored = restrict(last_by_time(state.versions(table, keys), table), late, place)
     floor = F.lit(None).cast(table.sequence)
     judged = apply_changes(same_place, stored, replace(table, key=place), floor)
     verdict = F.when(F.col(VERDICT) == "applied", "history").when(F.col(VERDICT) == "duplicate", "duplicate")
@@ -74,7 +74,7 @@ def with_history(records: DataFrame, table: TableSpec, state: State, *, small: b
     return joined.withColumn(VERDICT, F.coalesce(late_verdict, VERDICT)).select(*map(named, records.columns))
 
 
-def known_again(records: DataFrame, table: TableSpec, state: State, *, small: bool) -> DataFrame:
+def known_again(records: DataFrame, table: TableSpec, state: State, frames: Frames) -> DataFrame:
     """Take back what was set aside for a value it left out where it has the sequence of a known version.
 
     It is out of order and no duplicate: that would move the version to it, and it does not know its value. `records`:
@@ -82,8 +82,8 @@ def known_again(records: DataFrame, table: TableSpec, state: State, *, small: bo
     """
     left_out = F.col(REASON) == "unavailable_value"
     identity = (*table.key, SEQUENCE)
-    keys = records.where(left_out).select(*map(named, table.key)).distinct()
-    stored = state.versions(table, keys, small=small).select(*map(named, identity))
+    keys = frames.keys(records.where(left_out).select(*map(named, table.key)).distinct())
+    stored = state.versions(table, keys).select(*map(named, identity))
     judged = records.where(F.col(VERDICT).isin("applied", "out_of_order")).select(*map(named, identity))
     known = stored.unionByName(judged).distinct().withColumn(_AGAIN, F.lit("out_of_order"))
     found = records.join(known, list(identity), "left")

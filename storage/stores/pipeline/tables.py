@@ -21,11 +21,11 @@ from storage.lake.layout import (
     subscription_store_of,
 )
 from storage.lake.plan import Plan
-from storage.state.joined_table import joined_schema
 from storage.stores.kinds.key_value import KeyValueStore
 from storage.stores.scan.order import Between, Column
 from storage.stores.scan.reader import Reader
 from storage.stores.scan.table_columns import Shape, Source
+from transforms.foreign_key_join.emissions import joined_schema
 from transforms.foreign_key_join.subscriptions import DELETE_AND, DELETE_NO, STEP, subscription_schema
 from transforms.model.schemas import BATCH, CURRENT, DELETED, POSITION, POSITION_TYPE, rows_schema
 from transforms.model.specs import JoinSpec, TableSpec

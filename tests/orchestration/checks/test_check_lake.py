@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 from expectations.gate import broken_rules
 from faults.shop import run, write_lines
-from orchestration.batch.joins import foreign_key_join
 from orchestration.batch.streams import table_join
 from orchestration.checks import check_lake
 from orchestration.checks.join_frames import Scope
@@ -20,7 +19,6 @@ from storage.lake.journal import Journal
 from storage.lake.layout import Lake, joined_of
 from storage.lake.plan import Plan
 from storage.state.pinned_state import State
-from transforms.foreign_key_join.subscriptions import live_subscriptions
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -88,7 +86,7 @@ def damaged(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pi
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(table_join, "emit_records", lambda *rows: emit(*rows).where("id <> 1"))
         # the gate would see an answer that is missing, and cannot see a subscriber that was not found
-        patched.setattr(foreign_key_join, "_store", lambda join, log, *_: live_subscriptions(log))
+        patched.setattr("transforms.foreign_key_join.join._messages_to_changed", lambda _, log, *__: log)
         run(pipeline, spark)
     return pipeline
 

@@ -20,8 +20,8 @@ from storage.delta_table.compaction import compact, has_many_small_files, small_
 from storage.delta_table.direct_scan import LOG_PROPERTIES, read_table
 from storage.delta_table.private_transaction import DeltaTransaction
 from storage.errors import LakeBusy
-from storage.state.joined_table import MERGE, apply_emissions, create_joined, joined_schema
-from transforms.foreign_key_join.emissions import TOMBSTONE
+from storage.state.joined_table import MERGE, apply_emissions, create_joined
+from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
 from transforms.model.schemas import BATCH
 from transforms.model.specs import JoinSpec
 
@@ -73,7 +73,7 @@ def emissions(
 
 def apply(found: DataFrame, counts: dict[str, int], path: str, transaction: Transaction) -> None:
     """Apply a few emissions whose counts are known."""
-    apply_emissions(found, path, JOIN, transaction, lambda: counts, small=True)
+    apply_emissions(found, path, JOIN, transaction, lambda: counts, few=True)
 
 
 KEYS = st.tuples(st.integers(0, 5), st.sampled_from(["a", "b", "é`"]))
@@ -182,7 +182,7 @@ def test_what_is_refused_last_leaves_the_tables_as_they_were(
     with pytest.raises(ValueError, match="refused"):
         append(frame(spark, 2, 2), log, transaction(2), LOG_PROPERTIES, ready=refuse)
     with pytest.raises(ValueError, match="refused"):
-        apply_emissions(found, joined, JOIN, transaction(2), refuse, small=small)
+        apply_emissions(found, joined, JOIN, transaction(2), refuse, few=small)
 
     assert [DeltaTable(path).version() for path in (log, joined)] == [0, 0]
     assert spark.read.format("delta").load(joined).count() == 1

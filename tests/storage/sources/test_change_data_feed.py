@@ -114,11 +114,12 @@ def replace_as_we_do(spark: SparkSession, path: str, schema: str) -> None:
     """Commit one row in the place of those of two keys, as a batch does to a joined table."""
     from storage.delta_log.transaction_id import Settled, Transaction
     from storage.delta_table.commits import replace
+    from transforms.model.keys import Keys
 
     new = spark.createDataFrame([(1, "Lyon")], schema)
     keys = spark.createDataFrame([(1,), (3,)], "id bigint")
     transaction = Transaction("test", 1, {})
-    replace(new, keys, keys.schema, path, transaction, small=True, ready=lambda: Settled(1, {}))
+    replace(new, Keys(keys, few=True), keys.schema, path, transaction, ready=lambda: Settled(1, {}))
 
 
 def test_range_behind_a_checkpoint_is_read_without_older_commits(spark: SparkSession, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
 
-from transforms.changelog.current_rows import latest_rows, restrict, settled
+from transforms.changelog.current_rows import latest_rows, settled
 from transforms.model.schemas import BATCH, CURRENT
 
 pytestmark = pytest.mark.spark
@@ -50,20 +50,3 @@ def test_change_that_is_its_key_s_state_is_a_row(spark: SparkSession) -> None:
     )
 
     assert settled(changes, ["region", "no.", "v"]).collect() == [Row(**{"region": "EU", "no.": 1, "v": "a"})]
-
-
-@pytest.mark.parametrize("small", [True, False], ids=["broadcast", "shuffled"])
-def test_rows_of_some_keys_are_found_by_the_whole_key(spark: SparkSession, small: bool) -> None:
-    """Each once, however often its key is asked for, with no column of the keys' own."""
-    rows = spark.createDataFrame(
-        [(no, region, "x") for no in (1, 2) for region in ("EU", "US")], "no int, r string, v string"
-    )
-    keys = spark.createDataFrame([("EU", 1), ("EU", 1), ("US", 2), ("US", 3)], "r string, no int")
-
-    found = restrict(rows, keys, ("r", "no"), small=small)
-
-    assert sorted(found.columns) == sorted(rows.columns)
-    assert sorted((row["no"], row["r"], row["v"]) for row in found.collect()) == [
-        (1, "EU", "x"),
-        (2, "US", "x"),
-    ]

@@ -132,7 +132,9 @@ def test_clock_is_the_greatest_time_before_a_record_in_one_task_and_in_many(
             clock = hour if clock is None else max(clock, hour)
 
     for small in (True, False):
-        moved = with_clock(given, F.col(OP) == "upsert", None if start is None else at(start), small=small)
+        moved = with_clock(
+            given, F.col(OP) == "upsert", None if start is None else at(start), in_one_task=small
+        )
         found = moved.withColumn("behind", behind_clock(timedelta(hours=5))).orderBy(POSITION)
         rows_found = found.select("behind", CLOCK).collect()
         assert [row["behind"] for row in rows_found] == [bool(late) for late in wanted]

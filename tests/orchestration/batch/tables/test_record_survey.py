@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from expectations.totals import Keys
 from orchestration.batch.tables.record_survey import RecordKinds, first_truncate, kinds_of
+from transforms.model.keys import KeyTotals
 from transforms.model.schemas import POSITION_TYPE
 from transforms.model.specs import TableSpec
 from transforms.parsing.options import records_schema
@@ -54,7 +54,7 @@ def test_kinds_are_counted_alike_among_few_and_many(spark: SparkSession, small: 
         record(5, context=True, op=None, reason="parse_error"),
     )
 
-    kinds = kinds_of(records, _TABLE, small=small)
+    kinds = kinds_of(records, _TABLE, looks_for_keys=not small)
 
     assert kinds == RecordKinds(2, 1, 4, kinds.keys, oldest=_NOON_MICROS, newest=_NOON_MICROS)
     assert (kinds.keys is None) is small
@@ -77,10 +77,12 @@ def test_keys_are_alone_if_none_has_two_records(
     spark: SparkSession, others: list[Record], *, alone: bool
 ) -> None:
     """A key is one only as a whole; records without one have none in common."""
-    keys = kinds_of(frame(spark, record(), *others), _TABLE, small=False).keys
+    keys = kinds_of(frame(spark, record(), *others), _TABLE, looks_for_keys=True).keys
     assert (keys is not None) is alone
 
 
 def test_no_records_are_of_no_kind(spark: SparkSession) -> None:
     """Nor does any key have two."""
-    assert kinds_of(frame(spark, record()).limit(0), _TABLE, small=False) == RecordKinds(keys=Keys(0, None))
+    assert kinds_of(frame(spark, record()).limit(0), _TABLE, looks_for_keys=True) == RecordKinds(
+        keys=KeyTotals(0, None)
+    )

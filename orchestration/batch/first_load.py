@@ -1,0 +1,115 @@
+"""Decides where a batch takes the shorter ways of a first load: many rows that were not there before (decision 8).
+
+There are four, in the order of a batch: the records of a table are read a second time rather than kept, and not judged
+again where none was bad; those of a table that begins go into the files of its log before all else; rows that only
+come pass the join by one join (`transforms.foreign_key_join.insert_only`); and a join that begins with nothing else has
+its tables in files before its gate judges, which compares totals of them (`expectations.totals`). A small batch takes
+none: a second way would cost it more to plan than it spares. Each ends with the rows of the usual way.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from orchestration.batch.context import Batch
+from storage.delta_table.direct_scan import LOG_PROPERTIES
+from storage.lake.layout import changes_of, joined_of, response_log_of, subscription_log_of
+from storage.spark.kept_frames import Frames, empty
+from storage.state.joined_table import PROPERTIES, joined_rows
+from transforms.foreign_key_join.batch import Inserts, JoinBatch
+from transforms.foreign_key_join.emissions import TOMBSTONE
+from transforms.foreign_key_join.insert_only import stored
+from transforms.model.join_sides import inserted
+from transforms.model.keys import KeyTotals
+from transforms.model.schemas import BATCH, PRIMARY_KEY, changes_schema, key_struct, named
+from transforms.model.specs import JoinSpec, TableSpec
+
+
+def pays(frames: Frames) -> bool:
+    """Whether there are rows enough for a second way."""
+    return not frames.small
+
+
+@dataclass(frozen=True)
+class TableLoad:
+    """How the records of one table are loaded."""
+
+    looks_for_keys: bool
+    """Whether it is worth while to see if any key stands twice."""
+    flawless: Callable[[], DataFrame] | None = None
+    """Reads the records anew, without a judgement of each, for when all of them are known to be acceptable."""
+    log_first: Callable[[DataFrame], DataFrame | None] | None = None
+    """Puts records into the files of the log that begins with them, and returns its rows; None where there is a log."""
+
+
+def table_load(batch: Batch, table: TableSpec, flawless: Callable[[], DataFrame] | None) -> TableLoad:
+    """Which ways are open to a table's records. `flawless`: as in `TableLoad`, where reading again is cheap."""
+    if not pays(batch.frames):
+        return TableLoad(looks_for_keys=False)
+    log_first = None if table.history_retention is not None else partial(_write_log, batch, table)
+    return TableLoad(looks_for_keys=True, flawless=flawless, log_first=log_first)
+
+
+def _write_log(batch: Batch, table: TableSpec, judged: DataFrame) -> DataFrame | None:
+    """Put the first records of a table into the files of its log: its rows, None where there is a log already."""
+    columns = changes_schema(table.columns, table.sequence).names
+    rows = batch.for_log(batch.timed(judged).select(*[named(name) for name in columns if name != BATCH]))
+    count = sum(file.records for file in batch.plan.files_of(table.name))
+    return batch.write(f"changes/{table.name}", changes_of(table.name), rows, count)
+
+
+def apart(  # noqa: PLR0913, PLR0917 - the rows, how many there are of each kind, and where they go
+    rows: DataFrame, which: Column, count: int, changed: int, join: JoinSpec, frames: Frames,
+    keys: KeyTotals | None = None,
+) -> tuple[Inserts | None, DataFrame]:  # fmt: skip
+    """Part a join's left rows into those that were inserted and the others, where most were: else all are others.
+
+    `which`: true for those inserted, `count` of the `changed` rows. `keys`: theirs, where they are known.
+    """
+    if not pays(frames) or 2 * count <= changed:
+        return None, rows
+    rest = rows.where(~which) if count < changed else empty(rows.sparkSession, rows.schema)
+    return Inserts(inserted(rows.where(which), join), alone=count == changed, keys=keys), rest
+
+
+def write_join(batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, count: int) -> JoinBatch:
+    """The same join with its rows in files, all at once, where it begins: it is judged by what readers will see of it.
+
+    `count`: how many left rows it begins with. Where a table is there already, all remains as it was.
+    """
+    if join.first is None:
+        return join
+    name = join.spec.name
+    rows = {
+        f"subscription_log/{name}": (subscription_log_of(name), batch.for_log(join.log), LOG_PROPERTIES),
+        f"response_log/{name}": (response_log_of(name), batch.for_log(join.responses), LOG_PROPERTIES),
+        f"joined/{name}": (
+            joined_of(name),
+            joined_rows(batch.numbered(join.emissions), join.spec),
+            PROPERTIES,
+        ),
+    }
+    if any(batch.lake.snapshot(table) is not None for table, *_ in rows.values()):
+        return join
+    writing = [
+        pool.submit(batch.write, stage, table, frame, count, stated)
+        for stage, (table, frame, stated) in rows.items()
+    ]
+    log, responses, joined = [future.result() for future in writing]
+    if log is None or responses is None or joined is None:  # another run has begun one meanwhile
+        batch.close(rows)
+        return join
+    return _read_back(join, log, responses, joined)
+
+
+def _read_back(batch: JoinBatch, log: DataFrame, responses: DataFrame, joined: DataFrame) -> JoinBatch:
+    """A join that begins, with its rows read from the files that will be its tables."""
+    join = batch.spec
+    keyed = joined.withColumns({PRIMARY_KEY: key_struct(join.left_key), TOMBSTONE: F.lit(False)})
+    if join.how == "inner":  # an insert is a tombstone where its right row goes in the same batch
+        keyed = keyed.unionByName(batch.emissions.where(named(TOMBSTONE)))
+    return replace(batch, log=log, responses=responses, emissions=keyed, store=stored(log))
