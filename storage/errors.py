@@ -5,7 +5,7 @@ LakejoinError
 ├── LakeUnusable        the lake may not or cannot be read or written
 ├── LakeInconsistent    a table's log does not fit the plan
 ├── ConfigurationChanged  the state was built with another configuration
-├── SourceError         a source file cannot be used (see storage.source_errors)
+├── SourceError         a source file cannot be used; its kinds are below
 ├── JavaNotFound        no Java that Spark accepts (see storage.spark.java)
 └── JarsNotFound        Delta's JARs could not be fetched (see storage.spark.jars)
 """

@@ -2,7 +2,7 @@
 
 A file is known by its name below the fixed directory of its source, so that a lake does not depend on the
 machine. What was read is recognised by size and time, and when these differ by a fingerprint of its bytes:
-lines may be added behind it, nothing before that may change. The errors are in `storage.source_errors`.
+lines may be added behind it, nothing before that may change. The errors are in `storage.errors`.
 """
 
 import shlex
