@@ -34,6 +34,9 @@ from storage.lake.plan import Plan, Published
 from storage.spark.kept_frames import framing
 from transforms.foreign_key_join.batch import JoinBatch
 
+THREADS = 8
+"""How many stages of a batch work side by side; most of the time each waits for Spark."""
+
 
 def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look at it
     pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, plan: Plan,
@@ -52,7 +55,9 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
         framing(spark, lake.scratch(), plan.records) as frames,
         closing(Batch(pipeline, spark, lake, journal, plan, accept, progress, frames)) as batch,
     ):
-        with ThreadPoolExecutor(max_workers=8, thread_name_prefix="stage") as pool:
+        # A task waits for another in one place: a log's commit for its join's gate, which was submitted before it and
+        # waits for none. Tasks begin in the order of their submission, so no number of threads can stall.
+        with ThreadPoolExecutor(THREADS, thread_name_prefix="stage") as pool:
             logs: list[Future[None]] = []
             started = {name: pool.submit(read_table, batch, name) for name in pipeline.tables}
             reading = {name: pool.submit(read_stream, batch, name) for name in pipeline.streams}
