@@ -107,7 +107,7 @@ def test_way_of_a_record_follows_from_the_clock_before_it(
     given = records(spark, *[{"hour": hour} for hour in hours])
     clock = at(10) if hours[0] >= 7 else None
 
-    found = route(given, spec, clock, small=True, some_late=True).orderBy(POSITION).collect()
+    found = route(given, spec, clock, in_one_task=True, some_late=True).orderBy(POSITION).collect()
 
     assert [row[ROUTE] for row in found] == ways
 
@@ -117,7 +117,7 @@ def test_record_that_refers_to_nothing_waits_for_nothing(spark: SparkSession, ho
     """Nor does it move stream time: the one after it would be late."""
     given = records(spark, {"hour": 1}, {"item": None, "hour": 9}, {"hour": 2})
 
-    found = route(given, join(how), None, small=True, some_late=True).orderBy(POSITION).collect()
+    found = route(given, join(how), None, in_one_task=True, some_late=True).orderBy(POSITION).collect()
 
     assert [row[ROUTE] for row in found] == ["waits", way, "waits"]
 
