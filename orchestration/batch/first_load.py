@@ -18,14 +18,14 @@ from pyspark.sql import functions as F
 from orchestration.batch.context import Batch
 from storage.delta_table.direct_scan import LOG_PROPERTIES
 from storage.lake.layout import changes_of, joined_of, response_log_of, subscription_log_of
-from storage.spark.kept_frames import Frames, empty
+from storage.spark.kept_frames import Frames
 from storage.state.joined_table import PROPERTIES, joined_rows
 from transforms.foreign_key_join.batch import Inserts, JoinBatch
 from transforms.foreign_key_join.emissions import TOMBSTONE
 from transforms.foreign_key_join.insert_only import stored
 from transforms.model.join_sides import inserted
 from transforms.model.keys import KeyTotals
-from transforms.model.schemas import BATCH, PRIMARY_KEY, changes_schema, key_struct, named
+from transforms.model.schemas import BATCH, PRIMARY_KEY, changes_schema, empty, key_struct, named
 from transforms.model.specs import JoinSpec, TableSpec
 
 

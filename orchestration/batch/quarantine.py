@@ -14,7 +14,6 @@ from orchestration.lake_state.quarantine_counts import LATE
 from storage.delta_table.direct_scan import read_table
 from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE
-from storage.spark.kept_frames import empty
 from storage.state.pinned_state import State, read_log
 from transforms.model.schemas import (
     BATCH,
@@ -27,6 +26,7 @@ from transforms.model.schemas import (
     QUARANTINE_SCHEMA,
     RAW,
     REASON,
+    empty,
     named,
 )
 
@@ -48,9 +48,9 @@ def open_records(pipeline: Pipeline, journal: Journal, state: State) -> DataFram
     """Return the records in quarantine as of a plan: columns of `quarantine` as of the last time, and `POSITION`."""
     rows = read_log(state, QUARANTINE, QUARANTINE_SCHEMA).where(F.col("reason") != LATE)
     last = F.max_by(F.struct(BATCH, "reason", "detail", "raw"), BATCH).alias("last")
-    # a line of a feed is one among those of its key: records of several keys share it, and none is read again
-    feeds = [name for name, read in pipeline.inputs.items() if read.source.format == "delta"]
-    one_of = F.when(F.col("table").isin(feeds), F.col("raw")).alias("one_of")
+    # without lines of their own, records of several keys share a position, and none is read again
+    shared = [name for name, read in pipeline.inputs.items() if not read.source_format.has_lines]
+    one_of = F.when(F.col("table").isin(shared), F.col("raw")).alias("one_of")
     grouped = rows.groupBy("table", "date", "file", "line", one_of).agg(last)
     place = F.struct("date", "file", "line").alias(POSITION)
     latest = grouped.select("table", "date", "file", "line", "last.*", place)
@@ -76,7 +76,7 @@ def only_open(records: DataFrame, name: str, batch: Batch) -> DataFrame:
 def _without_emptied(records: DataFrame, name: str, batch: Batch) -> DataFrame:
     """Leave in quarantine what a truncate event stands behind: read now, it would bring back what that deleted."""
     log, state, read = log_of(batch.pipeline, name), batch.state, batch.pipeline.inputs[name]
-    if name in batch.pipeline.streams or read.source.parse_options.flat or log not in state.plan.versions:
+    if name in batch.pipeline.streams or not read.source_format.truncates or log not in state.plan.versions:
         return records
     logged = read_table(state.spark, state.lake.path(log), state.plan.versions[log], _OPERATIONS)
     last = logged.where(F.col(OP) == "truncate").agg(F.max(POSITION).alias(_LAST))

@@ -20,7 +20,7 @@ def print_work(pipeline: "Pipeline", waiting: "Backlog", replace: str | None, *,
     if replace is not None:
         say(f"would take the files of {replace} that were exported again in the place of what they were")
     for name in pipeline.inputs:
-        what = "versions" if pipeline.inputs[name].source.format == "delta" else "files"
+        what = pipeline.inputs[name].source_format.unit
         if files := [found.file for found in waiting.files if found.table == name]:
             say(f"would read {name}: {_told(files, what)}")
     if waiting.young:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from orchestration.batch.context import Progress
     from orchestration.config import Pipeline
     from orchestration.planning.backlog import Backlog
-    from orchestration.planning.pending_input import Dates
     from storage.lake.plan import Published
+    from storage.sources.files import Dates
 
 
 def run(  # noqa: PLR0913 - one parameter for each option
@@ -175,10 +175,8 @@ def _as_left(pipeline: "Pipeline", waiting: "Backlog", dates: "Dates | None", no
 
 
 def _files_read(pipeline: "Pipeline", waiting: "Backlog", dates: "Dates | None") -> str:
-    feeds = {name for name, table in pipeline.inputs.items() if table.source.format == "delta"}
     found = [
-        f"{name} is a Delta table" if name in feeds else f"{name} has {count} file{'s' * (count != 1)}"
-        for name, count in waiting.found.items()
+        f"{name} {pipeline.inputs[name].source_format.held(count)}" for name, count in waiting.found.items()
     ]
     if dates is not None:
         found += [left_to_settle(waiting.young)] * bool(waiting.young)

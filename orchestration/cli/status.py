@@ -94,10 +94,9 @@ def _print_waiting(pipeline: "Pipeline", found: "Status") -> None:
         kind = "stream" if name in pipeline.streams else "table"
         if count == 0:
             say(f"{kind} {name}: no file matches {pipeline.inputs[name].source.place}")
-        elif files and pipeline.inputs[name].source.format == "delta":
-            say(f"{kind} {name}: {len(files)} versions wait, from {files[0]} on")
         elif files:
-            say(f"{kind} {name}: {len(files)} of {count} files wait, from {files[0]} on")
+            share = pipeline.inputs[name].source_format.share(len(files), count)
+            say(f"{kind} {name}: {share} wait, from {files[0]} on")
     for name in waiting.new_joins:
         _print_new(pipeline, name)
     if waiting.is_empty and found.batches:

@@ -95,8 +95,7 @@ def _side_key(pipeline: Pipeline, name: str) -> AssetKey:
 def _description(pipeline: Pipeline, asset: LakeAsset) -> str:
     if asset.step == "table":
         table = pipeline.tables[asset.name]
-        position = "commit version" if table.source.format == "delta" else "position in the files"
-        order = ", ".join(table.sequence) or position
+        order = ", ".join(table.sequence) or table.source_format.order
         return (
             f"Current rows of `{asset.name}`, kept by its change data ({table.source.format}). "
             f"One row for each {', '.join(table.key)}; changes of a row are ordered by {order}."

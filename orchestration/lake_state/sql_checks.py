@@ -12,7 +12,7 @@ from orchestration.config import ConfigurationError, Pipeline
 from orchestration.config.checks.joins import type_mistake
 from orchestration.config.problems import Problem
 from orchestration.spark_errors import reason_of
-from storage.spark.kept_frames import empty
+from transforms.model.schemas import empty
 from transforms.model.specs import JoinSpec
 
 

@@ -6,13 +6,12 @@ from datetime import date, datetime, timedelta
 
 from orchestration.config import Pipeline
 from orchestration.lake_state.active_joins import kept_joins
-from orchestration.planning.delta_versions import waiting_versions
-from orchestration.planning.pending_input import Dates, blamed, is_known, is_wanted, list_files, settle_of
+from orchestration.planning.pending_input import blamed
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
-from storage.lake.plan import Plan, PlannedFile
-from storage.sources.change_data_feed_log import FEED
-from storage.sources.files import FoundFile, has_settled
+from storage.lake.plan import Plan
+from storage.sources.files import Dates, FoundFile
+from storage.sources.formats.source_format import Look
 
 SETTLE = timedelta(seconds=30)
 """A file that changed less than this ago may still be being written; tables may declare another time."""
@@ -78,24 +77,13 @@ def backlog(
     was only touched, or a new one without records, does: reading it will tell. Raises `SourceError` for a source that
     cannot be listed.
     """
-    journal, files, found, young = Journal(Lake(pipeline.lake)), list[WaitingFile](), dict[str, int](), 0
+    journal, look = Journal(Lake(pipeline.lake)), Look(now, settle, dates)
+    files, found, young = list[WaitingFile](), dict[str, int](), 0
     for name, table in pipeline.inputs.items():
-        if table.source.format == "delta":
-            with blamed(table):
-                versions = waiting_versions(table, journal.known_files(name).get(FEED))
-            files += [WaitingFile(name, version) for version in versions]
-            found[name] = 1
-            continue
-        listed = list_files(table, settle=timedelta(0), now=now, since=table.source.start)
-        known, found[name] = journal.known_files(name), len(listed)
-        wanted = [file for file in listed if is_wanted(file, table, dates)]
-        unread = [file for file in wanted if not _is_read(file, known.get(file.name))]
-        settled = [file for file in unread if has_settled(file.modified, settle_of(table, settle), now)]
-        files += [WaitingFile(name, file) for file in settled]
-        young += len(unread) - len(settled)
+        with blamed(table):
+            waiting = table.source_format.waiting(table.source_spec, journal.known_files(name), look)
+        files += [WaitingFile(name, file) for file in waiting.parts]
+        found[name] = waiting.held
+        young += waiting.young
     new_joins = tuple(name for name in pipeline.joins if name not in kept_joins(pipeline, journal))
     return Backlog(tuple(files), journal.unfinished, new_joins, found, young)
-
-
-def _is_read(file: FoundFile, planned: PlannedFile | None) -> bool:
-    return is_known(file, planned) and (planned is None or planned.to_line >= planned.lines)

@@ -16,9 +16,10 @@ from orchestration.config.schema.stream import Stream
 from orchestration.planning.pending_input import blamed
 from storage.errors import LakejoinError
 from storage.lake.layout import Lake
-from storage.lake.plan import Plan, PlannedFile
+from storage.lake.plan import Plan
+from storage.sources.planned_file import PlannedFile
 from storage.sources.reader import read_records
-from storage.sources.schema_check import Difference, differences
+from storage.sources.schema_check import Difference
 from storage.spark.kept_frames import Frames, framing
 from transforms.model.event_time import has_time, refuse_times
 from transforms.model.schemas import CONTEXT, DERIVED, DETAIL, POSITION, REASON
@@ -115,7 +116,7 @@ def check_schemas(pipeline: Pipeline, spark: SparkSession, files: Sequence[Plann
         if table.source.on_schema_change == "fail" and ranges:
             spec, options, strict = table.spec, table.source.parse_options, table.source.strict
             with blamed(table):
-                found = differences(spark, spec, options, ranges, strict=strict)
+                found = table.source_format.differences(spark, spec, options, ranges, strict=strict)
             if found:
                 raise _changed(table, found)
 

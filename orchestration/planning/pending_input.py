@@ -2,20 +2,19 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Literal
 
 from orchestration.config import Input, Pipeline
-from orchestration.planning.delta_versions import check_feed, together, unread_versions, versions_between
 from storage.errors import SourceChanged, SourceError
 from storage.lake.journal import Journal
-from storage.lake.plan import Plan, PlannedFile, dates_of
-from storage.sources.change_data_feed_log import FEED
-from storage.sources.files import FileCounter, FoundFile, MeasuredFile, find_files, measure_file, stat_file
+from storage.lake.plan import Plan, dates_of
+from storage.sources.files import Dates, FileCounter
+from storage.sources.formats.source_format import Look
+from storage.sources.planned_file import PlannedFile, between, together
 
 BatchBy = Literal["date", "all"]
-Dates = tuple[date, date]
 
 
 @dataclass(frozen=True)
@@ -47,11 +46,8 @@ def pending_groups(  # noqa: PLR0913 - the options of a run that choose its inpu
     out dated files beyond them, a source's `start` those before it. Raises `SourceError` for a file that changed
     after it was read, or that cannot be read.
     """
-    found = [
-        file
-        for table in pipeline.inputs.values()
-        for file in _unread(table, journal, now=now, counter=counter, dates=dates, settle=settle)
-    ]
+    look = Look(now, settle, dates)
+    found = [file for table in pipeline.inputs.values() for file in _unread(table, journal, look, counter)]
     waiting = [file for file in found if file.records]
     days = sorted({file.date for file in waiting if file.date is not None})
     if batch_by == "all" or not days:
@@ -62,56 +58,11 @@ def pending_groups(  # noqa: PLR0913 - the options of a run that choose its inpu
     return groups
 
 
-def _unread(
-    table: Input,
-    journal: Journal,
-    *,
-    now: datetime,
-    counter: FileCounter | None,
-    dates: Dates | None,
-    settle: timedelta | None,
-) -> Iterable[PlannedFile]:
-    known = journal.known_files(table.name)
-    if table.source.format == "delta":
-        with blamed(table):
-            yield from unread_versions(table, known.get(FEED))
-        return
-    for file in list_files(table, settle=settle_of(table, settle), now=now, since=table.source.start):
-        if not is_wanted(file, table, dates):
-            continue
-        before = known.get(file.name)
-        with blamed(table):
-            part = measured_before(before) if before else None
-            measured = measure_file(file, table.source.format, part, counter, table.source.file_limits)
-        start = before.to_line if before else 0
-        # A file without new records goes with a batch of others: so it is known next time, and need not wait.
-        if measured.lines > start or not is_known(file, before):
-            yield planned(table.name, measured, from_line=start)
-
-
-def settle_of(table: Input, settle: timedelta | None) -> timedelta:
-    """How long a run leaves a source's files alone: as it was told to, or else as the source declares."""
-    return settle if settle is not None else table.source.settle or timedelta(0)
-
-
-def planned(table: str, measured: MeasuredFile, *, from_line: int) -> PlannedFile:
-    """The part of a file behind a line, as a plan has it."""
-    return PlannedFile(table=table, **asdict(measured), from_line=from_line, to_line=measured.lines)
-
-
-def is_known(file: FoundFile, before: PlannedFile | None) -> bool:
-    """Whether the plan has the file as it is now; an empty one it need not have, for there is nothing to wait for."""
-    if before is None:
-        return file.size == 0
-    return (file.size, file.modified) == (before.size, before.modified)
-
-
-def list_files(
-    table: Input, *, settle: timedelta, now: datetime, since: date | None = None
-) -> list[FoundFile]:
-    """List the files of a table's source, as `find_files` does. Raises `SourceError` with the table's name."""
+def _unread(table: Input, journal: Journal, look: Look, counter: FileCounter | None) -> Iterator[PlannedFile]:
     with blamed(table):
-        return find_files(table.source.path, settle=settle, now=now, since=since)
+        yield from table.source_format.unread(
+            table.source_spec, journal.known_files(table.name), look, counter
+        )
 
 
 @contextmanager
@@ -121,23 +72,6 @@ def blamed(table: Input) -> Iterator[None]:
         yield
     except SourceError as error:
         raise type(error)(f"table {table.name}: {error}") from error
-
-
-def is_wanted(file: FoundFile, table: Input, dates: Dates | None) -> bool:
-    """Whether a run over `dates` reads a file: undated ones always, dated ones from the source's `start` on."""
-    if file.date is None:
-        return True
-    start = table.source.start
-    return (start is None or start <= file.date) and (dates is None or dates[0] <= file.date <= dates[1])
-
-
-def measured_before(file: PlannedFile) -> MeasuredFile:
-    """What a plan says of the whole file that a part is of, to hold the file against."""
-    return MeasuredFile(
-        path=file.path, name=file.name, date=file.date, size=file.size, modified=file.modified,
-        fingerprint=file.fingerprint, lines=file.lines, complete=file.complete, stray_quotes=file.stray_quotes,
-        returns=file.returns,
-    )  # fmt: skip
 
 
 def check_unchanged(pipeline: Pipeline, plan: Plan) -> None:
@@ -165,7 +99,7 @@ def check_read(table: Input, files: Sequence[PlannedFile], records: int | None) 
     """
     _check_same(table, files, thoroughly=False)
     planned = sum(file.records for file in files)
-    if records not in {None, planned} and table.source.format != "delta":
+    if records not in {None, planned} and table.source_format.has_lines:
         raise SourceChanged(
             f"table {table.name}: {records:,} records were read of {_files(files)}, expected {planned:,} as planned; "
             "a file was changed while it was read. Put back what it had, then run again."
@@ -175,11 +109,7 @@ def check_read(table: Input, files: Sequence[PlannedFile], records: int | None) 
 def _check_same(table: Input, files: Iterable[PlannedFile], *, thoroughly: bool) -> None:
     for file in files:
         with blamed(table):
-            if file.is_feed:
-                check_feed(file, thoroughly=thoroughly)
-                continue
-            found = stat_file(file.path, file.name, file.date)
-            measure_file(found, table.source.format, measured_before(file), None, table.source.file_limits)
+            table.source_format.check_same(table.source_spec, file, thoroughly=thoroughly)
 
 
 def _files(files: Sequence[PlannedFile]) -> str:
@@ -202,21 +132,7 @@ def cut(group: Group, rows: int | None) -> list[Group]:
         total = sum(file.records for file in files)
         bounds = [total * part // parts for part in range(parts + 1)]
         for part in range(parts):
-            start, end = bounds[part], bounds[part + 1]
-            if files[0].is_feed:
-                pieces[part] += together(list(versions_between(files, start if part else -1, end)))
-            else:
-                pieces[part] += _between(files, start, end)
+            start, end = bounds[part] if part else -1, bounds[part + 1]
+            pieces[part] += together(list(between(files, start, end)))
     pieces[0] += [file for file in group.files if file.from_line == file.to_line]
     return [Group(dates_of(piece), tuple(piece)) for piece in pieces if piece]
-
-
-def _between(files: Sequence[PlannedFile], start: int, end: int) -> Iterable[PlannedFile]:
-    """The parts of files that hold the records from `start` (exclusive) to `end` of their common count."""
-    passed = 0
-    for file in files:
-        length = file.records
-        first, last = max(start - passed, 0), min(end - passed, length)
-        if first < last:
-            yield replace(file, from_line=file.from_line + first, to_line=file.from_line + last)
-        passed += length

@@ -14,11 +14,12 @@ from orchestration.lake_state.preflight import check_not_given_up, snapshots_of,
 from orchestration.planning.pending_input import Group, check_unchanged
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, rows_of, versions_of
-from storage.lake.plan import Kind, Plan, PlannedFile
+from storage.lake.plan import Kind, Plan
+from storage.sources.planned_file import PlannedFile
 from storage.state.folds import Folds
 
 
-class Drafts:
+class PlanBuilder:
     """Plans of the next batch; none of them is committed here."""
 
     def __init__(self, pipeline: Pipeline, lake: Lake, journal: Journal) -> None:

@@ -5,11 +5,13 @@ from datetime import date, datetime, timedelta
 
 from orchestration.config import Input, Pipeline
 from orchestration.errors import WrongUsage
-from orchestration.planning.pending_input import blamed, list_files, measured_before, planned
+from orchestration.planning.pending_input import blamed
 from storage.errors import SourceChanged, SourceNotFound
 from storage.lake.journal import Journal
-from storage.lake.plan import Plan, PlannedFile
-from storage.sources.files import FileCounter, FoundFile, measure_file
+from storage.lake.plan import Plan
+from storage.sources.files import FileCounter, FoundFile, find_files
+from storage.sources.formats.file_format import FileFormat
+from storage.sources.planned_file import PlannedFile
 
 
 def day_or_name(text: str | None) -> date | str | None:
@@ -57,26 +59,27 @@ def _changed(
 ) -> Iterator[PlannedFile]:
     """The files that have other content; that one of any table is gone is told before any is read."""
     asked = [
-        (table, _listed(table, what, now), _known(journal, name, what))
+        (table, form, _listed(table, what, now), _known(journal, name, what))
         for name, table in pipeline.inputs.items()
-        if table.source.format != "delta"
+        if isinstance(form := table.source_format, FileFormat)
     ]
-    for table, found, known in asked:
+    for table, _, found, known in asked:
         if table.name in pipeline.tables and not pipeline.tables[table.name].versioned:
             _check_none_gone(table, {file.name for file in found}, known)
-    for table, found, known in asked:
+    for table, form, found, known in asked:
         for file in found:
             before = known.get(file.name)
-            if before is None or _has_grown(table, file, before):
+            if before is None or _has_grown(table, form, file, before):
                 continue
             with blamed(table):
-                measured = measure_file(file, table.source.format, None, counter, table.source.file_limits)
+                measured = form.measure(file, None, counter, table.source.file_limits)
             if measured.fingerprint != before.fingerprint:
-                yield planned(table.name, measured, from_line=0)
+                yield PlannedFile.behind(0, measured, table.name)
 
 
 def _listed(table: Input, what: date | str, now: datetime) -> list[FoundFile]:
-    found = list_files(table, settle=timedelta(0), now=now)
+    with blamed(table):
+        found = find_files(table.source.path, settle=timedelta(0), now=now)
     return [file for file in found if what in (file.date, file.name)]
 
 
@@ -102,13 +105,13 @@ def _check_none_gone(table: Input, there: Collection[str], known: Mapping[str, P
         )
 
 
-def _has_grown(table: Input, file: FoundFile, before: PlannedFile) -> bool:
+def _has_grown(table: Input, form: FileFormat, file: FoundFile, before: PlannedFile) -> bool:
     """Whether all bytes that were read are still there, and whole lines behind them."""
     if file.size <= before.size:  # as large, it may have other content, whatever its time
         return False
     try:
         with blamed(table):  # without a counter only the bytes are looked at
-            measure_file(file, table.source.format, measured_before(before), None, table.source.file_limits)
+            form.measure(file, before.measured, None, table.source.file_limits)
     except SourceChanged:
         return False
     return True

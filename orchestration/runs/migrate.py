@@ -20,7 +20,7 @@ from orchestration.lake_state.declared_schemas import misfits, tables_of_input, 
 from orchestration.lake_state.fold_progress import folded_through
 from orchestration.lake_state.inventory import log_of
 from orchestration.lake_state.preflight import check_progress
-from orchestration.planning.plan_builder import Drafts, under_way
+from orchestration.planning.plan_builder import PlanBuilder, under_way
 from orchestration.spark_errors import explained
 from storage.delta_log.snapshot import Snapshot
 from storage.delta_table.schema_evolution import schema_of, take_columns
@@ -97,7 +97,7 @@ def migrate(
         for table, wanted in tables:
             if lake.has(table):
                 yield from _migrated(spark, lake, journal, table, wanted)
-        plan = Drafts(pipeline, lake, journal).migrate(anew)
+        plan = PlanBuilder(pipeline, lake, journal).migrate(anew)
         journal.write_plan(plan)
         yield run_batch(pipeline, spark, lake, journal, plan, progress=progress)
         yield from _left_out(pipeline, kept, plan)

@@ -22,7 +22,7 @@ from orchestration.lake_state.log_checks import settle_logs
 from orchestration.lake_state.preflight import check_progress, snapshots_of, wrong_stages
 from orchestration.lake_state.sql_checks import check_expressions
 from orchestration.maintenance.folds import fold
-from orchestration.planning.plan_builder import Drafts, under_way
+from orchestration.planning.plan_builder import PlanBuilder, under_way
 from orchestration.spark_errors import explained
 from storage.errors import LakeInconsistent, remedy
 from storage.lake.journal import Journal
@@ -153,6 +153,6 @@ def _is_ahead(lake: Lake, journal: Journal, table: str) -> bool:
 def _plans(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Collection[str]) -> Iterator[Plan]:
     yield from under_way(pipeline, lake, journal, rebuilt)
     joins = new_joins(pipeline, lake, journal, rebuilt)
-    plan = Drafts(pipeline, lake, journal).bootstrap(joins, "repair")
+    plan = PlanBuilder(pipeline, lake, journal).bootstrap(joins, "repair")
     journal.write_plan(plan)
     yield plan

@@ -15,13 +15,15 @@ from orchestration.errors import WrongUsage, unknown
 from orchestration.lake_state.config_fingerprints import check_shapes
 from orchestration.lake_state.preflight import check_progress
 from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.planning.pending_input import Group, check_same, list_files
-from orchestration.planning.plan_builder import Drafts
+from orchestration.planning.pending_input import Group, blamed, check_same
+from orchestration.planning.plan_builder import PlanBuilder
 from orchestration.spark_errors import explained
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.lock import writing
-from storage.lake.plan import PlannedFile, Published
+from storage.lake.plan import Published
+from storage.sources.files import find_files
+from storage.sources.planned_file import PlannedFile
 from storage.state.pinned_state import State
 from transforms.model.schemas import POSITION, QUARANTINE_SCHEMA, named
 
@@ -65,7 +67,7 @@ def retry(
             raise WrongUsage(
                 f"batch {journal.unfinished.batch} is under way; `lakejoin run` finishes it first"
             )
-        spark, draft = session(), Drafts(pipeline, lake, journal).batch(Group((), ()))
+        spark, draft = session(), PlanBuilder(pipeline, lake, journal).batch(Group((), ()))
         waiting = open_records(pipeline, journal, State(spark, lake, draft))
         files = list(_files(pipeline, journal, waiting, names, draft.planned_at))
         if not files:
@@ -84,12 +86,12 @@ def _files(
     parts = lines.orderBy("table", "file").collect()
     for name in dict.fromkeys(row["table"] for row in parts):
         read = pipeline.inputs.get(name)
-        # what a feed of a Delta table could not give has no line to be read again
-        if read is None or name not in names or read.source.format == "delta":
+        if read is None or name not in names or not read.source_format.has_lines:
             continue
         known = journal.known_files(name)
-        # the folder may have moved since
-        paths = {file.name: file.path for file in list_files(read, settle=timedelta(0), now=now)}
+        with blamed(read):
+            found = find_files(read.source.path, settle=timedelta(0), now=now)
+        paths = {file.name: file.path for file in found}  # the folder may have moved since
         for row in parts:
             if row["table"] == name:
                 file = known[row["file"]]

@@ -20,15 +20,16 @@ from orchestration.lake_state.preflight import check_progress
 from orchestration.lake_state.sql_checks import check_expressions
 from orchestration.maintenance.folds import tidy_up
 from orchestration.planning.input_checks import check_bad_ratio, check_schemas
-from orchestration.planning.pending_input import BatchBy, Dates, cut, pending_groups
-from orchestration.planning.plan_builder import Drafts, under_way
+from orchestration.planning.pending_input import BatchBy, cut, pending_groups
+from orchestration.planning.plan_builder import PlanBuilder, under_way
 from orchestration.planning.replaced_files import exported_again
 from orchestration.spark_errors import explained
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.lock import writing
 from storage.lake.plan import Plan, Published
-from storage.sources.reader import csv_counter
+from storage.sources.files import Dates
+from storage.sources.formats.csv import csv_counter
 
 
 def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
@@ -94,7 +95,7 @@ def _plans(
     finished = None  # the batch that was under way
     for finished in under_way(pipeline, lake, journal, asked.rebuilt):
         yield finished
-    draft, now, counter = Drafts(pipeline, lake, journal), datetime.now(UTC), csv_counter(spark)
+    draft, now, counter = PlanBuilder(pipeline, lake, journal), datetime.now(UTC), csv_counter(spark)
     if new := new_joins(pipeline, lake, journal, asked.rebuilt):
         yield _commit(journal, draft.bootstrap(new))
     again = asked.replace and exported_again(

@@ -4,19 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from orchestration.config import Input, Pipeline
-from orchestration.config.schema.values import RESERVED_PREFIX
+from orchestration.config import Pipeline
 from orchestration.lake_state.active_joins import join_remains
 from orchestration.lake_state.quarantine_counts import open_counts
 from orchestration.planning.backlog import Backlog, backlog
-from orchestration.planning.pending_input import list_files
+from orchestration.planning.pending_input import blamed
 from storage.errors import SourceError
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, joined_of
 from storage.lake.plan import Plan, Published
 from storage.lake.table_counts import row_count
-from storage.sources.change_data_feed_log import Feed
-from storage.sources.column_preview import source_columns
 
 Counts = Mapping[str, Mapping[str, int]]
 _LEVELS = frozenset({"waiting"})
@@ -76,20 +73,12 @@ def _backlog(pipeline: Pipeline, now: datetime) -> tuple[Backlog | None, str]:
 
 
 def _undeclared(pipeline: Pipeline, now: datetime) -> dict[str, tuple[str, ...]]:
-    """Look into the newest file of each table: a source that got a new column has it there."""
     found = {}
     for name, table in pipeline.inputs.items():
-        columns = _columns(table, now)
+        with blamed(table):
+            columns = table.source_format.columns(table.source_spec, now)
         found[name] = tuple(column for column in columns if column not in table.columns)
     return {name: columns for name, columns in found.items() if columns}
-
-
-def _columns(table: Input, now: datetime) -> list[str]:
-    if table.source.format == "delta":
-        # of a joined table those that are its own business are nobody's to declare
-        return [name for name in Feed(table.source.place).columns if not name.startswith(RESERVED_PREFIX)]
-    files = list_files(table, settle=timedelta(0), now=now, since=table.source.start)
-    return source_columns(files[-1], table.source.format) if files else []
 
 
 def _tables(pipeline: Pipeline, journal: Journal) -> Counts:

@@ -23,9 +23,8 @@ from storage.delta_table.file_pruning import Count, Few, Range, holding, ignored
 from storage.delta_table.footer_statistics import STATISTICS
 from storage.errors import file_lost
 from storage.filesystem import is_local, spark_path
-from storage.spark.kept_frames import empty
 from transforms.model.event_time import moved_back
-from transforms.model.schemas import BATCH, TIME, named
+from transforms.model.schemas import BATCH, TIME, empty, named
 
 ENCODING = {"parquet.writer.version": "PARQUET_2_0"}
 """Numbers as their differences, texts by what they share with the one before: up to two fifths fewer bytes, which are

@@ -9,8 +9,7 @@ from pyspark.sql.types import DataType, StructType
 
 from storage.delta_log.transaction_id import Transaction
 from storage.delta_table.commits import overwrite
-from storage.spark.kept_frames import empty
-from transforms.model.schemas import absent, named, quoted
+from transforms.model.schemas import absent, empty, named, quoted
 from transforms.parsing.schema_drift import widens
 
 

@@ -11,7 +11,7 @@ from storage.delta_log.transaction_id import Transaction
 from storage.delta_table.private_transaction import DeltaTransaction
 from storage.filesystem import spark_path
 from storage.spark.hadoop import remove
-from storage.spark.kept_frames import empty
+from transforms.model.schemas import empty
 
 NONE: Mapping[str, str] = MappingProxyType({})
 """No properties of a table beyond those that the session states for all."""

@@ -18,8 +18,9 @@ from storage.lake.layout import (
     response_log_of,
     subscription_log_of,
 )
-from storage.lake.plan import Kind, Plan, PlannedFile, Published
+from storage.lake.plan import Kind, Plan, Published
 from storage.lake.symlinks import check_links
+from storage.sources.planned_file import PlannedFile
 from transforms.model.guards import stands
 
 _TABLES: dict[str, Callable[[str], str]] = {

@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
-from storage.sources.change_data_feed_log import FEED
-from storage.sources.files import FileRange
+from storage.sources.planned_file import PlannedFile
 
 Kind = Literal["batch", "bootstrap", "flush", "replace", "retry", "repair", "migrate", "abandoned"]
 """`bootstrap` begins joins with the rows there are, `replace` takes files in the place of what they were, `retry` reads
@@ -75,50 +74,6 @@ _PUBLISHED = pa.schema(
         ("files", pa.map_(pa.string(), _COUNTS)),
     ]
 )
-
-
-@dataclass(frozen=True)
-class PlannedFile:
-    """A part of a source file that a batch reads: lines after `from_line` up to `to_line`.
-
-    Of a Delta table, whose name here is `FEED`: the changes after version `from_line` up to version `to_line`, about
-    `lines` records; the fingerprint is Delta's own name of the table.
-    """
-
-    table: str
-    path: str
-    name: str
-    date: date | None
-    size: int
-    modified: int
-    fingerprint: str
-    lines: int
-    complete: bool
-    from_line: int
-    to_line: int
-    stray_quotes: bool = False
-    """Of CSV: a quoted field holds a quote that is not doubled; unknown, and so false, before this was looked for."""
-    returns: bool = False
-    """Of CSV: some line ends with a carriage return and a line feed; unknown, and so true, before this was looked
-    for."""
-
-    @property
-    def records(self) -> int:
-        """How many source records the part has; of a Delta table about how many."""
-        return self.lines if self.is_feed else self.to_line - self.from_line
-
-    @property
-    def is_feed(self) -> bool:
-        """Whether it is a range of versions of a Delta table."""
-        return self.name == FEED
-
-    @property
-    def range(self) -> FileRange:
-        """The part as the readers of sources take it."""
-        return FileRange(
-            self.path, self.name, self.date, self.from_line, self.to_line, self.lines, self.complete,
-            self.stray_quotes, self.returns,
-        )  # fmt: skip
 
 
 def dates_of(files: Iterable[PlannedFile]) -> tuple[date, ...]:

@@ -58,7 +58,7 @@ def parse_feed(
 def _parts(spark: SparkSession, table: TableSpec, part: FileRange) -> Iterator[DataFrame]:
     """The declared columns of a range, as far as it has them, with what each row does and the version that did it."""
     if part.from_line == NOTHING:
-        yield _declared(_doing("c", _state(spark, part.path, part.to_line), part.to_line), table)
+        yield _declared(_doing("c", state_of(spark, part.path, part.to_line), part.to_line), table)
         return
     for span in spans(part.path, part.from_line, part.to_line):
         read = _written_anew if span.anew else _changes
@@ -85,7 +85,7 @@ def _changes(spark: SparkSession, path: str, span: Span) -> DataFrame:
 def _written_anew(spark: SparkSession, path: str, span: Span) -> DataFrame:
     """All rows before a version as what went, all rows of it as what came, by the types of the latter or wider ones."""
     version = span.through
-    came, went = _state(spark, path, version), _state(spark, path, version - 1)
+    came, went = state_of(spark, path, version), state_of(spark, path, version - 1)
     types = {field.name.lower(): field.dataType for field in came.schema}
     cast = [_as(field, types.get(field.name.lower(), field.dataType)) for field in went.schema]
     rows = _doing("d", went.select(*cast), version)
@@ -108,7 +108,8 @@ def _is_castable(*pair: DataType) -> bool:
     return any(all(isinstance(dtype, kinds) for dtype in pair) for kinds in (_NUMBERS, _TIMES))
 
 
-def _state(spark: SparkSession, path: str, version: int) -> DataFrame:
+def state_of(spark: SparkSession, path: str, version: int) -> DataFrame:
+    """Return the rows of a table at a version."""
     return spark.read.format("delta").option("versionAsOf", version).load(path)
 
 

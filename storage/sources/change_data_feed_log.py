@@ -22,8 +22,6 @@ from storage.errors import SourceBroken, SourceChanged, SourceRefused, SourceTri
 from storage.filesystem import quoted_uri
 from storage.sources.change_data_feed_schema import reads_state_before
 
-FEED = "_delta_log"
-"""What a plan calls a range of versions, where it has the name of a file: no source file begins with `_`."""
 NOTHING = -1
 """The version before the first: a range after it is the whole table at its last version."""
 _PROPERTY = "delta.enableChangeDataFeed"

@@ -1,14 +1,10 @@
-"""Which columns a source file has, by a look at its beginning: no JVM, no more than some hundred records."""
+"""Looks at the beginning of a source file for its columns: no JVM, no more than some hundred records."""
 
-import csv
-import io
 import itertools
 import json
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-import pyarrow.parquet as pq
-
-from storage.filesystem import open_file_system
 from storage.sources.files import FoundFile
 from storage.sources.fingerprint import open_text
 
@@ -17,45 +13,28 @@ RECORDS = 200
 BYTES = 4 * 1024 * 1024
 """How many bytes of text are looked at, at most."""
 
-_OP = "op"  # what a flat row does, in every format but Debezium's
 
+def beginning(file: FoundFile) -> str:
+    """Return the text with which a file begins.
 
-def source_columns(file: FoundFile, form: str) -> list[str]:
-    """Return the names of a file's columns as far as its first records show, in the order they are met.
-
-    What cannot be read has no columns here; reading it in a batch says what is wrong with it.
+    What cannot be read has none here; reading it in a batch says what is wrong with it.
     """
     try:
-        if form == "parquet":
-            system, inner = open_file_system(file.path)
-            names = pq.read_schema(inner, filesystem=system).names
-        else:
-            with open_text(file.path) as stream:
-                text = stream.read(BYTES).decode("utf-8", errors="replace")
-            names = (
-                next(csv.reader(io.StringIO(text, newline="")), []) if form == "csv" else _json(text, form)
-            )
-    except (OSError, ValueError, csv.Error):
-        return []
-    return [name for name in names if form == "debezium" or name != _OP]
+        with open_text(file.path) as stream:
+            return stream.read(BYTES).decode("utf-8", errors="replace")
+    except (OSError, ValueError):
+        return ""
 
 
-def _json(text: str, form: str) -> list[str]:
-    names: dict[str, None] = {}
-    for line in itertools.islice(text.splitlines(), RECORDS):
+def json_objects(file: FoundFile) -> Iterator[Any]:
+    """Yield the first lines of a file as JSON; a torn or broken line tells nothing about columns."""
+    for line in itertools.islice(beginning(file).splitlines(), RECORDS):
         try:
-            record = json.loads(line)
+            yield json.loads(line)
         except (ValueError, RecursionError):
-            continue  # a torn or broken line tells nothing about columns
-        row = _row(record) if form == "debezium" else record
-        if isinstance(row, dict):
-            names.update(dict.fromkeys(row))
-    return list(names)
+            continue
 
 
-def _row(record: Any) -> Any:
-    """The row in a Debezium record: its last state, wherever the envelope is wrapped."""
-    value = record.get("value", record) if isinstance(record, dict) else None
-    if isinstance(value, dict) and "payload" in value:
-        value = value["payload"]
-    return (value.get("after") or value.get("before")) if isinstance(value, dict) else None
+def names_of(rows: Iterable[Any]) -> list[str]:
+    """Return the names of the members of those that are objects, in the order they are met."""
+    return list(dict.fromkeys(name for row in rows if isinstance(row, dict) for name in row))

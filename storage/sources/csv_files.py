@@ -19,8 +19,7 @@ from storage.filesystem import spark_path
 from storage.sources.csv_text import Header, read_header, runs_to_the_end
 from storage.sources.files import Counted, FileRange
 from storage.sources.line_numbers import number_lines
-from storage.spark.kept_frames import empty
-from transforms.model.schemas import CONTEXT, DETAIL, POSITION, POSITION_TYPE, REASON
+from transforms.model.schemas import CONTEXT, DETAIL, POSITION, POSITION_TYPE, REASON, empty
 from transforms.model.specs import TableSpec
 from transforms.parsing.flat_rows import OP_COLUMN, parse_rows
 from transforms.parsing.options import ParseOptions, reason_is, records_schema

@@ -11,8 +11,6 @@ from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from storage.filesystem import spark_path
 from storage.spark.hadoop import remove
@@ -140,12 +138,3 @@ def aggregated(rows: DataFrame, *values: Column) -> dict[str, Any]:
     row = rows.agg(*values).first()
     assert row is not None  # an aggregate without groups has one row
     return row.asDict()
-
-
-def empty(spark: SparkSession, schema: StructType) -> DataFrame:
-    """No rows of a schema, known to be none: Spark removes what is joined with or added to it from the plan.
-
-    `createDataFrame([])` would be a frame like any other, read through a Python process at every use.
-    """
-    none = spark.range(0).where(F.lit(False))
-    return none.select(F.lit(None).cast(schema).alias("row")).select("row.*")

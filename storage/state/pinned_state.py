@@ -25,7 +25,6 @@ from storage.lake.layout import (
     versions_of,
 )
 from storage.lake.plan import Plan
-from storage.spark.kept_frames import empty
 from transforms.changelog.current_rows import latest_rows, settled
 from transforms.changelog.replaced_files import replaced
 from transforms.changelog.versions import as_versions, versions_schema
@@ -39,6 +38,7 @@ from transforms.model.schemas import (
     LEFT_HASH,
     RIGHT_HASH,
     changes_schema,
+    empty,
     key_struct,
     named,
     rows_schema,

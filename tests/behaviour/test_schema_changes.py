@@ -20,7 +20,7 @@ from orchestration.planning.pending_input import pending_groups
 from orchestration.runs.run import run_batches
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
-from storage.sources.reader import csv_counter
+from storage.sources.formats.csv import csv_counter
 from transforms.parsing.schema_drift import always_fits
 
 TEXT = """\

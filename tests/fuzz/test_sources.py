@@ -15,11 +15,14 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from fuzz.mutations import flat, mutated, recorded, seeds
 from orchestration.config.schema.column_types import parse_type
-from storage.sources.files import find_files, measure_file
-from storage.sources.reader import FileRange, csv_counter, read_records
+from storage.sources.files import FileRange, find_files
+from storage.sources.formats.csv import csv_counter
+from storage.sources.formats.file_format import FileFormat
+from storage.sources.formats.known_formats import FORMATS
+from storage.sources.reader import read_records
 from transforms.model.schemas import DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON
 from transforms.model.specs import TableSpec
-from transforms.parsing.options import Format, ParseOptions
+from transforms.parsing.options import ParseOptions
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.bad_input(1)]
 
@@ -35,10 +38,12 @@ BY_LSN = TableSpec(
 )
 
 
-def read(spark: SparkSession, path: Path, table: TableSpec, form: Format) -> tuple[int, list[Row]]:
+def read(spark: SparkSession, path: Path, table: TableSpec, form: str) -> tuple[int, list[Row]]:
     """How many records a file has, and the records that are not derived."""
     (found,) = find_files(str(path), settle=timedelta(0), now=datetime.now(UTC))
-    file = measure_file(found, form, None, csv_counter(spark))
+    files = FORMATS[form]
+    assert isinstance(files, FileFormat)
+    file = files.measure(found, None, csv_counter(spark))
     part = FileRange(file.path, file.name, None, 0, file.lines, file.lines)
     records = read_records(spark, table, ParseOptions(form, max_line=50_000), [part])
     own = [row for row in records.collect() if not row[DERIVED]]
@@ -73,7 +78,7 @@ def strict(line: bytes) -> Any:
     ids=["debezium", "debezium by lsn", "jsonl"],
 )
 def test_every_mutated_line_is_taken_or_kept(
-    spark: SparkSession, tmp_path: Path, form: Format, table: TableSpec, lines: Callable[[], list[bytes]]
+    spark: SparkSession, tmp_path: Path, form: str, table: TableSpec, lines: Callable[[], list[bytes]]
 ) -> None:
     """What is taken is JSON to another parser, too, with the same key; what is not has its whole text, or its hash."""
     for seed in seeds():

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from faults.shop import make_shop, run
 from orchestration.planning import plan_builder
 from orchestration.planning.pending_input import Group
-from orchestration.planning.plan_builder import Drafts
+from orchestration.planning.plan_builder import PlanBuilder
 from orchestration.runs import run as runs
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
@@ -22,7 +22,7 @@ def test_clock_of_the_plans_never_goes_back(tmp_path: Path) -> None:
     """A machine whose clock was set back plans its batches at the time of the last one."""
     shop = make_shop(tmp_path)
     lake = Lake(shop.lake)
-    first = Drafts(shop, lake, Journal(lake)).batch(Group((), ()))
+    first = PlanBuilder(shop, lake, Journal(lake)).batch(Group((), ()))
     ahead = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
 
     journal = Journal(lake)
@@ -30,7 +30,7 @@ def test_clock_of_the_plans_never_goes_back(tmp_path: Path) -> None:
     journal.write_published(Published(1, "batch", ahead, (), {}, {}, {}, {}, {}, {}))
 
     assert first.planned_at < ahead
-    assert Drafts(shop, lake, Journal(lake)).batch(Group((), ())).planned_at == ahead
+    assert PlanBuilder(shop, lake, Journal(lake)).batch(Group((), ())).planned_at == ahead
 
 
 @pytest.mark.bad_input(49)

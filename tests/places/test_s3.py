@@ -18,7 +18,8 @@ from storage.delta_log.transaction_id import Transaction
 from storage.lake.bookkeeping import record
 from storage.lake.layout import PLAN, Lake
 from storage.lake.lock import writing
-from storage.sources.files import find_files, measure_file
+from storage.sources.files import find_files
+from storage.sources.formats.jsonl import Jsonl
 from storage.sources.path_patterns import fixed
 
 SPARK = """\
@@ -90,7 +91,7 @@ def test_source_on_s3_is_read_below_a_folder_of_any_name(
         fixed(f"s3a://{BUCKET}/source {folder}") + "/*.jsonl", settle=timedelta(0), now=datetime.now(UTC)
     )
 
-    assert measure_file(found, "jsonl").lines == 1
+    assert Jsonl().measure(found).lines == 1
 
 
 @pytest.mark.parametrize("folder", ["a b", "100%", "what?", "x?region=here/y", "#1", "[a]{b}*", "é+&=@:"])

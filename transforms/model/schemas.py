@@ -7,7 +7,7 @@ Internal columns begin with `_lj_`, a prefix no declared column may have. Keys t
 from functools import cache
 from typing import Literal
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BooleanType,
@@ -195,3 +195,12 @@ def by_reference(value: Column) -> Column:
     """
     nought = F.spark_partition_id() * 0
     return F.get(F.array(value), nought)
+
+
+def empty(spark: SparkSession, schema: StructType) -> DataFrame:
+    """No rows of a schema, known to be none: Spark removes what is joined with or added to it from the plan.
+
+    `createDataFrame([])` would be a frame like any other, read through a Python process at every use.
+    """
+    none = spark.range(0).where(F.lit(False))
+    return none.select(F.lit(None).cast(schema).alias("row")).select("row.*")

@@ -1,8 +1,8 @@
-"""How source text becomes records: what the parsers are told, and what their frames look like.
+"""Tells the parsers what is declared of a source, and says what the frames between them look like.
 
-The parsers of a format (`parsing_debezium`, `parsing_flat`) take lines apart into sources, one for each
-declared column; `parsing_values` reads a source by the declared type; `parsing_records` judges the record. A
-line always gives exactly one record that is not derived, be it a quarantined one.
+The parser of a format (`debezium`, `flat_rows`) takes lines apart into sources, one for each declared column;
+`typed_values` reads a source by the declared type; `validation` judges the record. A line always gives exactly one
+record that is not derived, be it a quarantined one.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,6 @@ from transforms.model.schemas import (
 )
 from transforms.model.specs import TableSpec
 
-Format = Literal["debezium", "jsonl", "csv", "parquet", "delta"]
 TimeUnit = Literal["micros", "millis", "nanos"]
 Reason = Literal[
     "too_large",
@@ -59,7 +58,8 @@ DEEPEST = 998
 class ParseOptions:
     """What a source says about its files, beside the columns of its table."""
 
-    format: Format
+    format: str
+    """As `storage.sources.formats.known_formats` names it."""
     time: TimeUnit = "micros"
     """Unit of whole numbers in `timestamp` columns."""
     timezone: str | None = None
@@ -70,11 +70,6 @@ class ParseOptions:
     """Levels of objects and arrays that a line may have."""
     flawless: bool = False
     """Every record is known to be acceptable: of a row of typed columns nobody asks why it should not be."""
-
-    @property
-    def flat(self) -> bool:
-        """Whether the records are rows, which neither truncate their table nor leave a value out."""
-        return self.format != "debezium"
 
 
 @dataclass(frozen=True)

@@ -43,16 +43,20 @@ _MAP = "map<string,string>"
 _DIGITS: dict[type[DataType], int] = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
 
 
+def event_rows(lines: DataFrame, options: ParseOptions) -> DataFrame:
+    """Take lines (position, context, raw) with Debezium's events apart: position, entries. Without broken ones."""
+    value = StructType([*texts(["after"]), StructField("payload", texts(["after"]))])
+    event = F.from_json(readable(F.col(RAW), options), StructType([*value, StructField("value", value)]))
+    return _with_entries(lines, F.from_json(envelope.member(event, "after"), _MAP))
+
+
 def json_rows(lines: DataFrame, options: ParseOptions) -> DataFrame:
-    """Take lines (position, context, raw) of either JSON format apart: position, entries. Without broken ones."""
-    line = readable(F.col(RAW), options)
-    if options.format == "debezium":
-        value = StructType([*texts(["after"]), StructField("payload", texts(["after"]))])
-        event = F.from_json(line, StructType([*value, StructField("value", value)]))
-        members = F.from_json(envelope.member(event, "after"), _MAP)
-    else:
-        parsed = F.from_json(line, _MAP)
-        members = F.when(is_upsert(parsed[OP_COLUMN]), parsed)
+    """Take lines (position, context, raw) with flat rows apart: position, entries. Without broken ones."""
+    parsed = F.from_json(readable(F.col(RAW), options), _MAP)
+    return _with_entries(lines, F.when(is_upsert(parsed[OP_COLUMN]), parsed))
+
+
+def _with_entries(lines: DataFrame, members: Column) -> DataFrame:
     entries = F.map_entries(members).cast("array<struct<name:string,text:string>>")
     rows = lines.where(~F.col(CONTEXT)).select(POSITION, entries.alias(ENTRIES))
     return rows.where(F.col(ENTRIES).isNotNull())

@@ -8,14 +8,23 @@ from pyspark.sql import functions as F
 
 from orchestration.batch.first_load import apart
 from orchestration.batch.tables.table import TableBatch
-from storage.spark.kept_frames import Frames, empty
+from storage.spark.kept_frames import Frames
 from storage.state.pinned_state import State
 from transforms.foreign_key_join.batch import JoinBatch, Left, Right
 from transforms.foreign_key_join.emissions import TOMBSTONE, with_joined_hash
 from transforms.foreign_key_join.responses import last_changes
 from transforms.model.join_sides import left_changes, live_keys, spread, valued
 from transforms.model.keys import restrict
-from transforms.model.schemas import CURRENT, DELETED, INSERTED, POSITION, POSITION_TYPE, named, rows_schema
+from transforms.model.schemas import (
+    CURRENT,
+    DELETED,
+    INSERTED,
+    POSITION,
+    POSITION_TYPE,
+    empty,
+    named,
+    rows_schema,
+)
 from transforms.model.specs import JoinSpec, TableSpec
 
 

@@ -12,7 +12,7 @@ from orchestration.batch.quarantine import only_open, quarantine_rows
 from orchestration.batch.tables.verdicts import VERDICTS
 from orchestration.planning.pending_input import check_read
 from storage.sources.reader import read_records
-from storage.spark.kept_frames import aggregated, empty
+from storage.spark.kept_frames import aggregated
 from transforms.model.event_time import from_micros, instant, moved_back, refuse_times, times_of
 from transforms.model.keys import restrict
 from transforms.model.schemas import (
@@ -25,6 +25,7 @@ from transforms.model.schemas import (
     SEQUENCE,
     TIME,
     VERDICT,
+    empty,
     named,
 )
 from transforms.model.specs import TableSpec

@@ -14,7 +14,7 @@ from orchestration.batch.streams.stream import StreamBatch
 from orchestration.batch.tables.table import TableBatch
 from storage.delta_log.live_files import rows_after
 from storage.lake.layout import records_of
-from storage.spark.kept_frames import aggregated, empty
+from storage.spark.kept_frames import aggregated
 from storage.state.pinned_state import history_bound
 from transforms.changelog.versions import as_of, as_versions, versions_schema
 from transforms.model.event_time import from_micros, latest, moved_back, times_of
@@ -31,6 +31,7 @@ from transforms.model.schemas import (
     RIGHT_HASH,
     TIME,
     VERDICT,
+    empty,
     named,
 )
 from transforms.model.specs import StreamJoinSpec

@@ -13,9 +13,10 @@ from orchestration.config import Pipeline
 from storage.errors import LakejoinError
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
-from storage.lake.plan import Plan, PlannedFile
+from storage.lake.plan import Plan
+from storage.sources.planned_file import PlannedFile
 from storage.sources.reader import read_records
-from storage.spark.kept_frames import Frames, aggregated, empty
+from storage.spark.kept_frames import Frames, aggregated
 from storage.state.pinned_state import State, known_changes
 from transforms.changelog.apply_changes import apply_changes
 from transforms.changelog.replaced_files import as_records, settle_replaced
@@ -31,6 +32,7 @@ from transforms.model.schemas import (
     SEQUENCE,
     TIME,
     VERDICT,
+    empty,
     named,
     rows_schema,
 )
@@ -101,7 +103,7 @@ def check_truncates(
     """
     for name, table in pipeline.tables.items():
         files, options = draft.files_of(name), table.source.parse_options
-        if not files or options.flat:  # only Debezium has such events
+        if not files or not table.source_format.truncates:
             continue
         now = read_records(spark, table.spec.as_read, options, [file.range for file in files])
         replaced_now = files_of(name, journal, draft)

@@ -32,14 +32,14 @@ def read_table(batch: Batch, name: str) -> TableBatch:
     with batch.stage(f"read/{name}"):
         records = _records(batch, name, options)
         # many rows are rather read again from a file of columns than kept
-        again = options.format == "parquet" and pays(batch.frames)
+        again = table.source_format.is_columnar and pays(batch.frames)
         kept = records if again else batch.frames.keep(records)
         needed = partial(_left_columns, batch, table.spec)
         if batch.plan.kind == "replace":
             taken = files_of(name, batch.journal, batch.plan)
             read = replace_batch(table.spec, kept, taken, batch.state, batch.frames, needed=needed)
         else:
-            stated = None if options.flat else table.on_truncate
+            stated = table.on_truncate if table.source_format.truncates else None
             flawless = partial(_records, batch, name, replace(options, flawless=True))
             load = table_load(batch, table.spec, flawless if again else None)
             read = table_batch(

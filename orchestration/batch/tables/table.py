@@ -15,7 +15,7 @@ from orchestration.batch.tables.record_survey import RecordKinds, first_truncate
 from orchestration.batch.tables.verdicts import COUNTS, LOGGED, is_logged, records_schema
 from orchestration.batch.tables.versioned import EXPIRED, in_time
 from storage.errors import LakejoinError
-from storage.spark.kept_frames import Frames, empty
+from storage.spark.kept_frames import Frames
 from storage.state.pinned_state import State
 from transforms.model.event_time import UNTIMELY, has_time, ordered_by_time, refuse_times
 from transforms.model.keys import KeyTotals
@@ -36,6 +36,7 @@ from transforms.model.schemas import (
     UNAVAILABLE,
     VERDICT,
     changes_schema,
+    empty,
     named,
     rows_schema,
 )

@@ -7,12 +7,11 @@ from pyspark.sql.types import DataType, TimestampType
 from orchestration.config.checked_document import Reading
 from orchestration.config.schema.column_types import may_be_key, may_be_sequence, parse_type, type_text
 from orchestration.config.schema.expression_types import Columns, unknown_column
-from orchestration.config.schema.model import ENVELOPE
+from storage.sources.formats.known_formats import FORMATS
+from storage.sources.formats.source_format import SourceFormat
 from transforms.changelog.versions import VALIDITY
 from transforms.parsing.flat_rows import OP_COLUMN
 from transforms.parsing.nested_json import is_readable
-
-_TEXT_FORMATS = frozenset({"debezium", "jsonl", "csv"})
 
 Where = tuple[str, str]
 """`tables` or `streams`, and a name."""
@@ -30,7 +29,7 @@ def check_tables(reading: Reading) -> None:
             _check_event_time(reading, where)
             _check_start(reading, where)
             _check_strict(reading, where)
-            _check_feed(reading, where)
+            _check_format(reading, where)
     for name in reading.names("tables"):
         _check_versioned(reading, name)
         _check_truncate(reading, name)
@@ -72,16 +71,17 @@ def _check_twins(reading: Reading, where: Where) -> None:
 
 def _check_readable(reading: Reading, where: Where) -> None:
     """What Spark would refuse only when it reads the first batch, after that is planned."""
-    source_format = reading.value(*where, "source", "format")
+    source_format = _format(reading, where)
+    if source_format is None:
+        return
     for name, dtype in (_columns(reading, where) or {}).items():
         path = (*where, "columns", name)
-        if source_format == "jsonl" and name.lower() == OP_COLUMN != name:
+        if source_format.is_one_object and name.lower() == OP_COLUMN != name:
             message = f"differs in capitals only from '{OP_COLUMN}', which says what a row does"
             reading.refuse(path, f"{message}; leave it out, or write it under another name", at_key=True)
-        if source_format in _TEXT_FORMATS and dtype is not None and not is_readable(dtype):
-            message = (
-                f"{type_text(dtype)} cannot be read from {source_format}, where the keys of a map are text"
-            )
+        if source_format.is_text and dtype is not None and not is_readable(dtype):
+            found = reading.value(*where, "source", "format")
+            message = f"{type_text(dtype)} cannot be read from {found}, where the keys of a map are text"
             reading.refuse(path, f"{message}; declare map<string,…>")
 
 
@@ -103,15 +103,21 @@ def _check_sequence(reading: Reading, where: Where) -> None:
     columns, sequence = _columns(reading, where), reading.value(*where, "sequence")
     if columns is None or sequence is None:
         return
-    debezium = reading.value(*where, "source", "format") == "debezium"
+    own = _format(reading, where)
+    envelope = own.envelope if own is not None else ()
     for index, name in enumerate(sequence):
         path, dtype = (*where, "sequence", index), columns.get(name)
         if name in sequence[:index]:
             reading.refuse(path, f"{name!r} already stands in the sequence")
-        elif name not in columns and name in ENVELOPE and not debezium:
-            reading.refuse(path, f"only records of format debezium carry {name!r}; name a declared column")
-        elif name not in columns and name not in ENVELOPE:
-            reading.refuse(path, unknown_column(name, (*columns, *(ENVELOPE if debezium else ()))))
+        elif name not in columns and name not in envelope:
+            carriers = [form for form, one in FORMATS.items() if name in one.envelope]
+            if carriers:
+                message = (
+                    f"only records of format {' or '.join(carriers)} carry {name!r}; name a declared column"
+                )
+                reading.refuse(path, message)
+            else:
+                reading.refuse(path, unknown_column(name, (*columns, *envelope)))
         elif dtype is not None and not may_be_sequence(dtype):
             message = f"the column {name!r} is {type_text(dtype)}, which has no order in time"
             reading.refuse(path, f"{message}; allowed: numbers, text, dates and timestamps")
@@ -149,11 +155,13 @@ def _check_versioned(reading: Reading, table: str) -> None:
 
 
 def _check_truncate(reading: Reading, table: str) -> None:
-    """Only Debezium tells that a table was emptied."""
-    found = reading.value("tables", table, "source", "format")
-    if found not in (None, "debezium") and "on_truncate" in reading.names("tables", table):
+    """Not every format tells that a table was emptied."""
+    own = _format(reading, ("tables", table))
+    if own is not None and not own.truncates and "on_truncate" in reading.names("tables", table):
+        tellers = " or ".join(form for form, one in FORMATS.items() if one.truncates)
+        found = reading.value("tables", table, "source", "format")
         message = (
-            f"only records of format debezium tell of truncation, found format {found!r}; remove on_truncate"
+            f"only records of format {tellers} tell of truncation, found format {found!r}; remove on_truncate"
         )
         reading.refuse(("tables", table, "on_truncate"), message, at_key=True)
 
@@ -162,11 +170,16 @@ def _columns(reading: Reading, where: Where) -> Columns | None:
     return columns_of(reading, where[1], where[0])
 
 
+def _format(reading: Reading, where: Where) -> SourceFormat | None:
+    name = reading.value(*where, "source", "format")
+    return None if name is None else FORMATS[name]
+
+
 def _check_start(reading: Reading, where: Where) -> None:
-    source = (*where, "source")
+    source, own = (*where, "source"), _format(reading, where)
     start, path = reading.value(*source, "start"), reading.value(*source, "path")
-    is_feed = reading.value(*source, "format") == "delta"
-    if start is not None and path is not None and "{date}" not in path and not is_feed:
+    has_days = own is None or ("start",) not in own.not_for
+    if start is not None and path is not None and "{date}" not in path and has_days:
         reading.refuse((*source, "start"), f"needs {{date}} in path, found {path!r}; add it or remove start")
 
 
@@ -176,21 +189,14 @@ def _check_strict(reading: Reading, where: Where) -> None:
         reading.refuse((*source, "strict"), "needs `on_schema_change: fail`; add that, or remove strict")
 
 
-def _check_feed(reading: Reading, where: Where) -> None:
-    """A Delta table is no set of files: its log says what is new, and when it is whole."""
-    source = (*where, "source")
-    if reading.value(*source, "format") != "delta":
+def _check_format(reading: Reading, where: Where) -> None:
+    """What means nothing in a format is refused, rather than passed over."""
+    source, own = (*where, "source"), _format(reading, where)
+    if own is None:
         return
-    for name in ("start", "settle"):
-        if name in reading.names(*source):
-            reading.refuse(
-                (*source, name), "is for files; the log of a Delta table says what is new. Remove it"
-            )
-    for name in ("file", "ratio"):
-        if name in reading.names(*source, "limits"):
-            message = "limits files that are read whole, and found format 'delta', whose rows Spark reads. Remove it"
-            reading.refuse((*source, "limits", name), message, at_key=True)
+    for (*parents, name), message in own.not_for.items():
+        if name in reading.names(*source, *parents):
+            reading.refuse((*source, *parents, name), message, at_key=True)
     path = reading.value(*source, "path")
-    if path is not None and re.search(r"[*?\[\]{]", path):
-        message = "{date} and wildcards stand for files; write the directory of one Delta table"
-        reading.refuse((*source, "path"), message)
+    if own.one_place and path is not None and re.search(r"[*?\[\]{]", path):
+        reading.refuse((*source, "path"), own.one_place)

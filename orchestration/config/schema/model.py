@@ -23,11 +23,10 @@ from orchestration.config.schema.values import (
     Setting,
     SettingText,
 )
+from storage.sources.formats.known_formats import FORMATS
+from storage.sources.formats.source_format import SourceFormat, SourceSpec
 from transforms.model.schemas import POSITION_TYPE, TIME
 from transforms.model.specs import How, ResolvedBy, ResultKey, TableSpec
-
-ENVELOPE = ("lsn", "tx_id", "ts_ms", "offset")
-"""What a Debezium record carries beside its row that can order changes."""
 
 
 class Spark(Frozen):
@@ -82,6 +81,17 @@ class Input(Frozen, ABC):
     @abstractmethod
     def spec(self) -> TableSpec:
         """The table or stream as the stages take it."""
+
+    @property
+    def source_format(self) -> SourceFormat:
+        """What is known of the source's format."""
+        return FORMATS[self.source.format]
+
+    @property
+    def source_spec(self) -> SourceSpec:
+        """The source as its format takes it."""
+        source = self.source
+        return SourceSpec(self.name, source.path, source.start, source.settle, source.file_limits)
 
     @property
     def declared_sequence(self) -> StructType:

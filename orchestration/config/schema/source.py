@@ -3,19 +3,33 @@
 As in `model`, the texts below the fields make the reference and the JSON Schema.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic.config import JsonDict
+from pydantic_core import PydanticKnownError
 
 from orchestration.config.schema.sizes import MEGABYTE, TERABYTE, Size
 from orchestration.config.schema.values import Day, Duration, SourcePath, Zone
+from storage.sources.formats.known_formats import FORMATS
 from storage.sources.limits import UNREADABLE_LINE, FileLimits
 from storage.sources.path_patterns import plain
-from transforms.parsing.options import DEEPEST, Format, ParseOptions
+from transforms.parsing.options import DEEPEST, ParseOptions
 
 LIMITS: JsonDict = {"file": "1 TB", "line": "100 MB", "depth": DEEPEST, "ratio": 1000}
 """The limits where none are declared, as one writes them."""
+
+
+def _known_format(value: Any) -> str:
+    """Take the name of a format; any other value is refused as one that is none of the choices."""
+    if not isinstance(value, str) or value not in FORMATS:
+        *most, last = map(repr, FORMATS)
+        raise PydanticKnownError("literal_error", {"expected": f"{', '.join(most)} or {last}"})
+    return value
+
+
+Format = Annotated[str, PlainValidator(_known_format), WithJsonSchema({"enum": [*FORMATS], "type": "string"})]
+"""The name of a format."""
 
 
 class Frozen(BaseModel):

@@ -15,7 +15,8 @@ from orchestration.lake_state.preflight import check_progress
 from storage.errors import ConfigurationChanged, LakeInconsistent
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
-from storage.lake.plan import Plan, PlannedFile, Published
+from storage.lake.plan import Plan, Published
+from storage.sources.planned_file import PlannedFile
 from transforms.model import hashing
 
 TEXT = """\

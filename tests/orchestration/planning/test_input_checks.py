@@ -13,7 +13,7 @@ from orchestration.planning.pending_input import pending_groups
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan
-from storage.sources.reader import csv_counter
+from storage.sources.formats.csv import csv_counter
 
 pytestmark = pytest.mark.spark
 

@@ -12,15 +12,16 @@ import pytest
 
 from orchestration.config import Pipeline, load_text
 from orchestration.planning.backlog import backlog
-from orchestration.planning.pending_input import Dates, check_read, check_unchanged, cut, pending_groups
+from orchestration.planning.pending_input import check_read, check_unchanged, cut, pending_groups
 from orchestration.planning.plan_builder import code_version
 from storage.delta_log.transaction_id import Transaction
 from storage.errors import LakejoinError, SourceChanged, SourceNotFound
 from storage.lake.bookkeeping import record
 from storage.lake.journal import Journal
 from storage.lake.layout import PLAN, Lake
-from storage.lake.plan import Plan, PlannedFile
-from storage.sources.files import Counted
+from storage.lake.plan import Plan
+from storage.sources.files import Counted, Dates
+from storage.sources.planned_file import PlannedFile
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TEXT = """\

@@ -14,8 +14,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, MapType, StringType, StructField, StructType, TimestampType
 
 from storage.errors import SourceTrimmed
-from storage.sources.change_data_feed_log import FEED, NOTHING, Feed
+from storage.sources.change_data_feed_log import NOTHING, Feed
 from storage.sources.files import FileRange
+from storage.sources.planned_file import FEED
 from storage.sources.reader import read_records
 from transforms.model.schemas import CONTEXT, DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON, SEQUENCE
 from transforms.model.specs import TableSpec

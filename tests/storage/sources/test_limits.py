@@ -17,23 +17,13 @@ from storage.errors import SourceBroken, SourceTooLarge
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.sources import limits
-from storage.sources.column_preview import source_columns
 from storage.sources.csv_text import read_header
-from storage.sources.files import FoundFile, MeasuredFile, measure_file, stat_file
+from storage.sources.files import FoundFile, MeasuredFile, stat_file
+from storage.sources.formats.jsonl import Jsonl
+from storage.sources.formats.parquet import Parquet
 from storage.sources.limits import FileLimits
 
 Write = Callable[[str, bytes], FoundFile]
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    """Write a file and return it as it would be listed."""
-
-    def write(name: str, content: bytes) -> FoundFile:
-        (tmp_path / name).write_bytes(content)
-        return stat_file(str(tmp_path / name), name, None)
-
-    return write
 
 
 @contextmanager
@@ -50,8 +40,8 @@ def peak_memory() -> Iterator[list[int]]:
 
 def measure(found: FoundFile, limits: FileLimits) -> MeasuredFile:
     """Measure a new file of its own format."""
-    form = "parquet" if found.name.endswith("parquet") else "jsonl"
-    return measure_file(found, form, limits=limits)
+    form = Parquet() if found.name.endswith("parquet") else Jsonl()
+    return form.measure(found, limits=limits)
 
 
 @pytest.mark.bad_input(46)
@@ -139,7 +129,7 @@ def test_columns_of_a_deep_line_are_not_looked_for(write: Write) -> None:
     """`status` looks into the newest file, whatever is in it."""
     deep = b'{"a":' + b"[" * 200_000 + b"]" * 200_000 + b"}\n"
 
-    assert source_columns(write("x.jsonl", deep + b'{"id":1}\n'), "jsonl") == ["id"]
+    assert Jsonl().columns_of(write("x.jsonl", deep + b'{"id":1}\n')) == ["id"]
 
 
 @pytest.mark.bad_input(46)

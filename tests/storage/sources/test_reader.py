@@ -17,8 +17,11 @@ from pyspark.sql.types import StructType
 
 from storage.errors import SourceBroken, SourceChanged, SourceNotFound
 from storage.sources.csv_files import csv_rows
-from storage.sources.files import MeasuredFile, find_files, measure_file
-from storage.sources.reader import FileRange, csv_counter, read_records
+from storage.sources.files import FileRange, MeasuredFile, find_files
+from storage.sources.formats.csv import csv_counter
+from storage.sources.formats.file_format import FileFormat
+from storage.sources.formats.known_formats import FORMATS
+from storage.sources.reader import read_records
 from transforms.model.schemas import (
     CONTEXT,
     DERIVED,
@@ -31,7 +34,7 @@ from transforms.model.schemas import (
     SEQUENCE,
 )
 from transforms.model.specs import TableSpec
-from transforms.parsing.options import Format, ParseOptions
+from transforms.parsing.options import ParseOptions
 
 pytestmark = pytest.mark.spark
 
@@ -55,10 +58,12 @@ def table(columns: str, key: str = "id", sequence: str = "", event_time: str | N
     return TableSpec("t", StructType.fromDDL(columns), (key,), order, event_time)
 
 
-def measure(spark: SparkSession, path: Path | str, form: Format) -> list[MeasuredFile]:
+def measure(spark: SparkSession, path: Path | str, form: str) -> list[MeasuredFile]:
     """The files of a path as a plan would hold them."""
     found = find_files(str(path), settle=timedelta(0), now=datetime.now(UTC))
-    return [measure_file(file, form, None, csv_counter(spark)) for file in found]
+    files = FORMATS[form]
+    assert isinstance(files, FileFormat)
+    return [files.measure(file, None, csv_counter(spark)) for file in found]
 
 
 def ranges(files: Sequence[MeasuredFile], start: int = 0, end: int | None = None) -> list[FileRange]:
@@ -80,7 +85,7 @@ def ranges(files: Sequence[MeasuredFile], start: int = 0, end: int | None = None
 
 
 def read(
-    spark: SparkSession, spec: TableSpec, form: Format, parts: Sequence[FileRange], **options: Any
+    spark: SparkSession, spec: TableSpec, form: str, parts: Sequence[FileRange], **options: Any
 ) -> list[Row]:
     """Records in the order of their positions, the derived ones last of a line."""
     records = read_records(spark, spec, ParseOptions(form, **options), parts)

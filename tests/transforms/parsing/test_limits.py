@@ -13,12 +13,12 @@ from transforms.model.schemas import CONTEXT, DETAIL, OP, POSITION, POSITION_TYP
 from transforms.model.specs import TableSpec
 from transforms.parsing.debezium import parse_debezium
 from transforms.parsing.flat_rows import parse_jsonl, parse_rows
-from transforms.parsing.options import DEEPEST, Format, ParseOptions
+from transforms.parsing.options import DEEPEST, ParseOptions
 
 pytestmark = pytest.mark.spark
 
 TABLE = TableSpec("t", StructType().add("id", "string").add("name", "string"), ("id",), POSITION_TYPE)
-PARSERS: dict[Format, Callable[[DataFrame, TableSpec, ParseOptions], DataFrame]] = {
+PARSERS: dict[str, Callable[[DataFrame, TableSpec, ParseOptions], DataFrame]] = {
     "debezium": parse_debezium,
     "jsonl": parse_jsonl,
 }
@@ -37,7 +37,7 @@ def parse(spark: SparkSession, lines: Sequence[str], options: ParseOptions) -> l
     return sorted(found, key=lambda row: row[POSITION]["line"])
 
 
-def line(form: Format, more: str = "", key: str = '"k"') -> str:
+def line(form: str, more: str = "", key: str = '"k"') -> str:
     """An insert as JSON text, with something more in its row."""
     if form == "jsonl":
         return f'{{"op":"c","id":{key}{more}}}'
@@ -51,7 +51,7 @@ def short(text: str) -> dict[str, object]:
 
 @pytest.mark.bad_input(12)
 @pytest.mark.parametrize("form", ["debezium", "jsonl"])
-def test_long_line_leaves_its_length_and_hash(spark: SparkSession, form: Format) -> None:
+def test_long_line_leaves_its_length_and_hash(spark: SparkSession, form: str) -> None:
     """The limit itself is allowed; one byte more is not, whatever else is wrong with the line."""
     fits = line(form, ',"name":"' + "é" * 100 + '"')
     longer = fits.replace('"k"', '"kk"')
@@ -72,7 +72,7 @@ def test_long_line_leaves_its_length_and_hash(spark: SparkSession, form: Format)
 @pytest.mark.bad_input(12)
 @pytest.mark.parametrize("form", ["debezium", "jsonl"])
 @pytest.mark.parametrize("limit", [DEEPEST, 20])
-def test_deep_line_leaves_its_length_and_hash(spark: SparkSession, form: Format, limit: int) -> None:
+def test_deep_line_leaves_its_length_and_hash(spark: SparkSession, form: str, limit: int) -> None:
     """Also where the limit is that of Spark's own parser; brackets within texts are no levels."""
     around = 1 if form == "jsonl" else 2
 
@@ -134,7 +134,7 @@ def test_row_with_long_texts_leaves_length_and_hash(spark: SparkSession) -> None
 @pytest.mark.bad_input(1)
 @pytest.mark.bad_input(18)
 @pytest.mark.parametrize("form", ["debezium", "jsonl"])
-def test_half_of_a_surrogate_pair_is_no_text(spark: SparkSession, form: Format) -> None:
+def test_half_of_a_surrogate_pair_is_no_text(spark: SparkSession, form: str) -> None:
     """Java would read each as a question mark, and so make one key of several."""
     halves = [
         r'"\ud800"',

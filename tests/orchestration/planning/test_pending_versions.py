@@ -17,7 +17,8 @@ from orchestration.show.status import lake_status
 from storage.errors import SourceChanged, SourceNotFound, SourceTrimmed
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
-from storage.lake.plan import Plan, PlannedFile
+from storage.lake.plan import Plan
+from storage.sources.planned_file import PlannedFile
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TEXT = """\
@@ -75,7 +76,7 @@ def pending(shop: Pipeline, journal: Journal, rows: int | None = None) -> list[G
 def ranges(batches: Sequence[Group]) -> list[list[tuple[int, int, int]]]:
     """The versions of the customers in each batch, with about how many records they have."""
     return [
-        [(file.from_line, file.to_line, file.records) for file in batch.files if file.is_feed]
+        [(file.from_line, file.to_line, file.records) for file in batch.files if not file.is_divisible]
         for batch in batches
     ]
 

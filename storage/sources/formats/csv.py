@@ -1,0 +1,61 @@
+"""Reads CSV files: flat rows below a header, with a column that says what a row does."""
+
+import csv
+import io
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+
+from storage.sources.column_preview import beginning
+from storage.sources.csv_files import count_records, csv_rows, parse_csv
+from storage.sources.files import Counted, FileCounter, FoundFile, MeasuredFile, sizes
+from storage.sources.fingerprint import FileContent
+from storage.sources.formats.file_format import FileFormat
+from storage.sources.formats.source_format import Ranges
+from storage.sources.schema_check import Difference, of_rows
+from transforms.model.specs import TableSpec
+from transforms.parsing.flat_rows import OP_COLUMN
+from transforms.parsing.options import ParseOptions
+
+
+class Csv(FileFormat):
+    """Rows as in RFC 4180, whose fields may hold line ends: only the reader itself can count them."""
+
+    is_text = True
+    quoted = True
+
+    def columns_of(self, file: FoundFile) -> list[str]:
+        """Look at the header."""
+        try:
+            header = next(csv.reader(io.StringIO(beginning(file), newline="")), [])
+        except csv.Error:
+            return []
+        return [name for name in header if name != OP_COLUMN]
+
+    def count(
+        self, found: FoundFile, known: MeasuredFile | None, content: FileContent, counter: FileCounter | None
+    ) -> Counted:
+        """Count the records of a file that is new or has grown."""
+        if not found.size:
+            return Counted(content.lines)
+        if known is not None and (counter is None or found.size == known.size):
+            return Counted(known.lines, known.stray_quotes)
+        if counter is None:
+            raise ValueError(f"{found.path}: a CSV file that is read for the first time needs a counter")
+        return counter(found)
+
+    def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
+        """Read files by their headers."""
+        sizes(ranges)
+        return reduce(DataFrame.unionByName, parse_csv(spark, table, options, ranges))
+
+    def differences(
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, strict: bool
+    ) -> list[Difference]:
+        """Read the rows and count what they have."""
+        return of_rows(csv_rows(spark, ranges), table, options, len(ranges) if strict else None)
+
+
+def csv_counter(spark: SparkSession) -> FileCounter:
+    """Return what counts the records of a CSV file."""
+    return lambda found: count_records(spark, found.path)

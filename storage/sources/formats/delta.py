@@ -1,0 +1,112 @@
+"""Reads the Change Data Feed of a Delta table: its log says what is new, and each version is read whole.
+
+What imports `deltalake` is imported where it is used: a configuration is checked without.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType
+
+from storage.sources.files import FileCounter, FoundFile
+from storage.sources.formats.source_format import Known, Look, Ranges, SourceFormat, SourceSpec, Waiting
+from storage.sources.planned_file import FEED, PlannedFile
+from storage.sources.schema_check import Difference, of_schema
+from transforms.model.schemas import is_internal
+from transforms.model.specs import TableSpec
+from transforms.parsing.options import ParseOptions
+
+if TYPE_CHECKING:
+    from storage.sources.change_data_feed_log import Feed, FeedVersion
+
+_FOR_FILES = "is for files; the log of a Delta table says what is new. Remove it"
+_LIMITS_FILES = (
+    "limits files that are read whole, and found format 'delta', whose rows Spark reads. Remove it"
+)
+_NOT_FOR = {
+    ("start",): _FOR_FILES,
+    ("settle",): _FOR_FILES,
+    ("limits", "file"): _LIMITS_FILES,
+    ("limits", "ratio"): _LIMITS_FILES,
+}
+
+
+class Delta(SourceFormat):
+    """Versions of one table."""
+
+    not_for = _NOT_FOR
+    one_place = "{date} and wildcards stand for files; write the directory of one Delta table"
+    has_lines = False
+    unit = "versions"
+    order = "commit version"
+
+    def held(self, count: int) -> str:
+        """Say what the source is."""
+        return "is a Delta table"
+
+    def share(self, waiting: int, held: int) -> str:
+        """Say how many versions wait; nobody counts those that were read."""
+        return f"{waiting} {self.unit}"
+
+    def waiting(self, source: SourceSpec, known: Known, look: Look) -> Waiting:
+        """List the versions that changed a row."""
+        parts = [part for part in self.unread(source, known, look, None) if part.records]
+        found = (FoundFile(part.path, f"version {part.to_line}", None, 0, part.modified) for part in parts)
+        return Waiting(tuple(found), 1)
+
+    def unread(
+        self, source: SourceSpec, known: Known, look: Look, counter: FileCounter | None
+    ) -> Iterator[PlannedFile]:
+        """Yield the versions behind the last one that was planned, each as a part of its own."""
+        feed, before = _feed(source.place), known.get(FEED)
+        versions = (
+            [feed.whole()]
+            if before is None
+            else feed.after(before.to_line, before.fingerprint, before.modified)
+        )
+        return (_part(source, version) for version in versions)
+
+    def check_same(self, source: SourceSpec, part: PlannedFile, *, thoroughly: bool) -> None:
+        """See that the table is the same, and `thoroughly` that the log and files of the range are there."""
+        feed = _feed(part.path)
+        if thoroughly or feed.identity != part.fingerprint:
+            feed.check_range(part.from_line, part.to_line, part.fingerprint, part.modified)
+
+    def columns(self, source: SourceSpec, now: datetime) -> list[str]:
+        """Return the table's columns; of a joined table those that are its own business are nobody's to declare."""
+        return [name for name in _feed(source.place).columns if not is_internal(name)]
+
+    def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
+        """Read ranges of versions; `storage.sources.change_data_feed` says which records a version gives."""
+        from storage.sources.change_data_feed import parse_feed
+
+        return reduce(DataFrame.unionByName, parse_feed(spark, table, options, ranges))
+
+    def differences(
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, strict: bool
+    ) -> list[Difference]:
+        """Compare the schema of the last version."""
+        from storage.sources.change_data_feed import state_of
+
+        path, version = ranges[-1].path, ranges[-1].to_line
+        schema: dict[str, DataType | None] = {
+            field.name: field.dataType for field in state_of(spark, path, version).schema
+        }
+        return list(of_schema(f"{path} (version {version})", schema, table, strict=strict))
+
+
+def _feed(path: str) -> "Feed":
+    from storage.sources.change_data_feed_log import Feed
+
+    return Feed(path)
+
+
+def _part(source: SourceSpec, version: "FeedVersion") -> PlannedFile:
+    return PlannedFile(
+        table=source.table, path=source.place, name=FEED, date=None, size=0, modified=version.modified,
+        fingerprint=version.identity, lines=version.records, complete=True, from_line=version.after,
+        to_line=version.number,
+    )  # fmt: skip

@@ -1,0 +1,138 @@
+"""Finds and measures the files of a source: what all formats share whose change data lies in files."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
+
+from storage.sources.files import (
+    Counted,
+    Dates,
+    FileCounter,
+    FoundFile,
+    MeasuredFile,
+    changed,
+    find_files,
+    has_settled,
+    stat_file,
+)
+from storage.sources.fingerprint import FileContent, scan_text
+from storage.sources.formats.source_format import Known, Look, SourceFormat, SourceSpec, Waiting
+from storage.sources.limits import NO_LIMITS, FileLimits
+from storage.sources.planned_file import PlannedFile
+
+
+class FileFormat(SourceFormat, ABC):
+    """A format of files; unless a method says otherwise, of text with a record a line."""
+
+    quoted: bool = False
+    """Fields may hold line ends within double quotes."""
+
+    def waiting(self, source: SourceSpec, known: Known, look: Look) -> Waiting:
+        """List the files that no batch has read as they are now, or not to their end; none is opened.
+
+        A file that was only touched waits, and so does a new one without records: reading it will tell.
+        """
+        listed = find_files(source.path, settle=timedelta(0), now=look.now, since=source.start)
+        wanted = [file for file in listed if _is_wanted(file, source, look.dates)]
+        unread = [file for file in wanted if not _is_read(file, known.get(file.name))]
+        settled = [file for file in unread if has_settled(file.modified, _settle(source, look), look.now)]
+        return Waiting(tuple(settled), len(listed), len(unread) - len(settled))
+
+    def unread(
+        self, source: SourceSpec, known: Known, look: Look, counter: FileCounter | None
+    ) -> Iterator[PlannedFile]:
+        """Yield the part of each file behind what was read of it."""
+        for file in find_files(source.path, settle=_settle(source, look), now=look.now, since=source.start):
+            if not _is_wanted(file, source, look.dates):
+                continue
+            before = known.get(file.name)
+            measured = self.measure(file, before.measured if before else None, counter, source.limits)
+            start = before.to_line if before else 0
+            # A file without new records goes with a batch of others: so it is known next time, and need not wait.
+            if measured.lines > start or not _is_known(file, before):
+                yield PlannedFile.behind(start, measured, source.table)
+
+    def check_same(self, source: SourceSpec, part: PlannedFile, *, thoroughly: bool) -> None:
+        """Hold the file against what was measured of it."""
+        found = stat_file(part.path, part.name, part.date)
+        self.measure(found, part.measured, None, source.limits)
+
+    def columns(self, source: SourceSpec, now: datetime) -> list[str]:
+        """Look at the beginning of the newest file: a source that got a new column has it there."""
+        files = find_files(source.path, settle=timedelta(0), now=now, since=source.start)
+        return self.columns_of(files[-1]) if files else []
+
+    @abstractmethod
+    def columns_of(self, file: FoundFile) -> list[str]:
+        """Return the names of a file's columns, as far as its first records show; what cannot be read has none."""
+
+    def measure(
+        self,
+        found: FoundFile,
+        known: MeasuredFile | None = None,
+        counter: FileCounter | None = None,
+        limits: FileLimits = NO_LIMITS,
+    ) -> MeasuredFile:
+        """Fingerprint a file and count its records; hold it against what was planned of it before, if it was.
+
+        A file with the size and time of `known` is not read. Without a `counter` a file that needs one and has grown is
+        only checked, and keeps its known lines. Raises `SourceChanged` where anything but lines behind the known ones
+        changed, `SourceBroken` for a torn file, `SourceTooLarge` for one beyond its limits.
+        """
+        if known is not None and (found.size, found.modified) == (known.size, known.modified):
+            return replace(known, **asdict(found))
+        if known is not None and found.size < known.size:
+            raise changed(found, f"has {found.size} bytes now, had {known.size}")
+        content = self.scan(found, known, limits)
+        counted = self.count(found, known, content, counter)
+        return MeasuredFile(
+            **asdict(found), fingerprint=content.fingerprint, lines=counted.records, complete=content.complete,
+            stray_quotes=counted.stray_quotes, returns=content.returns,
+        )  # fmt: skip
+
+    def scan(self, found: FoundFile, known: MeasuredFile | None, limits: FileLimits) -> FileContent:
+        """Pass over a file's bytes. Raises `SourceChanged` where they do not begin with what is known."""
+        boundary = known.size if known is not None else None
+        content = scan_text(found.path, found.size, boundary=boundary, quoted=self.quoted, limits=limits)
+        if known is not None:
+            _check_appended(found, known, content)
+        return content
+
+    def count(
+        self, found: FoundFile, known: MeasuredFile | None, content: FileContent, counter: FileCounter | None
+    ) -> Counted:
+        """Say how many records a file has that was passed over."""
+        return Counted(content.lines)
+
+
+def _check_appended(found: FoundFile, known: MeasuredFile, content: FileContent) -> None:
+    if content.beginning != known.fingerprint:
+        raise changed(found, f"differs within its first {known.size} bytes, which were read")
+    ends_line = content.appended in {b"", b"\r\n"} or content.appended.startswith(b"\n")
+    if content.continued or not (known.complete or ends_line):
+        raise changed(found, f"line {known.lines} had no end when it was read, and has grown")
+
+
+def _settle(source: SourceSpec, look: Look) -> timedelta:
+    """How long a file is left alone: as the run was told to, or else as the source declares."""
+    return look.settle if look.settle is not None else source.settle or timedelta(0)
+
+
+def _is_wanted(file: FoundFile, source: SourceSpec, dates: Dates | None) -> bool:
+    """Whether a run over `dates` reads a file: undated ones always, dated ones from the source's `start` on."""
+    if file.date is None:
+        return True
+    start = source.start
+    return (start is None or start <= file.date) and (dates is None or dates[0] <= file.date <= dates[1])
+
+
+def _is_known(file: FoundFile, before: PlannedFile | None) -> bool:
+    """Whether the plan has the file as it is now; an empty one it need not have, for there is nothing to wait for."""
+    if before is None:
+        return file.size == 0
+    return (file.size, file.modified) == (before.size, before.modified)
+
+
+def _is_read(file: FoundFile, before: PlannedFile | None) -> bool:
+    return _is_known(file, before) and (before is None or before.to_line >= before.lines)

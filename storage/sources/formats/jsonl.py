@@ -1,0 +1,36 @@
+"""Reads JSON lines: each a flat row, with a member that says what the row does."""
+
+from pyspark.sql import DataFrame, SparkSession
+
+from storage.sources.column_preview import json_objects, names_of
+from storage.sources.files import FoundFile
+from storage.sources.formats.file_format import FileFormat
+from storage.sources.formats.source_format import Ranges
+from storage.sources.schema_check import Difference, of_rows
+from storage.sources.text_lines import read_lines
+from transforms.model.specs import TableSpec
+from transforms.parsing.flat_rows import OP_COLUMN, parse_jsonl
+from transforms.parsing.options import ParseOptions
+from transforms.parsing.schema_drift import json_rows
+
+
+class Jsonl(FileFormat):
+    """Rows as JSON objects."""
+
+    is_text = True
+    is_one_object = True
+
+    def columns_of(self, file: FoundFile) -> list[str]:
+        """Look at the members of the first objects."""
+        return [name for name in names_of(json_objects(file)) if name != OP_COLUMN]
+
+    def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
+        """Read each line as a row."""
+        return parse_jsonl(read_lines(spark, ranges), table, options)
+
+    def differences(
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, strict: bool
+    ) -> list[Difference]:
+        """Read the rows and count what they have."""
+        rows = json_rows(read_lines(spark, ranges), options)
+        return of_rows(rows, table, options, len(ranges) if strict else None)

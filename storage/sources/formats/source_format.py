@@ -1,0 +1,139 @@
+"""Says what each format of change data has to tell of a source.
+
+A source is read in parts (`PlannedFile`): lines of files, or versions of a Delta table. Nothing here or in the modules
+of the formats starts a JVM; what reads with Spark is handed a session.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from storage.sources.files import Dates, FileCounter, FileRange, FoundFile
+from storage.sources.limits import NO_LIMITS, FileLimits
+from storage.sources.path_patterns import plain
+from storage.sources.planned_file import PlannedFile
+from storage.sources.schema_check import Difference
+from transforms.model.specs import TableSpec
+from transforms.parsing.options import ParseOptions
+
+Ranges = Sequence[FileRange]
+Known = Mapping[str, PlannedFile]
+"""What plans say of the parts of a source, by their names: the last part of each that was read."""
+
+
+@dataclass(frozen=True)
+class SourceSpec:
+    """Where the change data of a table or stream lies, as it is declared."""
+
+    table: str
+    path: str
+    """As declared, with `{date}` and wildcards."""
+    start: date | None = None
+    settle: timedelta | None = None
+    limits: FileLimits = NO_LIMITS
+
+    @property
+    def place(self) -> str:
+        """The path as a person writes it; a Delta table's directory."""
+        return plain(self.path)
+
+
+@dataclass(frozen=True)
+class Look:
+    """When a source is looked at, and how much of it."""
+
+    now: datetime
+    settle: timedelta | None = None
+    """How long files must have been left alone; None for what the source declares, or else no time."""
+    dates: Dates | None = None
+    """Dated files beyond these days, inclusive, are left out."""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What of a source is not read yet."""
+
+    parts: tuple[FoundFile, ...]
+    """Files, or versions of a Delta table under the name `version N`."""
+    held: int
+    """How many files the source has, read or not; a Delta table has one."""
+    young: int = 0
+    """How many more files wait, but changed too short a time ago to be read."""
+
+
+class SourceFormat(Protocol):
+    """A format of change data. What most formats share is the default."""
+
+    # What a configuration may say of a source.
+    not_for: Mapping[tuple[str, ...], str] = {}
+    """Keys of a source that mean nothing in this format, with the reason; their paths below `source`."""
+    one_place: str = ""
+    """Why a path holds neither `{date}` nor wildcards; empty where it may."""
+    envelope: Sequence[str] = ()
+    """What a record carries beside its row that can order changes."""
+    truncates: bool = False
+    """A record may say that its table was emptied."""
+    is_text: bool = False
+    """Values are texts, and so are the keys of maps."""
+    is_one_object: bool = False
+    """What a row does stands among its columns, in names that Spark compares without regard to capitals."""
+
+    # What a batch may do with its records.
+    has_lines: bool = True
+    """Each record has a line of its own, by which it is counted and read again."""
+    is_columnar: bool = False
+    """Many records are rather read again than kept."""
+
+    # How a person is told of it.
+    unit: str = "files"
+    order: str = "position in the files"
+    """What orders the changes of a row where nothing else is declared."""
+
+    def held(self, count: int) -> str:
+        """Say how many files a source has."""
+        return f"has {count} file{'s' * (count != 1)}"
+
+    def share(self, waiting: int, held: int) -> str:
+        """Say how many of its parts wait."""
+        return f"{waiting} of {held} {self.unit}"
+
+    # What is read without a JVM.
+    def waiting(self, source: SourceSpec, known: Known, look: Look) -> Waiting:
+        """List what is not read; nothing is opened but a log. Raises `SourceError`."""
+
+    def unread(
+        self, source: SourceSpec, known: Known, look: Look, counter: FileCounter | None
+    ) -> Iterator[PlannedFile]:
+        """Yield what is not read, measured, in the order of its positions.
+
+        `counter`: counts records that only Spark can tell apart. Raises `SourceError` for what changed after it was
+        read, or cannot be read.
+        """
+
+    def check_same(self, source: SourceSpec, part: PlannedFile, *, thoroughly: bool) -> None:
+        """Refuse a part that is no longer what was planned. Raises `SourceError`.
+
+        `thoroughly`: see as well that all it needs is still there, where the reading itself would tell.
+        """
+
+    def columns(self, source: SourceSpec, now: datetime) -> list[str]:
+        """Return the names of the columns that the newest data has, as far as a short look shows."""
+
+    # What Spark reads.
+    def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
+        """Read parts, of which there is one or more, into records (`transforms.parsing.options.records_schema`).
+
+        Every line in the ranges gives one record that is not derived, and the line before each range one more as
+        context. Raises `SourceError` for what is gone, shorter than planned or not of the format.
+        """
+
+    def differences(
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, strict: bool
+    ) -> list[Difference]:
+        """Compare the columns of parts with the declared ones; `strict`: any that is not declared is a difference.
+
+        Raises `SourceError` for what cannot be read.
+        """

@@ -1,0 +1,101 @@
+"""Holds the part of a source that a batch reads, and takes such parts apart and together."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import date
+from itertools import groupby
+from typing import Self
+
+from storage.sources.files import FileRange, MeasuredFile
+
+FEED = "_delta_log"
+"""What a plan calls a range of versions, where it has the name of a file: no source file begins with `_`."""
+
+
+@dataclass(frozen=True)
+class PlannedFile:
+    """A part of a source file that a batch reads: lines after `from_line` up to `to_line`.
+
+    Of a Delta table, whose name here is `FEED`: the changes after version `from_line` up to version `to_line`, about
+    `lines` records; the fingerprint is Delta's own name of the table.
+    """
+
+    table: str
+    path: str
+    name: str
+    date: date | None
+    size: int
+    modified: int
+    fingerprint: str
+    lines: int
+    complete: bool
+    from_line: int
+    to_line: int
+    stray_quotes: bool = False
+    """Of CSV: a quoted field holds a quote that is not doubled; unknown, and so false, before this was looked for."""
+    returns: bool = False
+    """Of CSV: some line ends with a carriage return and a line feed; unknown, and so true, before this was looked
+    for."""
+
+    @classmethod
+    def behind(cls, line: int, measured: MeasuredFile, table: str) -> Self:
+        """The part of a table's file behind a line."""
+        return cls(table=table, **asdict(measured), from_line=line, to_line=measured.lines)
+
+    @property
+    def records(self) -> int:
+        """How many source records the part has; of a Delta table about how many."""
+        return self.to_line - self.from_line if self.is_divisible else self.lines
+
+    @property
+    def is_divisible(self) -> bool:
+        """Whether it may be cut between any two records; versions of a Delta table are read whole."""
+        return self.name != FEED
+
+    @property
+    def measured(self) -> MeasuredFile:
+        """What was found of the whole file, to hold the file against."""
+        return MeasuredFile(
+            path=self.path, name=self.name, date=self.date, size=self.size, modified=self.modified,
+            fingerprint=self.fingerprint, lines=self.lines, complete=self.complete, stray_quotes=self.stray_quotes,
+            returns=self.returns,
+        )  # fmt: skip
+
+    @property
+    def range(self) -> FileRange:
+        """The part as the readers of sources take it."""
+        return FileRange(
+            self.path, self.name, self.date, self.from_line, self.to_line, self.lines, self.complete,
+            self.stray_quotes, self.returns,
+        )  # fmt: skip
+
+
+def between(parts: Iterable[PlannedFile], start: int, end: int) -> Iterator[PlannedFile]:
+    """What of parts holds the records from `start` (exclusive) to `end` of their common count.
+
+    One that is not divisible goes where it ends; with `start` -1 those at the beginning that have no record, too.
+    """
+    passed = 0
+    for part in parts:
+        before, passed = passed, passed + part.records
+        if not part.is_divisible:
+            if start < passed <= end:
+                yield part
+            continue
+        first, last = max(start - before, 0), min(end - before, part.records)
+        if first < last:
+            yield replace(part, from_line=part.from_line + first, to_line=part.from_line + last)
+
+
+def together(parts: Sequence[PlannedFile]) -> tuple[PlannedFile, ...]:
+    """Put the versions of each table that follow each other into one range, which is what a plan holds."""
+    found: list[PlannedFile] = []
+    for (is_divisible, _), run in groupby(parts, lambda part: (part.is_divisible, part.table)):
+        if is_divisible:
+            found += run
+            continue
+        first, *rest = run
+        for part in rest:
+            first = replace(part, from_line=first.from_line, lines=first.lines + part.lines)
+        found.append(first)
+    return tuple(found)

@@ -1,0 +1,149 @@
+"""A format of change data is one module and one line: whoever adds one changes nothing else."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
+from typer.testing import CliRunner
+
+from orchestration.cli import app
+from orchestration.config import load
+from orchestration.config.problems import ConfigurationError
+from orchestration.planning.input_checks import SchemaChanged
+from orchestration.runs.run import run_batches
+from storage.sources.column_preview import beginning
+from storage.sources.files import FoundFile
+from storage.sources.formats.file_format import FileFormat
+from storage.sources.formats.known_formats import FORMATS
+from storage.sources.formats.source_format import Ranges
+from storage.sources.schema_check import Difference, of_schema
+from storage.sources.text_lines import read_lines
+from transforms.model.schemas import RAW
+from transforms.model.specs import TableSpec
+from transforms.parsing.flat_rows import parse_rows
+from transforms.parsing.options import ParseOptions
+
+TEXT = """\
+name: shop
+lake: ./lake
+tables:
+  orders:
+    source: {format: pairs, path: "orders/{date}.txt"}
+    columns: {id: bigint, customer: bigint}
+    key: [id]
+  customers:
+    source: {format: pairs, path: "customers.txt"}
+    columns: {id: bigint, city: string}
+    key: [id]
+joins:
+  located: {left: orders, right: customers, foreign_key: [customer], how: left}
+"""
+
+
+class Pairs(FileFormat):
+    """Lines of `name=value`, apart by spaces; a value has no space."""
+
+    not_for: Mapping[tuple[str, ...], str] = MappingProxyType(
+        {("timezone",): "is for text with times; a pair has none. Remove it"}
+    )
+    is_text = True
+
+    def columns_of(self, file: FoundFile) -> list[str]:
+        """Look at the first lines."""
+        names = [pair.partition("=")[0] for pair in beginning(file).split()]
+        return [name for name in dict.fromkeys(names) if name != "op"]
+
+    def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
+        """Read each line as a row."""
+        texts = F.str_to_map(F.col(RAW), F.lit(" "), F.lit("="))
+        columns = {name: (texts[name], StringType()) for name in (*table.columns.names, "op")}
+        return parse_rows(read_lines(spark, ranges), table, options, columns, F.col(RAW))
+
+    def differences(
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, strict: bool
+    ) -> list[Difference]:
+        """Compare the names that each file has."""
+        types = {field.name: field.dataType for field in table.columns}
+        found = [
+            (part.name, self.columns_of(FoundFile(part.path, part.name, part.date, 0, 0))) for part in ranges
+        ]
+        return [
+            one
+            for name, names in found
+            for one in of_schema(name, {column: types.get(column) for column in names}, table, strict=strict)
+        ]
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file of a pipeline whose change data are pairs, with the first of them."""
+    monkeypatch.setitem(FORMATS, "pairs", Pairs())
+    write(tmp_path / "orders" / "2024-01-01.txt", ["op=c id=1 customer=7", "op=c id=2 customer=8"])
+    write(tmp_path / "customers.txt", ["op=c id=7 city=Rome phone=1"])
+    return write(tmp_path / "lakejoin.yaml", TEXT.splitlines())
+
+
+def write(path: Path, lines: Iterable[str]) -> Path:
+    """Write a file of lines."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def printed(*arguments: str | Path) -> str:
+    """Return what a command prints."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.mark.spark
+def test_new_format_is_joined_and_told_of_like_any_other(spark: SparkSession, shop: Path) -> None:
+    """Files are found, measured, read in parts and shown; what is wrong in one is quarantined."""
+    assert "table orders: 1 of 1 files wait, from 2024-01-01.txt on" in printed("status", shop)
+    list(run_batches(load(shop), spark))
+    write(
+        shop.parent / "orders/2024-01-01.txt", ["op=c id=1 customer=7", "op=c id=2 customer=8", "op=c id=x"]
+    )
+    write(shop.parent / "orders/2024-01-02.txt", ["op=u id=2 customer=7"])
+
+    days = list(run_batches(load(shop), spark))
+
+    assert [batch.tables["orders"]["records"] for batch in days] == [1, 1]
+    assert days[0].tables["orders"]["quarantined"] == 1
+    rows = printed("show", shop, "located", "--format", "csv").split()
+    assert rows == ["id,customer,right_id,right_city", "1,7,7,Rome", "2,7,7,Rome"]
+    status = printed("status", shop)
+    assert "table customers: source columns that are not declared, and so ignored: phone" in status
+    assert "nothing is pending" in status
+
+
+def test_new_format_says_what_may_be_declared(shop: Path) -> None:
+    """What it refuses is refused when the file is read, and so is a format that nobody knows."""
+    text = shop.read_text().replace('customers.txt"}', 'customers.txt", timezone: UTC}')
+    shop.write_text(text.replace('pairs, path: "orders', 'pears, path: "orders'))
+
+    with pytest.raises(ConfigurationError) as refused:
+        load(shop)
+
+    assert "timezone: is for text with times; a pair has none. Remove it" in str(refused.value)
+    choices = (
+        "expected one of debezium, jsonl, csv, parquet, delta, pairs; found 'pears'; did you mean 'pairs'?"
+    )
+    assert choices in str(refused.value)
+
+
+@pytest.mark.spark
+def test_new_format_is_held_against_the_declared_columns(spark: SparkSession, shop: Path) -> None:
+    """With `on_schema_change: fail`, as any other."""
+    declared = 'customers.txt", on_schema_change: fail, strict: true}'
+    shop.write_text(shop.read_text().replace('customers.txt"}', declared))
+
+    with pytest.raises(
+        SchemaChanged, match=r"customers.txt: phone: expected no such column \(strict\), found one"
+    ):
+        list(run_batches(load(shop), spark))
