@@ -5,6 +5,7 @@ commit changes no row, and says so: a reader of changes sees nothing of it.
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
@@ -83,6 +84,11 @@ def small_files(path: str, through: int | None = None) -> SmallFiles:
     return SmallFiles([f for f in files if f.size < SMALL_FILE or f.deleted > SHARE_DELETED * f.rows])
 
 
+def compressing(spark: SparkSession) -> AbstractContextManager[None]:
+    """Have what is written while the block runs compressed for a long life."""
+    return changed_settings(spark, COMPRESSION)
+
+
 def has_many_small_files(path: str) -> bool:
     """Whether a table is due for its small files alone: told from its log, at once."""
     with reading_table(path):
@@ -97,7 +103,7 @@ def compact(
     """Write files anew, their rows in an order, in a commit that changes no row."""
     count = max(1, -(-found.size // LARGE_FILE))
     arrange = partial(_arranged, count=count, order=order)
-    with changed_settings(spark, COMPRESSION):
+    with compressing(spark):
         commit_rewrite(spark, path, [file.name for file in found.files], arrange, transaction)
 
 

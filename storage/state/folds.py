@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from storage.delta_log.live_files import rows_after
 from storage.delta_table.commits import overwrite
-from storage.delta_table.compaction import COMPRESSION
+from storage.delta_table.compaction import compressing
 from storage.delta_table.direct_scan import ENCODING
 from storage.errors import LakeBusy
 from storage.lake.bookkeeping import record
@@ -33,7 +33,6 @@ from storage.lake.layout import (
 )
 from storage.lake.plan import Plan
 from storage.spark.kept_frames import Frames, aggregated, framing
-from storage.spark.session import changed_settings
 from storage.state.pinned_state import State
 from transforms.changelog.versions import VALID_FROM, intervals, reachable
 from transforms.foreign_key_join.subscriptions import live_subscriptions
@@ -217,6 +216,6 @@ def _replace(rows: DataFrame, lake: Lake, journal: Journal, fold: Fold, order: l
     """Write a base anew, each file a range of its key: lookups pass over those that hold none of theirs."""
     files = max(1, -(-rows.count() // ROWS_PER_FILE))
     ordered = rows.repartitionByRange(files, *order).sortWithinPartitions(*order)
-    with changed_settings(rows.sparkSession, COMPRESSION):
+    with compressing(rows.sparkSession):
         transaction = journal.transaction(f"fold/{fold.base}", fold.through)
         overwrite(ordered, lake.path(fold.base), transaction, ENCODING)
