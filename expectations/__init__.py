@@ -1,4 +1,4 @@
-"""The rules every joined table keeps, written once as SQL, and the Great Expectations suites made of them."""
+"""Holds the rules of every joined table, written once as SQL, and makes Great Expectations suites of them."""
 
 import os
 

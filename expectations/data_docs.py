@@ -1,7 +1,7 @@
-"""Data Docs: the pages on which Great Expectations shows what was checked and what was found.
+"""Writes Data Docs: the pages on which Great Expectations shows what was checked and what was found.
 
-Everything lives in one local folder: the pages, and below `store/` the results and suites they are made of,
-by which a later process links the older runs. No check depends on it: what cannot be written is told.
+Everything lies in one local folder: the pages, and below `store/` the results and suites that they are made of. From
+these a later process links older runs. No check depends on the folder: what could not be written is reported.
 """
 
 import os

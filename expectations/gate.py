@@ -1,8 +1,8 @@
-"""The rules as one native query: which of them are broken, by how many keys, and a few of these.
+"""Finds which rules are broken, by how many keys, with a few of these keys, in one native query.
 
 With `small` frames the query is one Spark job: on frames of one partition it needs neither a shuffle nor a broadcast,
-each of which adaptive execution runs as a job of its own. That holds while `spark.sql.maxSinglePartitionBytes` is out
-of the way, for a join of a join is estimated at the product of its sides.
+each of which adaptive execution runs as a job of its own. For that `spark.sql.maxSinglePartitionBytes` must be large:
+Spark estimates a join of a join at the product of its sides.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ _ONE_PARTITION = "/*+ COALESCE(1) */"
 def gate(
     frames: Mapping[str, DataFrame], kind: Kind, *, small: bool = False, digests: bool = False
 ) -> DataFrame:
-    """Hold frames against every rule of a join of this `how`, or of a table; nothing is run here.
+    """Return the query that checks frames against every rule of a kind of join or table; nothing is run here.
 
     `frames`: those of `frames_for(kind)` with at least its columns, full or restricted to touched keys as
     `expectations.rules` says. Frames that the caller keeps persisted stay so. `small`: they fit in one task. `digests`:

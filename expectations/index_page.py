@@ -1,7 +1,7 @@
-"""The first page of the Data Docs: every asset with its rules as they stand, and its older runs.
+"""Renders the first page of the Data Docs: every asset with its rules as they stand, and its older runs.
 
-Great Expectations' own index is drawn by scripts from other sites and stays empty where they cannot be
-reached; this one is a single file.
+Great Expectations' own index is drawn by scripts from other sites and stays empty where they cannot be reached; this
+one is a single file.
 """
 
 from collections.abc import Sequence

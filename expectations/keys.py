@@ -1,14 +1,14 @@
-"""What is known of each primary key, in one row: the view that the rules read.
+"""Builds the view that the rules read: what is known of each primary key, in one row.
 
-Every frame is read once and grouped by primary key, whatever the number of rules. Joined pairwise by each rule instead,
-the frames of a first load took a sixth of its time, and planning the joins of a small batch half a second.
+Every frame is read once and grouped by primary key, whatever the number of rules. When each rule joined the frames in
+pairs, that took a sixth of a first load's time, and half a second of planning in a small batch.
 
 The columns of a join's view: `lives`, `foreign_key` and `left_hash` of the left row; of its rows in the joined table
 how many there are (`joined`), `joined_left_hash`, `right_key` (null: no match), `joined_right_hash` and `batch`; of its
 live subscriptions how many (`subscriptions`), `subscribed_key` and `subscribed_hash`; of the answer that was applied
 last `answer_key`, `answer_hash` and whether a right change caused it (`told`); `right_lives` and `right_hash` of the
 right row that the joined row names, or else the foreign key. Of a table: `copies` of the key, `contradictions` among
-them, `hash`, `deleted`. The queries of other kinds say it themselves.
+them, `hash`, `deleted`. The queries of the other kinds list their own columns.
 """
 
 from collections.abc import Mapping

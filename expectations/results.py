@@ -1,4 +1,4 @@
-"""What came of a rule for an asset, read from the results of Great Expectations."""
+"""Reads the result of each rule for an asset from the results of Great Expectations."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""The rules that a joined table and its state keep, each written once as SQL that selects the offending keys.
+"""Defines the rules of a joined table and its state, each once, as SQL that selects the offending keys.
 
-The gate before a commit and the Great Expectations suites run these very texts, by way of `expectations.gate`. They
-read the view of `expectations.keys`: one row for each primary key. The frames behind it hold all rows, or only those of
-the keys that a batch touched. Restricted frames must be closed, or a row that was merely left out would look missing:
+The gate before a commit and the Great Expectations suites run the same texts, through `expectations.gate`. They read
+the view of `expectations.keys`: one row for each primary key. The frames behind it hold all rows, or only those of the
+keys that a batch touched. Restricted frames must be closed; otherwise a row that was left out would look missing:
 
 - `left_rows` holds the row of every primary key in `joined`, `subscriptions` and `answers`;
 - `right_rows` holds the row of every foreign key in `left_rows` and of every right key in `joined`;
@@ -10,9 +10,8 @@ the keys that a batch touched. Restricted frames must be closed, or a row that w
   batch. In a batch the emissions are enough: a touched left row without one has no right row and nothing to
   show.
 
-A row that is not there although the frames are closed was purged, or never came: it is as gone as a tombstone. Hashes
-and foreign keys may be null, so they are compared with `IS [NOT] DISTINCT FROM`. The join and its subscriptions are
-those of KIP-213.
+A row that is missing from closed frames was purged, or never came: it counts as deleted. Hashes and foreign keys may be
+null, so they are compared with `IS [NOT] DISTINCT FROM`. The join and its subscriptions are those of KIP-213.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""Great Expectations suites made of the rules: one suite for an asset, one expectation for each rule.
+"""Makes Great Expectations suites of the rules: one suite for an asset, one expectation for each rule.
 
-A rule reads several frames, an expectation one batch. So the batch of an asset is the results of its rules
-(`expectations.gate`), found by one query; each expectation reads the result of its own rule. Importing
-this module takes seconds: it imports Great Expectations.
+A rule reads several frames, but an expectation reads one batch. So the batch of an asset is the results of its rules
+(`expectations.gate`), found by one query; each expectation reads the result of its own rule. This module imports Great
+Expectations, which takes seconds.
 """
 
 from typing import Any, ClassVar

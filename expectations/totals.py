@@ -1,14 +1,14 @@
-"""Totals of a join's frames, by which a batch of plain inserts is judged without grouping its rows.
+"""Compares totals of a join's frames, by which a batch of plain inserts is checked without grouping its rows.
 
-Of a row that was not there before, everything is known from its two sides: with its foreign key it has one live
-subscription, the answer to it, and the row that a join of keys and hashes yields. So the frames hold the same rows
-whichever way these are counted, and totals tell: how many there are, and the exclusive or of their digests. With keys
-that stand once, equal totals are equal sets, but for one chance in 2^64, and then no rule of `expectations.rules` is
-broken. Unequal ones prove nothing of a batch that does more than insert: then the gate looks at every key.
+Everything about a row that was not there before follows from its two sides: with its foreign key it has one live
+subscription, the answer to it, and the row that a join of keys and hashes yields. So all frames must have the same
+totals: the number of rows, and the exclusive or of their digests. If no key stands twice, equal totals mean equal sets,
+but for one chance in 2^64, and then no rule of `expectations.rules` is broken. Unequal totals prove nothing for a batch
+that does more than insert: then the gate looks at every key.
 
-That keys stand once is seen when records are read. Where the sides' rows are as many as the keys there were, and their
-keys come to the same exclusive or, each has a key of its own: only more rows could differ from distinct keys by pairs.
-Where nobody looked, the frame that has every key is grouped by it, and stands for the others in the same way.
+Keys that stand twice are seen when records are read. If the sides have as many rows as there were keys, and the same
+exclusive or of keys, each row has a key of its own: only more rows could differ from distinct keys by pairs. Where
+nobody looked, the frame that has every key is grouped by it, and stands for the others in the same way.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ _EVERY = "true"
 
 
 def differing_totals(frames: Mapping[str, DataFrame], how: How, keys: KeyTotals | None = None) -> DataFrame:
-    """Hold the totals of a join's frames against those that its two sides yield; nothing is run here.
+    """Compare the totals of a join's frames with those that its two sides yield; nothing is run here.
 
     `frames`: as for `expectations.gate.gate`, restricted to touched keys. `keys`: those that the left rows must have,
     where they are known. Returns rows like those of `gate`, one for each frame whose totals differ: `totals of` it as

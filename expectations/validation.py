@@ -1,7 +1,7 @@
-"""Validates assets: holds their frames against the rules, through Great Expectations, and writes Data Docs.
+"""Validates assets: checks their frames against the rules through Great Expectations, and writes Data Docs.
 
-This is the slow, visible way to run the rules: for asset checks, `lakejoin check` and people who look at
-Data Docs. What must hold before a commit goes through `expectations.gate` alone.
+This is the slow, visible way to run the rules: for asset checks, `lakejoin check` and people who look at Data Docs.
+What must hold before a commit goes through `expectations.gate` alone.
 """
 
 import re
@@ -54,7 +54,7 @@ class Validated:
 def validate_assets(
     assets: Sequence[Asset], *, docs: DataDocs | None = None, run: str = "check"
 ) -> Validated:
-    """Hold each asset's frames against its rules: one Spark query and one checkpoint for each asset.
+    """Check each asset's frames against its rules: one Spark query and one checkpoint for each asset.
 
     `docs`: the site to write, none where not given. `run`: how the index calls this validation. Threads wait
     for one another. Raises what Spark raises where frames cannot be read.

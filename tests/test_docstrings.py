@@ -1,4 +1,4 @@
-"""Every docstring tells more than the name above it."""
+"""Every docstring tells more than the name above it, and a module's says first what the module does."""
 
 import ast
 import re
@@ -9,29 +9,26 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("transforms", "storage", "expectations", "orchestration", "bench")
-FILLERS = {
-    *(
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "be",
-        "by",
-        "for",
-        "from",
-        "get",
-        "gets",
-        "in",
-        "is",
-        "it",
-        "its",
-        "of",
-        "on",
-    ),
-    *("or", "return", "returns", "that", "the", "this", "to"),
-}
+FILLERS = frozenset(
+    re.findall(
+        r"\w+",
+        "a an and are as be by for from get gets in is it its of on or return returns that the this to",
+    )
+)
 PLACEHOLDER = re.compile(r"\b(todo|fixme|xxx|tbd|docstring|placeholder|lorem ipsum)\b", re.IGNORECASE)
+
+NO_VERBS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        actions assets bounds columns commits errors files formats frames guards its keys messages options paths rows
+        rules schemas sessions sides steps stores streams tables texts this types values versions views words
+        """,
+    )
+)
+"""Words of this project that end as a verb does and are none: a docstring that begins with one is a list of nouns."""
+AFTER_A_NOUN = {"of", "and", "or", "in", "for", "are", "whose"}
+"""What follows a noun and hardly a verb, whose object comes next: it tells "Names of columns" from "Names columns"."""
 
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -48,6 +45,20 @@ def says_nothing(name: str, docstring: str) -> bool:
     words = {_stem(word) for word in re.findall(r"[a-z]+", docstring.lower()) if word not in FILLERS}
     of_the_name = {_stem(word) for word in re.findall(r"[A-Z]?[a-z]+", name)}
     return bool(PLACEHOLDER.search(docstring)) or words <= of_the_name
+
+
+def fault_of(docstring: str) -> str | None:
+    """Return what is wrong with how the docstring of a module begins; None if it says what the module does."""
+    first, second, *_ = [*re.findall(r"\S+", docstring), "", ""]
+    if (
+        not re.fullmatch(r"[A-Z][a-z]*[a-rt-z]s", first)
+        or first.lower() in NO_VERBS
+        or second in AFTER_A_NOUN
+    ):
+        return "does not begin with a verb in the third person"
+    if not re.search(r"\w[`)\]]*\.(\s|$)", "\n".join(docstring.partition("\n\n")[0].splitlines()[:2])):
+        return "has no sentence that ends on its first two lines"
+    return None
 
 
 def _stem(word: str) -> str:
@@ -81,3 +92,41 @@ def test_docstrings_tell_more_than_the_name(package: str) -> None:
 def test_docstring_that_says_nothing_is_recognised(name: str, docstring: str, expected: bool) -> None:
     """The rule itself finds repeated names and placeholders, and lets a sentence with content pass."""
     assert says_nothing(name, docstring) is expected
+
+
+@pytest.mark.parametrize("package", ["transforms", "expectations"])
+def test_docstring_of_each_module_says_what_the_module_does(package: str) -> None:
+    """It has one, which begins with a verb in the third person and a sentence of two lines at most."""
+    docstrings = {
+        str(file.relative_to(ROOT)): ast.get_docstring(ast.parse(file.read_text())) or ""
+        for file in sorted((ROOT / package).rglob("*.py"))
+    }
+
+    assert docstrings
+    assert {name: fault for name, text in docstrings.items() if (fault := fault_of(text))} == {}
+
+
+@pytest.mark.parametrize(
+    ("docstring", "fault"),
+    [
+        ("", "verb"),
+        ("What waits to be worked off.", "verb"),
+        ("The plan of a batch.", "verb"),
+        ("Names and columns of a table.", "verb"),
+        ("Names of columns.", "verb"),
+        ("Files that were exported again.", "verb"),
+        ("Compress files.", "verb"),
+        ("This module finds files.", "verb"),
+        ("`lakejoin run`: works off what is pending.", "verb"),
+        ("Finds files", "sentence"),
+        ("Finds which files\nthe next batch reads, and which of them\nit read before.", "sentence"),
+        ("Finds files\n\nof a source.", "sentence"),
+        ("Finds which files the next batch reads.", None),
+        ("Names what a join reads. Its columns follow.", None),
+        ("Opens the tables of a lake\n(see `storage.lake`).\n\nMore.", None),
+    ],
+)
+def test_docstring_that_says_not_what_a_module_does_is_recognised(docstring: str, fault: str | None) -> None:
+    """The rule itself finds questions, nouns and sentences without an end."""
+    assert (fault is None) == (fault_of(docstring) is None)
+    assert fault is None or fault in str(fault_of(docstring))

@@ -1,1 +1,1 @@
-"""The pure core: functions from DataFrames to DataFrames, without session, path, clock or action."""
+"""Turns DataFrames into DataFrames by pure functions, without session, path, clock or action."""

@@ -1,22 +1,25 @@
 """Decides what each source record does to its key, in the order of position.
 
-Kafka orders a key's records by offset; a replayed day or a second delivery breaks that order here. So each record
-is held against the running maximum of `sequence`, starting from the key's stored row: a record below it is
-`out_of_order`, one at it with the same content a `duplicate`, one at it with other content wins if it stands later
-(`tie`).
+Kafka orders a key's records by offset. Here a day that is replayed or a file that is delivered twice breaks that order.
+So each record is compared with the running maximum of `sequence`, which starts from the key's stored row:
 
-Nothing depends on how the input was cut into batches. The next batch knows a key by its stored row alone, so only
-what that row keeps may raise the maximum: no record that is ignored, expired or quarantined, and no tombstone line
-without effect. A tombstone that was purged stands where it stood; what comes too late for it is `expired`.
+- below the maximum: the record is `out_of_order`;
+- equal to it, with the same content: it is a `duplicate`;
+- equal to it, with other content: the record with the later position wins (`tie`).
+
+The result does not depend on how the input is split into batches. The next batch knows a key by its stored row alone.
+So only what that row keeps may raise the maximum: no record that is ignored, expired or quarantined, and no tombstone
+line without effect. A purged tombstone still counts at its place: a record that comes too late for it is `expired`.
 
 A tombstone line is one of three:
 
-- the second line of a delete, on the line after it: without effect, whatever became of the delete;
-- any other with a sequence of its own (the position, where that orders the table): a delete, of an unknown key too,
-  for else an older record could bring back what it deleted;
-- any other: it deletes the row that its key has there and keeps that row's sequence; without one, it has no effect.
+- The second line of a delete, directly behind it. It has no effect, whatever became of the delete.
+- Any other line with a sequence of its own (the position, where that orders the table). It is a delete, also of an
+  unknown key: otherwise an older record could bring back what it deleted.
+- Any other line. It deletes the row that its key has there and keeps that row's sequence. Without a row it has no
+  effect.
 
-A delete that stands for a truncation which carries no sequence is like the last.
+A delete that stands for a truncation without a sequence is treated like the last.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -71,7 +74,7 @@ _LAST = "_lj_last"  # hash and deleted of the last candidate before this record
 def apply_changes(
     records: DataFrame, before: DataFrame, table: TableSpec, floor: Column, *, alone: bool = False
 ) -> DataFrame:
-    """Give every record of a batch its verdict.
+    """Give every record of a batch its status, in the column `VERDICT`.
 
     `records`: what the parsers yield (declared columns, position, op, sequence, time, context, derived, unavailable,
     raw), without quarantined and truncate ones. `before`: the stored rows of the batch's keys (key columns,

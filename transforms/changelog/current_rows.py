@@ -1,4 +1,4 @@
-"""The current rows of a table, from a folded base and the changes behind it."""
+"""Picks the current rows of a table from its folded base and the changes behind it."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F

@@ -35,7 +35,7 @@ def key_columns(table: TableSpec) -> list[Column]:
 
 @dataclass(frozen=True)
 class KeyOrder:
-    """What a record's key went through: its records of the batch in the order of position.
+    """The records that a record's key has in the batch, in the order of position.
 
     A position is unique within a key: a derived delete shares it with a record of another key only.
     """

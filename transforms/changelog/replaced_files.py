@@ -1,7 +1,7 @@
-"""A source file that was exported again: what is left of its keys without the old file, and with the new one.
+"""Applies a source file that was exported again in the place of its old content.
 
-Its keys are judged anew, over everything else that is known of them and the new records. Whether a key's state comes
-from one of these or from another file, afterwards it is what it would be if the old file had never been read.
+The keys of the old and the new file are applied anew, to everything else that is known of them and to the new records.
+Afterwards the table is what it would be if the old file had never been read.
 """
 
 from collections.abc import Mapping
@@ -49,9 +49,9 @@ def replaced(files: Mapping[str, int]) -> Column:
 
 
 def as_records(changes: DataFrame, table: TableSpec) -> DataFrame:
-    """Rows of `tables/T/changes` as records that can be applied once more; what replacing put there is left out.
+    """Rows of `tables/T/changes` as records that can be applied once more, without those that a replacement derived.
 
-    A tombstone line stands again where its key stands, which may be elsewhere now.
+    A tombstone line takes the sequence of its key again, which may be another one now.
     """
     own = table.sequence == POSITION_TYPE or set(table.sequence.names) <= {"offset"}
     inherits = F.lit(not own) & (F.col(OP) == "tombstone")
@@ -102,9 +102,9 @@ def _is_same() -> Column:
 
 
 def _judged(rows: DataFrame) -> DataFrame:
-    """Rows beside what their key was: nothing is applied that changes nothing."""
+    """Compare rows with what their key was: a record that changes nothing is not applied."""
     unchanged = F.col(_SAME) & (F.col(VERDICT) == "applied")
-    # a second delivery of what another file has, and of what the old file had something else in the place of
+    # a duplicate of another file's record, which sets the key's state now that the old file's record is gone
     returns = F.col(CURRENT) & ~F.col(_SAME) & (F.col(VERDICT) == "duplicate")
     existed = F.coalesce(~F.col(_STORED)["content"]["deleted"], F.lit(False))
     return rows.withColumns(

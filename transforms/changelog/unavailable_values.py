@@ -1,6 +1,6 @@
-"""Values that a record leaves out because they did not change: Debezium's `__debezium_unavailable_value`.
+"""Restores values that a record left out because they did not change (Debezium's `__debezium_unavailable_value`).
 
-They are the key's own at that place; where it has none, the record cannot be understood and is set aside.
+Such a value is the one that the key has at that place. Where the key has none, the record is quarantined.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -26,8 +26,8 @@ _START, _STEPS, _MARKS = "_lj_start", "_lj_steps", "_lj_marks"  # what follows a
 def quarantine_unknown(placed: DataFrame, order: KeyOrder, floor: Column) -> DataFrame:
     """Set aside the records that left out a value which their key does not have, or had at another time.
 
-    Whether one is set aside depends on the records before it, and decides what those after it are held against: a
-    chain of any length, which no fixed number of windows resolves. So such keys are followed record by record.
+    Whether one is set aside depends on the records before it, and decides what those after it are compared with. That
+    is a chain of any length, which no fixed number of windows resolves. So such keys are followed record by record.
 
     Returns the records with `REASON` and `DETAIL`, and without `COUNTS` where they are set; as they are where the
     format leaves nothing out.
@@ -90,7 +90,7 @@ def _follow(key: Column, record: Column, floor: Column, *, has_history: bool) ->
     return F.struct(
         F.when(counts, at).otherwise(key["at"]).alias("at"),
         F.when(counts, ~record["deletes"]).otherwise(key["exists"]).alias("exists"),
-        # a text: to append to an array takes so much longer that a key with many records would stop the batch
+        # a text, for appending to an array is so slow that a key with many records would stop the batch
         F.concat(key["marks"], F.when(unknown, "?").otherwise(".")).alias("marks"),
     )
 

@@ -1,7 +1,7 @@
-"""The history of a versioned table: which value a key had when (Kafka's versioned stores, KIP-889; KIP-923).
+"""Keeps the history of a versioned table: which value a key had when (KIP-889, KIP-923).
 
-A version is valid from its time until the next version of its key, a tombstone being one. The log of changes holds
-every version ever accepted; a fold turns it into intervals, and forgets what no as-of read can reach.
+A version is valid from its time until the next version of its key; a tombstone is a version, too. The log of changes
+holds every version that was ever accepted. A fold turns them into intervals, and drops what no as-of read can reach.
 """
 
 from datetime import datetime

@@ -1,13 +1,15 @@
-"""The CombinedKey of KIP-213, foreign key and primary key as one, in its two forms: bytes and JSON.
+"""Encodes the CombinedKey of KIP-213, foreign key and primary key as one, as bytes and as JSON.
 
 "CombinedKey is serialized as follows: {4-byte foreignKeyLength}{foreignKeySerialized}{primaryKeySerialized}. When
-performing the prefix scan ... we simply drop the primary key component." In the order of unsigned bytes the keys of a
-foreign key are one range, which holds those of no other: the length, big-endian, keeps "1" and "10" apart. So do the
-quotes and brackets of JSON, where the prefix ends behind the foreign key ("not valid json", as the KIP says, but a
-prefix). The same functions for programs without Spark are in `transforms.foreign_key_join.combined_key_bytes`.
+performing the prefix scan ... we simply drop the primary key component."
 
-In bytes a key of one column is the text of its value in UTF-8, or the value itself if that is binary; a key of several
-columns is a JSON array of these texts (binary in base64). A null foreign key has no CombinedKey: it is null.
+In the order of unsigned bytes the keys of one foreign key are one range without any others: the length, big-endian,
+keeps "1" and "10" apart. In JSON the quotes and brackets do the same, and the prefix ends behind the foreign key ("not
+valid json", as the KIP says, but a prefix). `transforms.foreign_key_join.combined_key_bytes` has the same functions for
+programs without Spark.
+
+In bytes a key of one column is the text of its value in UTF-8, or the value itself if that is binary. A key of several
+columns is a JSON array of these texts (binary in base64). A null foreign key has no CombinedKey: the result is null.
 """
 
 from pyspark.sql import Column

@@ -1,4 +1,4 @@
-r"""The CombinedKey without Spark: what `transforms.foreign_key_join.combined_key` does with columns, for one key.
+r"""Encodes the CombinedKey without Spark, as `transforms.foreign_key_join.combined_key` does, but one key at a time.
 
 >>> CombinedKey(b"N1", b"101").to_bytes()
 b'\x00\x00\x00\x02N1101'

@@ -1,9 +1,9 @@
-"""A result keyed by foreign key and primary key: Jan Filipiak's one-to-many join, in the second half of KIP-213.
+"""Emits joined rows and tombstones for the answers that are applied, keyed by left key or by both keys (KIP-213).
 
-There a change of the foreign key is "forward(key, null) for old", "forward(key, b) for new", and "skip old if A's key
-didn't change". So an applied answer emits up to two rows: the retraction of the pair that its left row was part of,
-and the addition of the pair that it is part of now. His join is an inner one: "B records with a 'null' A-key value
-would be silently dropped".
+A join with a combined key is Jan Filipiak's one-to-many join, in the second half of KIP-213. There a change of the
+foreign key is "forward(key, null) for old", "forward(key, b) for new", and "skip old if A's key didn't change". So an
+applied answer emits up to two rows: it retracts the pair that its left row was part of, and adds the pair that it is
+part of now. His join is an inner one: "B records with a 'null' A-key value would be silently dropped".
 """
 
 from pyspark.sql import Column, DataFrame
@@ -29,7 +29,7 @@ GONE = "gone"
 """True for the retraction of a pair, false for its addition."""
 _STORED = "_lj_stored"
 REDUNDANT = "redundant"
-"""A column of the changelog, which so has none of its own of this name."""
+"""Column of the changelog: true for an emission that changes nothing. So no declared column may have this name."""
 TOMBSTONE = "_lj_tombstone"
 """True for an emission that deletes its key from the joined table."""
 

@@ -1,11 +1,11 @@
-"""The highwater mark: how the first draft of KIP-213 tells an answer that comes too late.
+"""Tells late answers by the highwater mark, as the first draft of KIP-213 does.
 
-Where the adopted design compares hashes, the draft's remedy was "to propagate the offset of the original update along
-with the payload of the message". So the mark of a left change travels with its messages, lies with the subscription in
-the store and comes back in the answers; an answer below the highest mark of its key is stale.
+The adopted design compares hashes. The draft's remedy was "to propagate the offset of the original update along with
+the payload of the message". So the mark of a left change travels with its messages, is stored with the subscription and
+comes back in the answers. An answer below the highest mark of its key is stale.
 
-A mark is the batch of a change, then its position. Positions alone do not rise: a record of a day that arrives after a
-later one stands before that day's and is accepted all the same, if its sequence is greater.
+A mark is the batch of a change, then its position. The position alone does not always rise: a record of one day may
+arrive after a record of a later day. It stands before that record, and is accepted if its sequence is greater.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -16,7 +16,7 @@ from transforms.model.schemas import BATCH, POSITION, POSITION_TYPE
 
 MARK = "mark"
 MARK_TYPE = StructType([StructField("batch", LongType()), StructField("position", POSITION_TYPE)])
-"""Without a batch: of the one under way, which answers in the same breath."""
+"""A mark without a batch belongs to the batch under way."""
 
 
 def mark() -> Column:

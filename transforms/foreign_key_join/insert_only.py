@@ -1,9 +1,9 @@
-"""Joins left rows that were not there before, each with one change in its batch, by one join (KIP-213's shortest way).
+"""Joins new left rows that have one change each in their batch, by a single join (a short cut through KIP-213's steps).
 
-The subscription of such a row is answered once, with the right row as it is after the batch, and nothing can make
-that answer stale or supersede it. So what the steps of the join find by joins of their own (the row before a change,
-the row that an answer belongs to, the last of several answers) is known, and one join with the right side gives answer
-and emission. A first load consists of such rows. That they end as they do by the other steps is tested.
+The subscription of such a row is answered once, with the right row as it is after the batch. Nothing can make that
+answer stale or supersede it. So the joins that the usual steps need (for the row before a change, the row that an
+answer belongs to, the last of several answers) are left out: one join with the right side gives both answer and
+emission. A first load consists of such rows. Tests compare the result with that of the usual steps.
 """
 
 from functools import reduce

@@ -1,4 +1,4 @@
-"""Resolve: which answers are applied to the left side, and what the join emits for them (KIP-213)."""
+"""Decides which answers are applied to the left side, and which are stale or superseded (KIP-213)."""
 
 from typing import Literal, get_args
 
@@ -16,7 +16,7 @@ RESOLUTIONS: tuple[Resolution, ...] = get_args(Resolution)
 
 
 _CURRENT: dict[ResolvedBy, tuple[str, ...]] = {"hash": ("hash", "position"), "highwater": ("highwater",)}
-"""What tells the current left value."""
+"""Columns that identify the current left value."""
 
 
 def resolve_responses(responses: DataFrame, left: DataFrame, by: ResolvedBy = "hash") -> DataFrame:

@@ -1,7 +1,7 @@
-"""Answer: what the right side sends back, for each subscription of a batch and for each right change (KIP-213).
+"""Answers the subscriptions of a batch, and the subscribers of each right row that changed (KIP-213).
 
-Within a batch the store takes the subscriptions first, then subscriptions look the right value up as it is after
-the batch, then changed right rows find their subscribers: no pair is missed.
+In a batch the store first takes the subscriptions. Then each subscription looks up the right value as it is after the
+batch, and each changed right row finds its subscribers. So no pair is missed.
 """
 
 from pyspark.sql import DataFrame

@@ -1,8 +1,8 @@
-"""Send: what a left change tells the right side (KIP-213), and the store of live subscriptions it leads to.
+"""Sends what a left change tells the right side, and derives the live subscriptions from it (KIP-213).
 
-The instructions are Kafka's, by their effect on the receiver; which are sent follows Kafka Streams 4.3.1. Like
-Kafka's subscription topic and its store, the log and the store hold the same messages: a subscription is live when
-the last instruction for its CombinedKey, (foreign key, primary key), did not delete it.
+The instructions are Kafka's, by their effect on the receiver; which are sent follows Kafka Streams 4.3.1. Like Kafka's
+subscription topic and its store, the log and the store hold the same messages: a subscription is live when the last
+instruction for its CombinedKey, (foreign key, primary key), did not delete it.
 """
 
 from typing import Literal

@@ -1,1 +1,1 @@
-"""Holds the words that every stage shares: specifications, column names, hashes, event time, join sides."""
+"""Holds the words that every stage shares: specifications, column names, hashes, keys, event time."""

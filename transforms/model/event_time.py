@@ -1,7 +1,7 @@
-"""The clock of a stream or a versioned table: the greatest event time among its records so far.
+"""Follows the clock of a stream or a versioned table: the greatest event time among its records so far.
 
-It moves record by record in arrival order (position), whatever the batches are, so what it decides does not depend
-on how the input was cut into them. KIP-923 calls it stream time, Kafka's versioned stores observed time.
+The clock moves record by record in arrival order (position), whatever the batches are. So what it decides does not
+depend on how the input is split into batches. KIP-923 calls it stream time, Kafka's versioned stores observed time.
 """
 
 from contextlib import suppress
@@ -135,5 +135,5 @@ def with_clock(records: DataFrame, moves: Column, start: datetime | None, *, in_
 
 
 def behind_clock(duration: timedelta) -> Column:
-    """Whether a record's time lies more than this behind the clock; exactly at it is not."""
+    """Whether a record's time is further behind the clock than `duration`."""
     return F.coalesce(F.col(TIME) < F.col(CLOCK) - F.lit(duration), F.lit(False))

@@ -1,4 +1,4 @@
-"""The guards that keep a lake right, each of which the tests take out to see that they would miss it.
+"""Lets tests take out the guards that keep a lake right, one at a time, to see that other tests would miss them.
 
 Only `without` takes one out, and only tests call it: no setting, option or environment variable reaches it.
 """

@@ -1,9 +1,8 @@
-"""The value hash that a subscription carries to the right side and a response brings back (KIP-213).
+"""Computes the value hash that a subscription carries to the right side and a response brings back (KIP-213).
 
-Two salted `xxhash64` make 128 bits. Each column contributes its tag (name and type family) and its value, in name
-order, and nothing at all when it is null: `xxhash64` passes over nulls. So an absent and a null column hash alike,
-and adding a nullable column leaves every hash as it was (KAFKA-15303), while the tags keep ('a', null) and
-(null, 'a') apart.
+Two salted `xxhash64` make 128 bits. Each column adds its tag (name and type family) and its value, in the order of
+names. A null column adds nothing, for `xxhash64` passes over nulls. So an absent and a null column hash alike, and a
+new nullable column leaves every hash as it was (KAFKA-15303). The tags keep ('a', null) and (null, 'a') apart.
 """
 
 from collections.abc import Callable

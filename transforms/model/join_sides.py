@@ -1,4 +1,4 @@
-"""The two sides of a join, as the steps of the join want them: keys as structs, the rest as one value."""
+"""Brings the two sides of a join into the form that its steps read: keys as structs, the rest as one value."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F

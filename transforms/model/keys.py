@@ -1,4 +1,4 @@
-"""Holds the rows of one frame against the keys of another."""
+"""Restricts the rows of one frame to the keys of another."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ class Keys:
     rows: DataFrame
     """The columns of the key, and no others."""
     few: bool
-    """Whether they fit on every task: then what is held against them is not shuffled."""
+    """Whether every task can hold them all: then a join with them needs no shuffle."""
 
 
 @dataclass(frozen=True)
 class KeyTotals:
-    """What tells a set of keys, of which none stands twice."""
+    """Totals that identify a set of keys, none of which occurs twice."""
 
     count: int
     digest: int | None

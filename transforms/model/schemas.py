@@ -1,4 +1,4 @@
-"""What the frames between the stages look like: internal columns, and the schemas of the tables.
+"""Names the internal columns of the frames between the stages, and gives the schemas of the tables.
 
 Internal columns begin with `_lj_`, a prefix no declared column may have. Keys travel as structs (`primary_key`,
 `foreign_key`), so that composite and single keys take the same path; Delta keeps statistics of their fields.
@@ -45,14 +45,14 @@ EXACT_TIMES = {
 }
 """Options of `to_json`, without which Spark leaves the microseconds out."""
 PRIMARY_KEY, FOREIGN_KEY = "_lj_primary_key", "_lj_foreign_key"
-"""The keys of a row that stands beside its own columns, which may be called like that."""
+"""The keys of a row, under names that none of its own columns can have."""
 MET = "_lj_met"
 MET_KEY, MET_HASH, MET_VALUE = (f"{MET}_{name}" for name in ("key", "hash", "value"))
-"""The row of the right side that stands beside a record; null for none."""
+"""The row of the right side that a record is joined with; null for none."""
 DELETED = "_lj_deleted"
 """True for the tombstone of a deleted key."""
 VERDICT = "_lj_verdict"
-"""What became of a source record: one of `Verdict`."""
+"""Status of a source record: one of `Verdict`."""
 CURRENT = "_lj_current"
 """True for the one change of a batch that is its key's state afterwards."""
 DERIVED = "_lj_derived"
@@ -91,7 +91,7 @@ Verdict = Literal[
     "ignored",
     "quarantined",
 ]
-"""`history`: out of order for its key, and yet a version of a versioned table."""
+"""`history`: out of order for its key, but still a version of a versioned table."""
 
 POSITION_TYPE = StructType(
     [
@@ -125,7 +125,7 @@ RIGHT_HASH = "_lj_right_hash"
 
 
 def is_internal(name: str) -> bool:
-    """Whether a column is of ours, and no declared one."""
+    """Whether a column is internal, and not declared."""
     return name.startswith("_lj_")
 
 

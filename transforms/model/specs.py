@@ -1,4 +1,4 @@
-"""What is declared of tables and joins, as far as the transforms need to know it."""
+"""Describes declared tables and joins, as far as the transforms need to know them."""
 
 from dataclasses import dataclass, replace
 from datetime import timedelta

@@ -1,8 +1,8 @@
-"""What a Debezium event does: r, c, u upsert its `after`, d deletes, t truncates, m is ignored.
+"""Parses Debezium events: r, c and u upsert their `after`, d deletes, t truncates, m is ignored.
 
-An event without value is a tombstone, which Debezium sends behind a delete so that topics can be compacted.
-An update whose key changed is two records, of which the delete of the old key is derived. Old values are
-never taken from `before`, but for the key, event time and sequence of a delete, which has no other row.
+An event without value is a tombstone, which Debezium sends behind a delete so that topics can be compacted. An update
+that changed the key gives two records; the delete of the old key is derived. Old values are never taken from `before`,
+with one exception: a delete has no other row, so its key, event time and sequence come from there.
 """
 
 from dataclasses import dataclass, replace

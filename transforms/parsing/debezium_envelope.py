@@ -1,7 +1,7 @@
-"""Where things stand in a Debezium event: `{"offset","key","value","headers"}`, or its value alone.
+"""Finds the members of a Debezium event: `{"offset","key","value","headers"}`, or its value alone.
 
-Event, key and value may each be wrapped in `{"schema","payload"}`, as Kafka Connect's JsonConverter writes
-them with schemas. (Debezium documentation, PostgreSQL connector: "Data change events".)
+Event, key and value may each be wrapped in `{"schema","payload"}`, as Kafka Connect's JsonConverter writes them with
+schemas. (Debezium documentation, PostgreSQL connector: "Data change events".)
 """
 
 from collections.abc import Iterable

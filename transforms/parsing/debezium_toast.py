@@ -1,7 +1,7 @@
-"""What Debezium sends for a value of PostgreSQL that is stored out of line (TOAST) and did not change.
+"""Recognises what Debezium sends for a PostgreSQL value that is stored out of line (TOAST) and did not change.
 
-It knows the type only, so each type has a stand-in of its own (`UnchangedToastedPlaceholder` in Debezium's
-PostgreSQL connector). No real value is taken for one unless it is equal to it, byte by byte.
+Debezium knows only the type of such a value, so each type has a stand-in of its own (`UnchangedToastedPlaceholder` in
+its PostgreSQL connector). A real value is taken for one only if it is equal to it, byte by byte.
 """
 
 import base64

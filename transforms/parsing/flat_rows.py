@@ -1,4 +1,4 @@
-"""Flat rows with a column `op`: JSON lines, CSV and Parquet. c, r, u upsert the row, d deletes its key."""
+"""Parses flat rows with a column `op` (JSON lines, CSV, Parquet): c, r and u upsert the row, d deletes its key."""
 
 from collections.abc import Mapping, Sequence
 from functools import reduce

@@ -1,8 +1,8 @@
-"""JSON lines: one `from_json` with a schema of only what is declared, every value first read as text.
+"""Parses JSON lines by one `from_json` with only what is declared, each value first as text.
 
-Spark's reader stops behind the first value and would not see what follows it on the line. As text, it gives
-a number with a fraction as the nearest double: `1.10` as `1.1`, and never more than 17 digits. Both are met
-here. Of members with the same name the last counts; only a map must not have any. (JSON: RFC 8259.)
+Two things are mended here. Spark's reader stops behind the first value and would not see what follows it on the line.
+And as text it gives a number with a fraction as the nearest double: `1.10` as `1.1`, and never more than 17 digits. Of
+members with the same name the last counts; only a map must not have any. (JSON: RFC 8259.)
 """
 
 import json

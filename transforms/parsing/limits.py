@@ -1,8 +1,8 @@
-r"""What a single record may be: its length, its depth, and text that is Unicode.
+r"""Refuses records that are too long, too deep, or not Unicode.
 
-A record beyond the limits is not parsed, and neither is its text kept: quarantine has its length and its hash, by
-which it is found again in its file. JSON can also say what is no character, half of a surrogate pair (`"\ud800"`;
-RFC 8259, section 8.2): Java would read every such half as a question mark, and take keys for equal that are not.
+A record beyond the limits is not parsed, and its text is not kept: quarantine has its length and its hash, by which it
+can be found in its file. JSON can also hold half of a surrogate pair (`"\ud800"`; RFC 8259, section 8.2), which is no
+character. Java would read each such half as a question mark, and take different keys for equal.
 """
 
 from pyspark.sql import Column

@@ -1,4 +1,4 @@
-"""Arrays, maps and structs written as JSON: each value in them is read as a column of its type would be."""
+"""Reads arrays, maps and structs written as JSON, each value in them as a column of its type would be read."""
 
 from collections.abc import Callable
 from functools import reduce

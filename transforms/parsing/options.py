@@ -1,8 +1,9 @@
-"""Tells the parsers what is declared of a source, and says what the frames between them look like.
+"""Defines what the parsers are told, and what the frames of parsed records look like.
 
-The parser of a format (`debezium`, `flat_rows`) takes lines apart into sources, one for each declared column;
-`typed_values` reads a source by the declared type; `validation` judges the record. A line always gives exactly one
-record that is not derived, be it a quarantined one.
+Parsing has three steps. The parser of a format (`transforms.parsing.debezium`, `transforms.parsing.flat_rows`) takes
+lines apart into sources, one for each declared column. `transforms.parsing.typed_values` reads a source by the declared
+type. `transforms.parsing.validation` accepts or quarantines the record. A line always gives exactly one record that is
+not derived, even if it is quarantined.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""How the columns of source files differ from the declared ones: what is missing, of another type, or not declared.
+"""Compares the columns of source files with the declared ones: missing, of another type, or not declared.
 
-A row counts for what it has: of JSON a column is missing from a file if no row of it has the member, and of another
-type if it has values of which none fits. Rows are the state after a change; a delete need not have more than its key.
+JSON has no schema, so its rows decide: a column is missing from a file if no row has the member, and of another type if
+none of its values fits. Rows are states after a change; a delete need not have more than its key.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Reads text and Parquet values by declared types; what does not fit, or would lose digits, becomes null.
 
-A caller that finds a source and no value knows that they do not fit. Only built-in functions, none of which
-raises: under ANSI mode a plain cast would end the batch at the first bad value.
+A caller that finds a source and no value knows that the source does not fit. Only built-in functions are used, and none
+of them raises: under ANSI mode a plain cast would end the batch at the first bad value.
 """
 
 from pyspark.sql import Column

@@ -1,4 +1,4 @@
-"""Judges records that were taken apart: why one is quarantined, what it does, what orders it, when it was."""
+"""Validates parsed records: why one is quarantined, what it does, what orders it, and its time."""
 
 from collections.abc import Sequence
 from dataclasses import replace

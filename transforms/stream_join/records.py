@@ -1,4 +1,4 @@
-"""Records of a stream: which are events of it, and which were seen before."""
+"""Gives each record of a stream its status: an event of the stream, ignored, a duplicate, or quarantined."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -52,7 +52,7 @@ def is_event(where: str | None) -> Column:
 def judge_records(
     records: DataFrame, seen: DataFrame | None, stream: TableSpec, where: str | None
 ) -> DataFrame:
-    """Give every source record of a stream its verdict: applied, ignored, duplicate or quarantined.
+    """Give every source record of a stream its status: applied, ignored, duplicate or quarantined.
 
     `records`: what the parsers yield. `seen`: key and sequence of earlier records that these may repeat; None where
     the position orders the stream, for it repeats never. Returns the columns of `stream_schema` without the batch, and

@@ -1,7 +1,7 @@
-"""The join of a stream with a table (KIP-923): which records are due, and what each is joined with.
+"""Decides which stream records are due, and joins each with its row of the table (KIP-923).
 
-A record waits until the stream's time has passed its own by the grace period, so that the table may learn meanwhile
-what was so at that time. What waits is therefore a range of the stream's records by time, and no table of its own.
+A record waits until the stream's time has passed its own by the grace period. Meanwhile the table may learn what was so
+at that time. What waits is therefore a range of the stream's records by time, and no table of its own.
 """
 
 from datetime import datetime
@@ -32,7 +32,7 @@ from transforms.model.schemas import (
 from transforms.model.specs import StreamJoinSpec
 
 ACCEPTED = ("applied", "late")
-"""Verdicts of a stream's record that joins take: `late` is one that each join there was when it came had dropped."""
+"""Status of the stream records that a join takes. `late`: every join that existed when the record came dropped it."""
 ROUTE = "_lj_route"
 """What a stream's join does with a record of the batch: `at_once`, `waits`, `late` or `ignored`."""
 
@@ -60,7 +60,7 @@ def route(
     `with_clock`. `some_late`: False where the times of the batch show that none can be late, which spares following
     the clock.
 
-    A record that refers to nothing waits for nothing: it is ignored by an inner join and joined at once by a left one.
+    A record without a foreign key need not wait: an inner join ignores it, and a left join joins it at once.
     """
     keyed = records.withColumn(FOREIGN_KEY, foreign_key(join))
     refers = F.col(FOREIGN_KEY).isNotNull()
