@@ -1,1 +1,1 @@
-"""Everything that touches Spark's session, files and Delta tables; it knows the transforms and nothing above it."""
+"""Reads and writes all that lies outside the process: Spark's session, files, Delta tables."""

@@ -1,4 +1,6 @@
-"""Errors of a lake; each says what, where, what was found, what was expected and what to do.
+"""Defines the errors of a lake and its sources, and the parts of messages that several modules share.
+
+Each message says what, where, what was found, what was expected and what to do.
 
 LakejoinError
 ├── LakeBusy            another run holds the lake
@@ -8,6 +10,8 @@ LakejoinError
 ├── SourceError         a source file cannot be used; its kinds are below
 ├── JavaNotFound        no Java that Spark accepts (see storage.spark.java)
 └── JarsNotFound        Delta's JARs could not be fetched (see storage.spark.jars)
+
+No message shows the credentials of a URI: `without_credentials` takes them out.
 """
 
 import re

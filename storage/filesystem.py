@@ -1,4 +1,4 @@
-"""Local paths and URIs behind one interface, pyarrow's; Spark's names for object stores are translated."""
+"""Opens local paths and URIs through one interface, pyarrow's, and translates Spark's names for object stores."""
 
 import re
 from collections.abc import Iterator

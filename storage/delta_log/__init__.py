@@ -1,1 +1,1 @@
-"""Reads what the logs of Delta tables say and commits bookkeeping, without a JVM."""
+"""Reads what the logs of Delta tables say, without a JVM."""

@@ -1,7 +1,8 @@
-"""The actions in the commits of a Delta table that somebody else writes, and the files that its change feed needs.
+"""Reads the actions in the commits of a table, as its log has them, and names the files that they need.
 
-A commit has its own files of the feed, or the feed is told from the data files that came and went (Delta protocol, "Add
-CDC File"). Nothing is computed from rows: how many there are, statistics and footers say.
+A commit either has files of its own for the change data feed, or its feed follows from the data files that came and
+went (Delta protocol, "Add CDC File"). Numbers of rows come from statistics and footers, never from the rows. Errors of
+delta-rs, Arrow and the system become errors of sources.
 """
 
 import json
@@ -52,8 +53,8 @@ class LogActions:
         return [info.base_name for info in found]
 
     def missing(self, names: Sequence[str]) -> str | None:
-        """The first of these files of the table that is not there any more."""
-        # a file of another table, as a shallow clone has them, has a URI of its own
+        """The first of these files that the table has lost; None if all are there."""
+        # a shallow clone names files of another table by whole URIs
         ours = [name for name in names if ":" not in name]
         infos = self._system.get_file_info([self._place(name) for name in ours])
         gone = (n for n, info in zip(ours, infos, strict=True) if info.type == fs.FileType.NotFound)
@@ -87,7 +88,7 @@ def actions_of(system: fs.FileSystem, log: str, version: int) -> list[Action] | 
     """The actions of a version by its entry in the folder of a log; None where the log no longer has it."""
     try:
         with system.open_input_stream(f"{log}/{version:020d}.json") as stream:
-            # as bytes, for only their lines end at line feeds alone: a text may have other separators within
+            # as bytes: their lines end at line feeds alone, while a text is also split at other separators
             return [json.loads(line) for line in stream.read().splitlines() if line]
     except FileNotFoundError:
         return None
@@ -103,7 +104,7 @@ def files_needed(actions: Sequence[Action]) -> list[str]:
     if written := [file["path"] for file in of_kind(actions, "cdc")]:
         return written
     added, removed = row_files(actions)
-    # of a file that went and came again both vectors are read: what differs is what changed
+    # of a file that went and came again both deletion vectors are read: the difference is what changed
     vectors = [vector_file(file) for file in (*added.values(), *removed.values())]
     return list(dict.fromkeys([*added, *removed, *filter(None, vectors)]))
 

@@ -1,7 +1,8 @@
-"""Commits to a lake's tables that are not its own: an UPDATE, a RESTORE or an overwrite by hand.
+"""Finds commits to a lake's tables that are not the lake's own: an UPDATE, a RESTORE or an overwrite by hand.
 
-Each of our commits carries a transaction identifier that begins with the lake's identity. What others do may leave the
-rows as they are, as OPTIMIZE, VACUUM and settings do, or may be taken back; anything else is not to be built upon.
+Each commit of ours carries a transaction identifier that begins with the lake's identity. What others commit is
+accepted if it leaves the rows as they are (OPTIMIZE, VACUUM, settings) or was taken back. Nothing may be built on
+anything else.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The files of a table: those that are live by its log, and those that lie below its path. No JVM is started."""
+"""Lists the files of a table without a JVM: those that are live by its log, and all those below its path."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from storage.filesystem import quoted_uri
 from transforms.model.schemas import BATCH
 
 CUT_OFF = timedelta(milliseconds=1)
-"""The log cuts the times of its statistics to milliseconds: a file's greatest one may be later by up to so much."""
+"""The log shortens times in its statistics to milliseconds: a file's greatest time may be later by up to this much."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class LiveFile:
     """A data file of a table, as the log has it."""
 
     name: str
-    """Its path below the table."""
+    """Path below the table."""
     size: int
     rows: int
     deleted: int
@@ -44,13 +44,13 @@ class StoredFile:
 
     @property
     def hidden(self) -> bool:
-        """Whether it is of the log, or nobody's business: its name, or that of a folder, begins with _ or a dot."""
+        """Whether it belongs to the log or is hidden: its name, or that of a folder, begins with _ or a dot."""
         return any(part.startswith(("_", ".")) for part in PurePosixPath(self.name).parts)
 
 
 @dataclass(frozen=True)
 class Extent:
-    """What a table takes."""
+    """How much room a table takes."""
 
     files: int
     """Live data files,"""

@@ -1,8 +1,8 @@
-"""Tables as delta-rs opens them, each version once in a process.
+"""Opens tables with delta-rs, each version once in a process.
 
 To open a table is to read every commit since the last checkpoint of its log, and a batch looks at each of its tables
-several times. A version never changes (Delta protocol, "Delta Log Entries"): what was read once is read again only
-where the file of its commit is another one than it was, for then the table was put back or made anew.
+several times. A version never changes (Delta protocol, "Delta Log Entries"). So what was read is kept, and read again
+only if the file of its commit is another one than before: then the table was put back or made anew.
 """
 
 from dataclasses import dataclass

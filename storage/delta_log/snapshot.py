@@ -13,7 +13,7 @@ from pyarrow.lib import ArrowException
 from storage.errors import LakeInconsistent, LakeUnusable, file_lost, reason_of, remedy
 
 _TORN = ("deserialize", "Requested range was invalid")
-"""What Arrow and delta-rs say of a file whose bytes are not what they should be: as of one that cannot be read."""
+"""Words in messages of Arrow and delta-rs about damaged bytes, which they report like a file that cannot be read."""
 
 
 @contextmanager

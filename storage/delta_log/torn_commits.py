@@ -1,8 +1,8 @@
-"""Commits that a power loss left empty or torn, in the Delta logs of a local lake.
+"""Finds commits that a power loss left empty or torn, in the Delta logs of a local lake.
 
-A commit is written beside its place and renamed into it; where the disk had not taken the content yet, the name may
-outlive a power loss and the content not. Spark reads an empty commit as one without changes: the rows and the
-transaction identifier of that version are gone without a word (Delta protocol, "Delta Log Entries").
+A commit is written beside its place and renamed into it. Where the disk had not taken the content yet, a power loss may
+keep the name and lose the content. Spark reads an empty commit as one without changes: the rows and the transaction
+identifier of that version are lost in silence (Delta protocol, "Delta Log Entries").
 """
 
 import json
@@ -27,7 +27,7 @@ class DamagedCommit:
     last: bool
     """Whether no whole later version stands on it."""
     found: str
-    """What is the matter with it."""
+    """What is wrong with it, as text."""
     file: Path
 
     def set_aside(self) -> None:
@@ -91,7 +91,7 @@ def _of_table(lake: Path, table: str) -> Iterator[DamagedCommit]:
 
 
 def _held(log: Iterable[Path]) -> int:
-    """The last version that is read from a checkpoint, which the disk may have left empty, too; -1 for none."""
+    """The last version that has a checkpoint with content, for a power loss may empty these too; -1 for none."""
     found = ((_CHECKPOINT.match(file.name), file) for file in log)
     return max((int(match[1]) for match, file in found if match and file.stat().st_size), default=-1)
 

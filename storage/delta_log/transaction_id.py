@@ -1,4 +1,4 @@
-"""What a commit says of itself: the transaction identifier by which a rerun finds it, and what its history shows."""
+"""Describes a commit of ours: the transaction identifier by which a rerun finds it, and its text in the history."""
 
 import json
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class Transaction:
 
 @dataclass(frozen=True)
 class Settled:
-    """What is known of a commit only when everything else of its batch is settled."""
+    """Facts about a commit that are known only when all other commits of its batch are made."""
 
     rows: int
     """How many new rows it has."""

@@ -1,1 +1,1 @@
-"""Reads, commits and maintains one Delta table through Spark."""
+"""Reads one Delta table through Spark, commits to it and maintains it."""

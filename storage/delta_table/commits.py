@@ -1,7 +1,7 @@
-"""Commits that happen once: each carries Delta's transaction identifier, and a rerun finds it and does nothing.
+"""Makes each commit to a Delta table exactly once: it carries a transaction identifier, by which a rerun finds it.
 
-What stands in a commit wins over the session's settings, so appends may run beside a MERGE, which can only be told
-through the session.
+An identifier in the commit itself wins over the session's settings. So appends may run beside a MERGE, whose identifier
+can only be given through the session.
 """
 
 import logging

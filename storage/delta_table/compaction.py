@@ -1,7 +1,7 @@
-"""Compaction: small files, and files with many rows marked as deleted, are written anew as few large ones.
+"""Compacts tables: small files, and files with many deleted rows, are written anew as few large ones.
 
-Each batch leaves a joined table a small file more and marks on the rows it changed, and each log a small file. The
-commit changes no row, and says so: a reader of changes sees nothing of it.
+Each batch leaves one more small file in each log and in each joined table, where it also marks rows as deleted. A
+compaction changes no row, and its commit says so: a reader of changes sees nothing of it.
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ class SmallFiles:
 
     @property
     def due(self) -> bool:
-        """Whether they are worth the work."""
+        """Whether there is enough to gain from a compaction."""
         return (
             len([f for f in self.files if f.size < SMALL_FILE]) >= SMALL_FILES or self.deleted >= ROWS_DELETED
         )

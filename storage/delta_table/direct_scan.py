@@ -1,7 +1,8 @@
-"""The Parquet files that a table of state consists of, listed from Delta's log without Spark.
+"""Lists the Parquet files of a state table from Delta's log, so that Spark reads them by name.
 
-Tables of state are only ever appended to or written anew, so their files hold exactly their rows. Read through Delta,
-each costs a batch 100 to 250 ms of planning; their files by name cost a tenth, and those of folded batches nothing.
+State tables are only appended to or written anew, so their files hold exactly their rows. To read such a table through
+Delta costs a batch 100 to 250 ms of planning. To read its files by name costs a tenth of that, and the files of folded
+batches cost nothing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +32,7 @@ ENCODING = {"parquet.writer.version": "PARQUET_2_0"}
 read as fast. Spark's writer takes it from a table's properties (docs/decisions/0019)."""
 _BY_BATCH = {STATISTICS: BATCH, "delta.checkpointInterval": "100"}
 LOG_PROPERTIES = {**_BY_BATCH, **ENCODING}
-"""Of a log: the files of a batch are found by its number; more would be gathered with every row for nobody."""
+"""Of a log: the files of a batch are found by its number; statistics of other columns would cost time for nothing."""
 _BY_TIME = {STATISTICS: f"{BATCH},{TIME}"}
 TIMED_LOG_PROPERTIES = {**LOG_PROPERTIES, **_BY_TIME}
 """Of a log that is read by time, too."""
@@ -124,7 +125,7 @@ def _holding(few: Few | None, files: Sequence[_File]) -> list[_File]:
 
 
 def _check_sizes(path: str, files: Iterable[_File]) -> None:
-    """Refuse a file that is gone or cut: of one without bytes Spark reads no rows, and says nothing.
+    """Refuse a file that is gone or truncated: from an empty one Spark reads no rows, in silence.
 
     Not in an object store, which has objects whole or not at all; there each look would be a request.
     """

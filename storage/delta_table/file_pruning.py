@@ -1,8 +1,8 @@
-"""Which files of a table may hold a batch's keys: the others need not be read.
+"""Finds which files of a table may hold the keys of a batch; the others need not be read.
 
 Delta keeps the least and the greatest value of a column in each file (Delta protocol, "Per-file Statistics"). Bases are
-folded in ranges of their key, so that each file holds one; in a joined table new keys stand in new files. Where a batch
-is of keys that lie near each other, as those of new rows do, most of what is held is passed over.
+folded in ranges of their key, so each of their files holds one range. In a joined table new keys stand in new files. So
+where the keys of a batch lie near each other, as those of new rows do, most files are passed over.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,9 +19,9 @@ from storage.spark.kept_frames import aggregated
 from transforms.model.schemas import by_reference, named
 
 WORTH_ROWS = 20_000_000
-"""Rows in large files from which it is worth while: to ask takes a job, shorter than to read the keys of so many."""
+"""From so many rows in large files on it pays to ask: that takes a job, which is shorter than to read their keys."""
 LARGE_FILE = 250_000
-"""Rows of a file that is asked about; smaller ones are read, for what a batch adds is in the next one's way."""
+"""Rows of a file that is asked about. Smaller ones are read: they hold what recent batches added."""
 MOST_RANGES = 200
 """So many are asked about one by one; of more files, neighbours together."""
 
@@ -52,7 +52,7 @@ class FilesRead:
 
 
 def ignored(_read: int, _held: int) -> None:
-    """Where nobody counts the files."""
+    """Count nothing: the default of `count`."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Few:
 
 @dataclass(frozen=True)
 class Range:
-    """What a file may hold; without bounds anything."""
+    """The range of values that a file may hold; without bounds, any value."""
 
     rows: int
     least: Any

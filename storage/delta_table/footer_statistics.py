@@ -1,9 +1,9 @@
-"""Statistics of text columns from the footers of Parquet files, instead of from their rows.
+"""Takes the statistics of text columns from the footers of Parquet files instead of from the rows.
 
-Delta gathers the least and the greatest value of each column while it writes, and copies each text twice for it: of a
-load that is a tenth. Parquet's writer compares them as well, and its footers keep the bounds; so Delta is told to
-leave texts out, and they are put beside what it gathered. Readers find what they would find otherwise.
-(Delta protocol, "Per-file Statistics"; texts are cut off as Delta cuts them.)
+Delta gathers the least and the greatest value of each column while it writes, and copies each text twice for that. This
+takes a tenth of a load. Parquet's writer compares the values as well and keeps the bounds in its footers. So Delta is
+told to leave texts out, and their bounds are added to what it gathered. Readers find the same statistics as otherwise.
+(Delta protocol, "Per-file Statistics"; texts are shortened as Delta shortens them.)
 """
 
 import json

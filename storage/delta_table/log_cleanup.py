@@ -1,4 +1,4 @@
-"""The entries of a table's Delta log: how many have to be read to know the table, and which have expired."""
+"""Counts the entries of a table's Delta log: how many must be read to open the table, and which have expired."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence

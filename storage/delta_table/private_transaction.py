@@ -1,11 +1,11 @@
-"""Delta's own transactions, through the classes behind its public API.
+"""Runs Delta's own transactions through the classes behind its public API.
 
-What the public API does with many Spark jobs takes few here: an append need not compute the table's whole state to
-learn whether its transaction identifier was used before, and rows are replaced by one scan of their keys, deletion
-vectors and new files in one commit, where MERGE joins and rewrites (docs/decisions/0005).
+What the public API does with many Spark jobs takes few here. An append need not compute the table's whole state to
+learn whether its transaction identifier was used before. Rows are replaced by one scan of their keys, deletion vectors
+and new files in one commit, where MERGE joins and rewrites (docs/decisions/0005).
 
-These classes are private: only this module uses them, only with the minor version of delta-spark it was tested with,
-and the tests hold its tables against those that MERGE makes. Deletion vectors: Delta protocol, "Deletion Vectors".
+These classes are private: only this module uses them, and only with the minor version of delta-spark it was tested
+with. Tests compare its tables with those that MERGE makes. Deletion vectors: Delta protocol, "Deletion Vectors".
 """
 # ruff: noqa: SLF001 - the gateway to the JVM is a private part of PySpark
 

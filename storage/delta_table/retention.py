@@ -1,4 +1,4 @@
-"""How long a table remembers what was removed from it, stated in its own properties for every engine to respect."""
+"""States how long a table remembers what was removed from it, in table properties that every engine respects."""
 
 import re
 from collections.abc import Mapping

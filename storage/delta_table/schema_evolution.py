@@ -1,4 +1,4 @@
-"""Columns of tables that are there: which they have, more of them, and wider ones."""
+"""Reads the columns of existing tables, adds columns to them, and widens types."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Rows of a table in files that no commit names yet: they may be looked at, and be committed or not."""
+"""Writes rows into files of a table that no commit names yet: they can be read, and committed or left."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""Vacuum: files that no version within the retention needs are removed, and of older versions those that are pinned.
+"""Removes files that no version within the retention needs, but keeps the files of older versions that are pinned.
 
-What may go is decided by Delta's own VACUUM, as a dry run: it knows deletion vectors and files of commits that never
-came about. The files of pinned versions are taken off its list, for it keeps versions by their age alone.
+Delta's own VACUUM decides what may go, in a dry run: it knows deletion vectors and files of commits that were never
+made. It keeps versions by their age alone, so the files of pinned versions are taken off its list.
 """
 
 from collections.abc import Collection, Sequence

@@ -1,7 +1,7 @@
-"""Writes the bookkeeping tables (`_plan`, `_published`, `_maintenance`): a row a commit, without Spark.
+"""Writes the bookkeeping tables (`_plan`, `_published`, `_maintenance`) without Spark, one row in each commit.
 
-Through Spark such a commit takes four jobs, for it must first read the table's transaction identifiers: a hundred
-times as long. No other writer ever touches these tables, so delta-rs and Spark never compete for a version.
+Through Spark such a commit takes four jobs, for it must first read the table's transaction identifiers: a hundred times
+as long. No other writer ever touches these tables, so delta-rs and Spark never compete for a version.
 """
 
 from collections.abc import Mapping
@@ -28,18 +28,18 @@ MANY_FILES = 20
 
 @dataclass(frozen=True)
 class RowFiles:
-    """The files of a bookkeeping table, of a row each but for those that were condensed."""
+    """The files of a bookkeeping table: one for each row, until they are condensed."""
 
     count: int
 
     @property
     def due(self) -> bool:
-        """Whether they are worth the work."""
+        """Whether there are enough of them to be condensed."""
         return self.count >= MANY_FILES
 
     @property
     def any(self) -> bool:
-        """Whether there are fewer afterwards."""
+        """Whether condensing would leave fewer."""
         return self.count > 1
 
     @property

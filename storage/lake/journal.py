@@ -1,4 +1,4 @@
-"""The journal of a lake: the plans of its batches and what was published of them, read and written without a JVM."""
+"""Reads and writes the journal of a lake without a JVM: the plans of its batches, and what was published of them."""
 
 from collections.abc import Callable, Collection
 from dataclasses import asdict

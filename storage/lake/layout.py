@@ -1,6 +1,6 @@
-"""Where the tables of a lake are, and what their Delta logs say: version, transaction identifiers.
+"""Names the tables of a lake, and reads their versions and transaction identifiers from their Delta logs.
 
-Progress is read from the tables' own logs with delta-rs, which needs no JVM. What it writes, `bookkeeping` says.
+Progress is read from the tables' own logs with delta-rs, which needs no JVM. `storage.lake.bookkeeping` writes with it.
 """
 
 import stat
@@ -31,7 +31,7 @@ SCRATCH = "_scratch"
 
 
 def changes_of(table: str) -> str:
-    """Table of every source record of a declared table, with its verdict."""
+    """Table of every source record of a declared table, with its status."""
     return f"tables/{table}/changes"
 
 
@@ -46,7 +46,7 @@ def versions_of(table: str) -> str:
 
 
 def records_of(stream: str) -> str:
-    """Every record of a stream, with its verdict."""
+    """Every record of a stream, with its status."""
     return f"streams/{stream}/records"
 
 

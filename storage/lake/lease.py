@@ -1,8 +1,9 @@
-"""One writer at a time on object storage: a lease on the lake, which a run takes, renews while it works, gives back.
+"""Lets one run at a time write a lake on object storage, by a lease that it takes, renews and gives back.
 
-It is a Delta table without rows. The transaction identifier of its last commit says until when the lease is held, in
-milliseconds since 1970; delta-rs lets all but one of those fail who commit the same identifier on the same version.
-Another one names the run, by a number that it alone has: a commit that was made, and whose answer was lost, is its own.
+The lease is a Delta table without rows. The transaction identifier of its last commit says until when the lease is
+held, in milliseconds since 1970. If several runs commit the same identifier on the same version, delta-rs lets all but
+one fail. A second identifier holds a number that only this run has. By it the run knows its own commit, even if the
+answer was lost.
 """
 
 import logging
@@ -22,7 +23,7 @@ from storage.errors import LakeBusy
 from storage.filesystem import quoted_uri
 
 TERM = timedelta(minutes=5)
-"""For so long a run that died still holds its lease. Clocks of machines must not differ by as much."""
+"""How long a run that died still holds its lease. Clocks of machines must differ by less."""
 _RENEWALS = 5
 """How often a lease is renewed within its term."""
 _HELD, _RETURNED, _HOLDER = "held", "returned", "holder"

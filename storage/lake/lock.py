@@ -1,7 +1,7 @@
-"""One writer at a time: an operating system lock beside a local lake, a lease in a lake at a URI.
+"""Lets one run at a time write a lake: by a lock of the operating system in a local lake, by a lease at a URI.
 
-On a directory it is a matter of order, not of safety: two runs that both commit are told apart by their transaction
-identifiers. On S3 Spark's commits need it: docs/decisions/0007 says why.
+In a directory the lock keeps order, and safety does not depend on it: of two runs that both commit, the transaction
+identifiers let one through. On S3 Spark's commits need it: docs/decisions/0007 says why.
 """
 
 import errno
@@ -19,7 +19,7 @@ from storage.lake.symlinks import check_links
 
 _FILE = "_lock"
 _TURN = "_lock_turn"
-"""Who is next: a batch that waits for maintenance holds it, and maintenance takes it before each of its steps."""
+"""Lock of the next writer: a batch that waits for maintenance holds it; maintenance takes it before each step."""
 _MAINTENANCE = " (maintenance)"
 
 

@@ -1,4 +1,4 @@
-"""The plan: one row a batch, committed first, the only place where something is chosen.
+"""Defines the plan of a batch: one row, committed first, the only place where something is chosen.
 
 It names the input, the versions of the state before the batch, and the time. Every stage is a function of it.
 `_published` closes a batch: which versions of which tables belong together, and the batch's counts.
@@ -132,7 +132,7 @@ class Plan:
         return self.flushed if self.begun.get(join, 0) <= self.flushed else 0
 
     def without(self, tables: Collection[str]) -> "Plan":
-        """The plan without these tables: what they hold does not count."""
+        """The plan without these tables, as if they were not there."""
         versions, folded = (
             {table: number for table, number in numbers.items() if table not in tables}
             for numbers in (self.versions, self.folded)
@@ -186,5 +186,5 @@ class Published:
 
 
 def _as_made_before(row: dict[str, Any], **defaults: Any) -> dict[str, Any]:
-    """A row with what was not written yet when it was made."""
+    """A row with defaults for columns that were added since it was written."""
     return row | {n: value for n, value in defaults.items() if row.get(n) is None}

@@ -1,4 +1,4 @@
-"""What large batches leave behind when they are cut off: files that only they could read."""
+"""Finds and removes what interrupted large batches left in `_scratch`: files that nothing else reads."""
 
 import shutil
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Symbolic links in a lake: none may lead out of it, for what is read and written there is not the lake's."""
+"""Refuses symbolic links that lead out of a lake, for what is read and written there is not the lake's."""
 
 import os
 from collections.abc import Iterator

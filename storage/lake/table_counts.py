@@ -1,4 +1,4 @@
-"""Numbers about the tables of a lake, read from their logs and files with delta-rs: no JVM is started."""
+"""Counts rows and quarantined records of a lake's tables from logs and files, with delta-rs and without a JVM."""
 
 from collections import Counter
 from collections.abc import Mapping

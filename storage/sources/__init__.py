@@ -1,1 +1,1 @@
-"""Finds, measures and reads what others wrote: files and change data feeds."""
+"""Finds files and change data feeds that others wrote, measures them and reads them."""

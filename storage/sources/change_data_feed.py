@@ -1,14 +1,15 @@
-"""The Change Data Feed of a Delta table as records: an insert is c, the later half of an update u, a delete d.
+"""Reads the Change Data Feed of a Delta table as records: inserts as c, updates as u, deletes as d.
 
-Some commits have the feed written beside their data; of the others Delta derives it from the files that came and went.
-There an update is a delete and an insert of one key in one version. So what went of a key in a version, be it a delete
-or the earlier half of an update, is a delete only if nothing of that key came in the same version: else it is what was
-replaced, and no record. An update that changes the key is a delete of the old one and an upsert of the new one.
-In a stream, where each record is an event, a row that comes in the version in which it went is none: nothing happened.
+Some commits have the feed written beside their data. For the others Delta derives it from the files that came and went;
+an update is then a delete and an insert of one key in one version. So what went of a key in a version, as a delete or
+as the earlier half of an update, is a delete only if nothing of that key came in the same version. Otherwise it was
+replaced, and gives no record. An update that changes the key is a delete of the old one and an upsert of the new one.
+In a stream each record is an event, so a row that went and came in the same version gives none: nothing happened.
 
-A position has no date, the version (20 digits, as Delta's log names it) in place of a file, and as line the number of
-the record among those of its key in that version: one, unless the table has several rows with the key. In streams and
-versioned tables, where records of all keys move one clock, it is the number among all of the version, by their time.
+A position has no date. In place of a file name it has the version (20 digits, as Delta's log names it), and as line the
+number of the record among those of its key in that version: 1, unless the table has several rows with the key. In
+streams and versioned tables, where records of all keys move one clock, it is the number among all records of the
+version, by time.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,9 @@
-"""What the log of a Delta table says of its Change Data Feed: which versions wait, and how many rows they changed.
+"""Reads the log of a Delta table that keeps a Change Data Feed: which versions wait, and how many rows they changed.
 
-A feed is read version by version, so a range of versions stands where a range of lines stands for a file. Whoever reads
-a table for the first time begins with the whole of it as it is now, and goes on with the changes after that version: so
-it does not matter since when the table keeps a feed. No JVM is started.
+A feed is read version by version, so a range of versions takes the place of a range of lines. The first reading takes
+the whole table as it is now; later ones take the changes after that version. So it does not matter since when the table
+keeps a feed. Before a planned range is read, its files must still be there, and the table must be the same one. No JVM
+is started.
 """
 
 import re

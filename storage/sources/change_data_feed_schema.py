@@ -1,7 +1,7 @@
-"""Where the columns of a Delta table change among versions whose feed is read: Delta reads none across such a place.
+"""Splits a range of versions where the columns of the Delta table change: Delta reads no feed across such a place.
 
-So a range of versions is read in spans, each with the columns that its versions have. They are told from the metadata
-in the commits: a commit without any has the columns of the one before (Delta protocol, "Change Metadata").
+Each part is read with the columns that its versions have. They come from the metadata in the commits: a commit without
+metadata has the columns of the one before (Delta protocol, "Change Metadata").
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Looks at the beginning of a source file for its columns: no JVM, no more than some hundred records."""
+"""Finds which columns a source file has by its first records, some hundred at most, without a JVM."""
 
 import itertools
 import json

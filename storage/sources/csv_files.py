@@ -1,8 +1,8 @@
-r"""CSV after RFC 4180: a header, quotes doubled within quotes, fields that may hold line ends.
+r"""Reads CSV after RFC 4180: a header, quotes doubled within quotes, fields that may hold line ends.
 
-Null is an empty field without quotes, or `\N` as PostgreSQL writes it; an empty text is `""`. Blank lines
-are no records. Spark reads the bytes as ISO 8859-1, which loses none, so that invalid UTF-8 can be told from
-a replacement character.
+Null is an empty field without quotes, or `\N` as PostgreSQL writes it; an empty text is `""`. Blank lines are no
+records. Spark reads the bytes as ISO 8859-1, which loses none, so that invalid UTF-8 can be told from a replacement
+character.
 """
 
 from collections.abc import ItemsView, Sequence

@@ -1,4 +1,4 @@
-"""The header of a CSV file: names of its columns, and what ends its lines; read without Spark."""
+"""Reads what Spark does not tell about a CSV file: its header, its line ends, and a quote that is never closed."""
 
 import csv
 import io

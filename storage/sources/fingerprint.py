@@ -1,7 +1,8 @@
-"""One streaming pass over the bytes of a source file: fingerprint, lines, whether its last line is finished.
+"""Computes the fingerprint of a source file and counts its lines, in one pass over its bytes.
 
-The fingerprint is 128 bits of XXH3 over the bytes as they are stored. Lines are counted in the text, behind
-the compression of a gzip file (RFC 1952; one that was appended to has several members).
+The fingerprint is 128 bits of XXH3 over the bytes as they are stored. Lines are counted in the text, after a gzip file
+is unpacked (RFC 1952; one that was appended to has several members). The pass also tells whether the last line is
+finished.
 """
 
 import zlib
@@ -192,7 +193,7 @@ def open_text(path: str) -> BinaryIO:
 
 
 def _chunks(path: str, size: int, boundary: int | None) -> Iterator[bytes]:
-    """The first `size` bytes, cut at the boundary as well."""
+    """The first `size` bytes, in chunks that end at the boundary as well."""
     system, inner = open_file_system(path)
     position = 0
     with reading(path), system.open_input_stream(inner, compression=None) as stream:

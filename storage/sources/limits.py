@@ -1,7 +1,7 @@
-"""How large a source file may be: what a compressed file, a file without line ends or a mistake could make of memory.
+"""Limits the size of source files, so that a packed file, a file without line ends or a mistake fills no memory.
 
-A file is held against its limits while it is read through before a batch is planned, so that no Spark job ever sees
-one that is beyond them. What a single record may be, the parsers say (`transforms.parsing.limits`).
+A file is checked while it is read through before a batch is planned, so that no Spark job ever sees one that is beyond
+the limits. The limits of a single record are in `transforms.parsing.limits`.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
-"""Where a row stands: the number of its line in its file, found without moving the rows.
+"""Numbers the rows of text files by their line, without moving the rows.
 
-Spark numbers rows within a task only. A task that reads one file from its start counts the lines as they
-are; for many files, and for a large one that several tasks share, one small job counts what is read of each
-before.
+Spark numbers rows within a task only. A task that reads one file from its start counts the lines as they are; for many
+files, and for a large one that several tasks share, one small job counts what is read of each before.
 """
 
 import json

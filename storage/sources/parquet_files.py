@@ -1,4 +1,4 @@
-"""Parquet files: columns by name, each read as the file has it and then converted to the declared type."""
+"""Reads Parquet files: columns by name, each as the file has it and then converted to the declared type."""
 
 from collections.abc import Sequence
 

@@ -1,8 +1,8 @@
-"""Paths with `{date}` and wildcards, taken apart into a fixed directory and what is matched below it.
+"""Splits a path with `{date}` and wildcards into a fixed directory and the pattern below it.
 
-`*` and `?` stand for characters of a name, `[…]` for one of a set, `**` for any number of directories, and
-`{date}` for a day as YYYY-MM-DD, the same wherever it stands in the path. `[*]`, `[?]`, `[[]` and `[{]` stand for
-the sign itself, and leave a directory fixed.
+`*` and `?` stand for characters of a name, `[…]` for one of a set, `**` for any number of directories, and `{date}` for
+a day as YYYY-MM-DD, the same wherever it stands in the path. `[*]`, `[?]`, `[[]` and `[{]` stand for the sign itself,
+and leave a directory fixed.
 """
 
 import fnmatch

@@ -1,4 +1,4 @@
-"""Holds the columns of new source files against the declared ones, as a source with `on_schema_change: fail` wants.
+"""Compares the columns of new source files with the declared ones, for a source with `on_schema_change: fail`.
 
 The schema of Parquet files and Delta tables stands in a footer or a log. JSON and CSV have none: their rows are read,
 once more than a batch does, and counted by file and column.

@@ -1,4 +1,4 @@
-"""Hadoop's file systems: they reach wherever a lake can be, and remove the checksums that they keep beside files."""
+"""Uses Hadoop's file systems, which reach every place a lake can be, and also remove the checksums beside files."""
 
 # ruff: noqa: SLF001 - the gateway to the JVM is a private part of PySpark
 

@@ -1,7 +1,7 @@
-"""Frames that a batch uses several times: computed once, and cut off from the plan that made them.
+"""Keeps frames that a batch uses several times: each is computed once and has no longer the plan that made it.
 
-A cached frame would do for the first, but its plan lives on in every plan built on it, and Spark analyses all of it
-again at each step: with a frame used twice at each of five steps, most of a small batch's time went there.
+A cached frame would be computed once as well. But its plan lives on in every plan built on it, and Spark analyses all
+of it again at each step. With a frame used twice at each of five steps, most of a small batch's time went there.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ SMALL = 200_000
 
 _FOR_SMALL = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 _FOR_LARGE = {"spark.sql.files.openCostInBytes": "1m"}
-"""Spark cuts a file into a part for each core, and all but the last are longer by what it reckons for opening one."""
+"""Spark splits a file into a part for each core; all but the last are longer by the cost it assumes of opening one."""
 
 
 def fits_one_task(rows: int) -> bool:
@@ -89,7 +89,7 @@ class Frames:
     def grow(self) -> None:
         """Go on as a large batch.
 
-        Sources are cut as before: meanwhile another thread may number lines by where the parts of a file begin.
+        Source files are split as before: another thread may be numbering lines by where the parts of a file begin.
         """
         self.small = False
         for name, value in self._usual.items():

@@ -1,4 +1,4 @@
-"""Lakes and sources at `s3a://`: the JARs and settings by which Spark reaches them.
+"""Provides the JARs and settings by which Spark reaches lakes and sources at `s3a://`.
 
 Spark comes without them. Hadoop's own choice is Amazon's whole SDK, some 600 MB; the parts that S3A calls are 10 MB.
 How commits stay whole on S3 stands in docs/decisions/0007.

@@ -1,4 +1,4 @@
-"""Starts the Spark session; every Spark and Delta setting of the project stands here."""
+"""Starts the Spark session, with every setting of Spark and Delta that the project makes."""
 
 import os
 import re
@@ -57,7 +57,7 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.sql.files.ignoreMissingFiles": "false",
         # The default, INT96, is deprecated and has no statistics to skip row groups by.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        # Footers have no bounds of texts of some thousand characters unless these are cut; Delta takes 32 of them.
+        # Footers keep no bounds of texts of some thousand characters unless they are shortened; Delta takes 32.
         "spark.hadoop.parquet.statistics.truncate.length": "128",
         # Small batches split only files above 8 MiB: the lines of a smaller one are numbered within one task. Large
         # ones reckon less (`storage.spark.kept_frames`), for the more it is, the more unequal are the parts of a file.

@@ -1,4 +1,4 @@
-"""What is wrong with a table, as far as its log and the sizes of its files tell; and a place for what is replaced."""
+"""Finds what is wrong with a table by its log and the sizes of its files, and moves a damaged table aside."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -20,7 +20,7 @@ def damages(path: str) -> Iterator[str]:
     """
     stored = {file.name: file for file in stored_files(path)}
     for version, commit in sorted(commits_among(stored.values()).items()):
-        # a file system may keep the name of a file and lose what was in it; Delta takes that for a commit of nothing
+        # a file system may keep the name of a file and lose its content; Delta takes that for a commit of nothing
         if commit.size == 0:
             yield f"commit {version} of its log is empty"
     try:

@@ -1,8 +1,8 @@
-"""Folding: bring a log into its base, drop what a base need not keep, and remember the floor that this leaves.
+"""Folds a log into its base: drops what the base need not keep, and remembers the floor that this leaves.
 
-A fold works on finished batches only and has transaction identifiers of its own. What it chose (how far, at what
-time, above which floor) is written to `_maintenance` before the base is touched, so a fold that was cut off between
-the two is repeated exactly.
+A fold works on finished batches only and has transaction identifiers of its own. What it chose (through which batch, at
+what time, above which floor) is written to `_maintenance` before the base is touched. So a fold that was interrupted
+between the two is repeated exactly.
 """
 
 from collections.abc import Sequence
@@ -162,8 +162,8 @@ def _framing(
 ) -> AbstractContextManager[Frames]:
     """Frames for what a fold reads several times: in files unless base and log are known to have few rows.
 
-    In memory 15 million rows would fill a heap of 4 GiB, and Spark would look at each of their columns for how to
-    compress it. What lives in the end says nothing: of a queue it is next to none.
+    In memory 15 million rows would fill a heap of 4 GiB, and Spark would try how to compress each of their columns. How
+    many rows are live in the end says nothing: of a table that is used as a queue next to none are.
     """
     read = {base: 0, log: snapshot.folded.get(base, 0)}
     there = [
@@ -175,7 +175,7 @@ def _framing(
 
 
 def _cutoff(rows: DataFrame, table: TableSpec, retention: timedelta, snapshot: Plan) -> datetime | None:
-    """Before it tombstones are past retention: by event time where the table has it, else by the batches' clock."""
+    """The time before which tombstones are past retention: by event time if the table has one, else by the batches."""
     if not stands("tombstone_retention"):
         retention = timedelta(0)
     if table.event_time is None:

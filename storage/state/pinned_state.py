@@ -1,7 +1,9 @@
-"""State as it was before a batch, read at the versions that the batch's plan pins.
+"""Reads the state as it was before a batch, at the versions that the batch's plan pins.
 
-State tables are log-structured: a batch appends to the logs, and a fold brings them into a base now and then. So
-the rows of a table are its base and the changes behind it; a log and its store are the same thing seen twice.
+State tables are log-structured: a batch appends to a log, and now and then a fold brings the log into its base. So the
+rows of a table are its base and the changes behind it, and subscriptions are the folded store and the log behind it.
+The same holds for histories. It also tells how far back a history reaches, and which changes of a table are known when
+files are replaced.
 """
 
 from collections.abc import Mapping
@@ -95,7 +97,7 @@ class State:
     def stream_records(
         self, stream: TableSpec, *, after: int = 0, later: datetime | None = None
     ) -> DataFrame:
-        """Every record of a stream, with its verdict, of batches after `after`; `later` spares files of older ones."""
+        """Every record of a stream, with its status, of batches after `after`; `later` spares files of older ones."""
         return self._read(records_of(stream.name), stream_schema(stream), after=after, later=later)
 
     def subscriptions(self, join: JoinSpec, few: Few | None = None) -> DataFrame:
@@ -122,7 +124,7 @@ class State:
         return rows.select(*[named(name) for name in schema.names])
 
     def joined_hashes(self, join: JoinSpec, few: DataFrame | None) -> DataFrame:
-        """What tells the joined rows: the key as primary_key, left_hash, right_hash; no other column is read.
+        """The columns that identify joined rows: the key as primary_key, left_hash, right_hash; no other is read.
 
         `few`: emissions that fit one task, to have only the rows that they meet.
         """
@@ -172,7 +174,7 @@ class State:
 
 
 def _few(keys: Keys | None, column: str) -> Few | None:
-    """By which files are passed over: keys that are few."""
+    """The keys by which files are passed over, if they are few enough; else None."""
     return Few(keys.rows, column) if keys is not None and keys.few else None
 
 

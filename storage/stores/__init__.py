@@ -1,1 +1,1 @@
-"""State stores over Delta tables (KIP-617): key-value, window, session, versioned; read lazily in both directions."""
+"""Opens Delta tables as state stores (KIP-617): key-value, window, session, versioned."""

@@ -1,4 +1,6 @@
-"""Errors of the state stores; each says what, where, what was found, what was expected and what to do.
+"""Defines the errors of the state stores.
+
+Each message says what, where, what was found, what was expected and what to do.
 
 StoreError (a LakejoinError)
 ├── NullKey             a key, or a part of it, is null; or a time is

@@ -1,4 +1,4 @@
-"""What the four kinds of store have in common: keys and values as rows hold them, spans by key, retention."""
+"""Holds what the four kinds of store have in common: keys and values as rows hold them, spans by key, retention."""
 
 import logging
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Compaction of a store: rows that were superseded, deleted or have expired go; the others follow each other in order.
+"""Compacts a store: drops rows that were superseded, deleted or have expired, and writes the others in order.
 
 The row with the newest time stays even if it is a delete: what a store has observed never goes back.
 """

@@ -1,4 +1,4 @@
-"""Key-value stores (KIP-617's `KeyValueStore`): the last value of each key, in the order of keys."""
+"""Implements key-value stores (KIP-617's `KeyValueStore`): the last value of each key, in the order of keys."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple

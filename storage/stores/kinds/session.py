@@ -1,4 +1,4 @@
-"""Session stores (KIP-617's `SessionStore`): values of sessions by key, then by the session's end, then its start."""
+"""Implements session stores (KIP-617's `SessionStore`): values by key, then by the session's end, then its start."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta

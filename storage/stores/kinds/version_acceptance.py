@@ -1,7 +1,7 @@
-"""Which of the versions that are put together a versioned store accepts.
+"""Decides which versions a versioned store accepts when many are put at once.
 
-They are looked at one after the other, as if each had been put alone: a version from a later time may be what makes
-the next one too old.
+They are looked at one after the other, as if each had been put alone: a version from a later time may be what makes the
+next one too old.
 """
 
 from collections.abc import Sequence

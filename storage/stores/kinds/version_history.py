@@ -1,4 +1,4 @@
-"""The versions of a key in their order, each with the one after it, and which of them a time or a span sees."""
+"""Reads the versions of a key in their order, each with the one after it, as of a time or within a span."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""Versioned stores (KIP-889's `VersionedKeyValueStore`, KIP-960, KIP-968): what a key was at each time.
+"""Implements versioned stores (KIP-889's `VersionedKeyValueStore`, KIP-960, KIP-968): the value of a key at each time.
 
 A version is valid from its time until that of the next one, exclusive; a delete is a version, too. The history
-retention is also the grace period: what is older than the newest time less the retention is refused, and asked for
-as of such a time, a key answers only if its latest version, which never expires, was valid then.
+retention is also the grace period: a version older than the newest time less the retention is refused. As of such a
+time a key has a value only if its latest version, which never expires, was valid then.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Window stores (KIP-617's `WindowStore`): values of windows of one length, by key, then by the window's start."""
+"""Implements window stores (KIP-617's `WindowStore`): values of windows of one length, by key, then by start."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Histories, streams and buffers of a pipeline as stores for reading, as of a finished batch."""
+"""Opens histories, streams and buffers of a pipeline as stores for reading, as of a finished batch."""
 
 from pyspark.sql.types import StructType
 

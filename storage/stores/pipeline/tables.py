@@ -1,7 +1,7 @@
-"""The tables of a pipeline as stores for reading, as of a finished batch.
+"""Opens the tables of a pipeline as stores for reading, as of a finished batch.
 
-Rows and subscriptions are a folded base and the log behind it: both are read together, the last batch of a key
-counts. What the snapshot pins is what is read, whatever a batch under way has written since.
+Rows and subscriptions are a folded base and the log behind it: both are read together, and the last batch of a key
+counts. The versions that the snapshot pins are read, whatever a batch under way has written since.
 """
 
 from collections.abc import Mapping, Sequence

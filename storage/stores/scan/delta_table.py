@@ -1,4 +1,4 @@
-"""One Delta table as stores read it, by delta-rs and pyarrow: no JVM is started."""
+"""Reads one Delta table for a store by delta-rs and pyarrow, without a JVM."""
 
 import json
 from collections.abc import Iterator, Mapping

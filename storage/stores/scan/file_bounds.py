@@ -1,8 +1,8 @@
-"""What is known of a table's data files before they are read: bounds of columns, and which rows are not deleted.
+"""Reads what is known of a table's data files before they are read: bounds of columns, and rows that are deleted.
 
-Delta's log has the least and greatest value of a file's columns, of text the first characters, of timestamps whole
-milliseconds. A file with rows marked as deleted (Delta protocol, "Deletion Vectors") may have lost these; its Parquet
-footer still has them, row group by row group. What the marks say is honoured: delta-rs reads them.
+Delta's log has the least and greatest value of a file's columns: of text the first characters, of timestamps whole
+milliseconds. A file with rows marked as deleted (Delta protocol, "Deletion Vectors") may have lost these. Its Parquet
+footer still has them, row group by row group. delta-rs reads which rows are deleted.
 """
 
 from collections import Counter
@@ -98,7 +98,7 @@ def _sure(value: Any) -> Any:
 
 
 def _widened(value: Any) -> Any:
-    """An upper bound from the log: timestamps are cut to milliseconds there."""
+    """An upper bound from the log, which shortens timestamps to milliseconds."""
     if not isinstance(value, datetime):
         return _sure(value)
     try:

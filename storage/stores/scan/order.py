@@ -1,9 +1,9 @@
-"""The order of a store, and spans of it: by the key's columns one after the other, then by time.
+"""Defines the order of a store, and spans of it: by the key's columns one after the other, then by time.
 
-Values compare as their bytes do: text by its UTF-8 bytes (which is the order of code points), binary unsigned,
-numbers, dates and timestamps by value, false before true. A row stands at a place, the tuple of these values. What
-is known of a file is a beginning of such a tuple: its least values column by column are a lower bound of all its
-places, its greatest an upper bound.
+Values compare as their bytes do: text by its UTF-8 bytes (which is the order of code points), binary unsigned, numbers,
+dates and timestamps by value, false before true. The place of a row is the tuple of these values. Of a file only the
+beginning of such a tuple is known: its least values column by column are a lower bound of all its places, its greatest
+values an upper bound.
 """
 
 from collections.abc import Iterable, Mapping

@@ -135,7 +135,7 @@ class Reader:
 
 
 def _overlapping(bounds: Sequence[tuple[Place, Place]]) -> int:
-    """How many files begin before one ends that begins before them."""
+    """How many files begin before an earlier one has ended."""
     count, last = 0, None
     for least, greatest in sorted((b for b in bounds if b[0] and b[1]), key=lambda b: b[0]):
         count += last is not None and not ahead(last, least)

@@ -1,7 +1,7 @@
-"""Files and their row groups as parts of a store: each knows between which places its rows are before it is read.
+"""Splits a store into files and row groups, and tells of each between which places its rows are before it is read.
 
-A row group that is read gives the places of its rows in a span, sorted. Where the file is sorted already, that is
-seen and not done. Other columns are read when the first row's values are asked for.
+A row group that is read gives the places of its rows in a span, sorted. If the file is sorted already, nothing is
+sorted. Other columns are read when the values of the first row are asked for.
 """
 
 from collections.abc import Collection

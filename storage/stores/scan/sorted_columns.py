@@ -1,4 +1,4 @@
-"""Arrow tables in a store's order: seen to be sorted, cut to a span, and sorted where they were not."""
+"""Sorts Arrow tables in a store's order, unless they are sorted already, and restricts them to a span."""
 
 from collections.abc import Collection, Sequence
 from functools import reduce

@@ -1,7 +1,7 @@
-"""Reads parts in the store's order: what comes first is opened first, and nothing before its rows can be next.
+"""Merges files and row groups in the store's order, and opens each only when its rows can be the next ones.
 
-Rows are handed on in blocks that grow, so that five rows cost little and millions no more than they must. What
-belongs to a block is sorted together, whichever files it is from; of several rows at one place the last one counts.
+Rows are handed on in blocks that grow, so that five rows cost little and millions no more than they must. The rows of a
+block are sorted together, whichever files they are from; of several rows at one place the last one counts.
 """
 
 from bisect import bisect_left

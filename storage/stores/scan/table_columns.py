@@ -1,4 +1,4 @@
-"""What a store reads: which tables its rows are in, and which of their columns are key, time, rank and value."""
+"""Describes what a store reads: which tables hold its rows, and which columns are key, time, rank and value."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,1 +1,1 @@
-"""Lays out the table of a store, creates it and writes its puts."""
+"""Creates the table of a store, and writes its puts."""

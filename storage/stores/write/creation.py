@@ -1,4 +1,4 @@
-"""Makes the table of a store: its columns, what Delta keeps statistics of, and the layout as a property."""
+"""Creates the table of a store: its columns, what Delta keeps statistics of, and the layout as a property."""
 
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession

@@ -1,7 +1,7 @@
-"""How a store of our own lies in a Delta table: its columns, and what else is stated in the table's properties.
+"""Defines how a store of our own lies in a Delta table: its columns, and what the table's properties state.
 
-A put appends its rows and changes nothing: of several rows at one place the last put counts, and in it the last row.
-A delete is a row, too. Compaction drops what was superseded.
+A put appends its rows and changes nothing: of several rows at one place the last put counts, and in it the last row. A
+delete is a row, too. Compaction drops what was superseded.
 """
 
 import json
@@ -25,7 +25,7 @@ PUT = "_lj_put"
 PLACE = "_lj_place"
 """What orders the rows of one put."""
 OBSERVED = "_lj_observed"
-"""Time of the row as whole microseconds: Delta's log cuts timestamps to milliseconds. Null in key-value stores."""
+"""Time of the row as whole microseconds: Delta's log shortens timestamps to milliseconds. Null in key-value stores."""
 
 TIMES: dict[Kind, tuple[str, ...]] = {
     "key-value": (),
