@@ -1,1 +1,1 @@
-"""Configuration, batches, Dagster definitions and the command line: what a user starts."""
+"""Starts what a user asks for: configuration, batches, Dagster definitions and the command line."""

@@ -1,4 +1,4 @@
-"""What Dagster loads: the pipeline of the file that LAKEJOIN_CONFIG names, by default the demo's."""
+"""Gives Dagster the definitions of the pipeline that LAKEJOIN_CONFIG names, by default the demo's."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Mistakes of a command's user, which the command line answers with exit code 2."""
+"""Defines the mistakes of a command's user, which the command line answers with exit code 2."""
 
 from collections.abc import Iterable
 

@@ -1,6 +1,7 @@
-"""What failed in Spark while a command worked, for those who can do something about it: data, files, disk, memory.
+"""Explains failures of Spark to those who can act on them: data, expressions, files, disk, memory, a JVM that ended.
 
-Only what is known by its cause is explained; anything else may be a mistake of ours and keeps its traceback.
+Only what is known by its cause is explained; anything else may be a mistake of ours and keeps its traceback. A file
+that is gone or damaged becomes the error of the table or source that it belongs to.
 """
 
 import logging

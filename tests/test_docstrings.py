@@ -21,7 +21,7 @@ NO_VERBS = frozenset(
     re.findall(
         r"\w+",
         """
-        actions assets bounds columns commits errors files formats frames guards its keys messages options paths rows
+        actions assets bounds columns commits errors files frames guards its keys messages options paths rows
         rules schemas sessions sides steps stores streams tables texts this types values versions views words
         """,
     )
@@ -96,7 +96,7 @@ def test_docstring_that_says_nothing_is_recognised(name: str, docstring: str, ex
     assert says_nothing(name, docstring) is expected
 
 
-@pytest.mark.parametrize("package", ["transforms", "storage", "expectations"])
+@pytest.mark.parametrize("package", PACKAGES[:4])
 def test_docstring_of_each_module_says_what_the_module_does(package: str) -> None:
     """It has one, which begins with a verb in the third person and a sentence of two lines at most."""
     docstrings = {

@@ -1,4 +1,4 @@
-"""What the stages of one batch share: where they work, by which plan, what they have committed and how long it took."""
+"""Holds what the stages of one batch share, and commits for them: the plan, the tables, commits made, times taken."""
 
 import time
 from collections import Counter
@@ -29,7 +29,7 @@ from transforms.model.schemas import BATCH, TIME, by_reference, named
 
 Progress = Callable[[str], None]
 GateResult = Future[dict[str, int]]
-"""The counts of a join in a batch, once its gate has judged them; what it refuses is raised."""
+"""The counts of a join in a batch, once its gate has passed them; what the gate refuses is raised."""
 
 _MOST_ROWS, _LEAST_ROWS = 500_000, 200_000
 """Of a file: as many at most, and not fewer for the sake of idle cores."""
@@ -62,7 +62,7 @@ class Batch:
         return State(self.spark, self.lake, self.plan, self.files)
 
     def jobs_of(self, stage: str) -> AbstractContextManager[None]:
-        """Meanwhile Spark's jobs go by pipeline, batch and stage."""
+        """Name Spark's jobs by pipeline, batch and stage meanwhile."""
         return jobs_called(self.spark, f"{self.pipeline.name}, batch {self.plan.batch}: {stage}")
 
     @contextmanager
@@ -80,9 +80,9 @@ class Batch:
         self, stage: str, table: str, rows: DataFrame, count: int,
         properties: Mapping[str, str] = LOG_PROPERTIES,
     ) -> DataFrame | None:  # fmt: skip
-        """Put the first rows of a table into files, for its stage to commit; return them as they stand there.
+        """Put the first rows of a table into files, for its stage to commit; return them as read from there.
 
-        None where there is a table: the rows of this batch, perhaps, which was cut off, or others from before.
+        None where there is a table already: from this batch, which was interrupted, or from an earlier time.
         """
         if self.lake.snapshot(table) is not None:
             return None
@@ -162,7 +162,7 @@ def _in_files(rows: DataFrame, count: int) -> DataFrame:
 
 
 def files_for(count: int, cores: int) -> int:
-    """Into how many files so many rows go: as few as may be, but as many for one core as for another.
+    """Return into how many files to write these rows: as few as possible, but the same number for each core.
 
     A file is written by the task that makes its rows, so few files would leave cores idle.
     """

@@ -1,10 +1,15 @@
 """Decides where a batch takes the shorter ways of a first load: many rows that were not there before (decision 8).
 
-There are four, in the order of a batch: the records of a table are read a second time rather than kept, and not judged
-again where none was bad; those of a table that begins go into the files of its log before all else; rows that only
-come pass the join by one join (`transforms.foreign_key_join.insert_only`); and a join that begins with nothing else has
-its tables in files before its gate judges, which compares totals of them (`expectations.totals`). A small batch takes
-none: a second way would cost it more to plan than it spares. Each ends with the rows of the usual way.
+There are four, in the order of a batch:
+
+- The records of a table are read a second time instead of being kept, and not validated again where none was bad.
+- Those of a table that begins go into the files of its log before all else.
+- Left rows that are only inserted pass the join by one join (`transforms.foreign_key_join.insert_only`).
+- A join that begins with such rows alone has its tables in files before its gate judges, which then compares totals
+  (`expectations.totals`).
+
+A small batch takes none: a second way would cost more planning than it saves. Each way ends with the rows of the usual
+way.
 """
 
 from collections.abc import Callable
@@ -30,7 +35,7 @@ from transforms.model.specs import JoinSpec, TableSpec
 
 
 def pays(frames: Frames) -> bool:
-    """Whether there are rows enough for a second way."""
+    """Whether there are enough rows for one of the ways of a first load."""
     return not frames.small
 
 
@@ -39,9 +44,9 @@ class TableLoad:
     """How the records of one table are loaded."""
 
     looks_for_keys: bool
-    """Whether it is worth while to see if any key stands twice."""
+    """Whether it pays to find out if any key occurs twice."""
     flawless: Callable[[], DataFrame] | None = None
-    """Reads the records anew, without a judgement of each, for when all of them are known to be acceptable."""
+    """Reads the records again without validating each, for when all of them are known to be acceptable."""
     log_first: Callable[[DataFrame], DataFrame | None] | None = None
     """Puts records into the files of the log that begins with them, and returns its rows; None where there is a log."""
 
@@ -66,7 +71,7 @@ def apart(  # noqa: PLR0913, PLR0917 - the rows, how many there are of each kind
     rows: DataFrame, which: Column, count: int, changed: int, join: JoinSpec, frames: Frames,
     keys: KeyTotals | None = None,
 ) -> tuple[Inserts | None, DataFrame]:  # fmt: skip
-    """Part a join's left rows into those that were inserted and the others, where most were: else all are others.
+    """Split a join's left rows into those that were inserted and the others, if most were inserted; else keep them all.
 
     `which`: true for those inserted, `count` of the `changed` rows. `keys`: theirs, where they are known.
     """
@@ -77,7 +82,7 @@ def apart(  # noqa: PLR0913, PLR0917 - the rows, how many there are of each kind
 
 
 def write_join(batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, count: int) -> JoinBatch:
-    """The same join with its rows in files, all at once, where it begins: it is judged by what readers will see of it.
+    """The same join with its rows in files, all at once, where it begins: its gate reads what readers will see of it.
 
     `count`: how many left rows it begins with. Where a table is there already, all remains as it was.
     """

@@ -1,4 +1,4 @@
-"""The records in quarantine: neither read with success since, nor of a file that was replaced."""
+"""Tells which records are still in quarantine: not read with success since, and not of a file that was replaced."""
 
 from functools import reduce
 from operator import or_
@@ -74,7 +74,7 @@ def only_open(records: DataFrame, name: str, batch: Batch) -> DataFrame:
 
 
 def _without_emptied(records: DataFrame, name: str, batch: Batch) -> DataFrame:
-    """Leave in quarantine what a truncate event stands behind: read now, it would bring back what that deleted."""
+    """Leave in quarantine what a later truncate event deleted: read now, it would come back."""
     log, state, read = log_of(batch.pipeline, name), batch.state, batch.pipeline.inputs[name]
     if name in batch.pipeline.streams or not read.source_format.truncates or log not in state.plan.versions:
         return records

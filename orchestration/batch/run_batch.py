@@ -1,7 +1,7 @@
-"""One batch from its plan to its publication: `plan → changes → subscriptions → responses → joined`.
+"""Runs one batch from its plan to its publication: `plan → changes → subscriptions → responses → joined`.
 
-Everything here is a function of the plan, so a batch that was cut off anywhere is simply run again: what is
-committed already is skipped by Delta, what is missing comes out the same.
+Everything here is a function of the plan. So a batch that was interrupted is simply run again: commits that were made
+are skipped by Delta, and those that are missing come out the same.
 """
 
 from collections.abc import Sequence
@@ -87,7 +87,7 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
 
 
 def _made(commits: list[Future[None]]) -> None:
-    """Wait for commits that are being made; what one of them failed of is raised."""
+    """Wait for commits that are being made, and raise the error of one that failed."""
     for commit in commits:
         commit.result()
 

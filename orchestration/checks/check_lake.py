@@ -1,4 +1,4 @@
-"""Runs the rules of `expectations` over a lake: all of it, or the rows that its last batches touched."""
+"""Runs the rules of `expectations` over a lake: over all rows, or those that its last batches touched."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

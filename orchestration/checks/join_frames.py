@@ -1,7 +1,7 @@
-"""The frames that the rules of `expectations` read, from a lake: all rows, or those that batches touched.
+"""Reads the frames that the rules of `expectations` need from a lake: all rows, or those that batches touched.
 
-Restricted frames are closed as `expectations.rules` asks for: with a primary key come its left row, its
-joined row and its subscriptions, and with these the right rows of their keys.
+Restricted frames are closed as `expectations.rules` asks for: with a primary key come its left row, its joined row and
+its subscriptions, and with these the right rows of their keys.
 """
 
 from dataclasses import dataclass

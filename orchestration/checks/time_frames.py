@@ -1,4 +1,4 @@
-"""The frames that the rules read of histories and of streams' joins."""
+"""Reads the frames that the rules of histories and of streams' joins need."""
 
 from functools import reduce
 

@@ -1,7 +1,7 @@
-"""The command line: what `lakejoin --help` lists, a module for each command.
+"""Builds the command line: what `lakejoin --help` lists, with a module for each command.
 
-Each command imports Spark, Dagster or Great Expectations only when it is started, so that help, `validate`
-and `status` answer at once and start no JVM.
+Each command imports Spark, Dagster or Great Expectations only when it is started, so that help, `validate` and `status`
+answer at once and start no JVM.
 """
 
 import atexit

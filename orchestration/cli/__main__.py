@@ -1,4 +1,4 @@
-"""`python -m orchestration.cli`: the command line where its script is not installed."""
+"""Starts the command line as `python -m orchestration.cli`, where its script is not installed."""
 
 from orchestration.cli import main
 

@@ -1,4 +1,4 @@
-"""`lakejoin check`: do the joined tables keep their rules? Prints the answer and writes Data Docs."""
+"""Runs `lakejoin check`: checks whether the joined tables keep their rules, prints the result and writes Data Docs."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,4 +1,4 @@
-"""`lakejoin demo`: the whole product on a week of real flights, held against PostgreSQL."""
+"""Runs `lakejoin demo`: joins a week of real flights and compares each day with PostgreSQL's answers."""
 
 from collections.abc import Sequence
 from pathlib import Path

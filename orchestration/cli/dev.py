@@ -1,4 +1,4 @@
-"""`lakejoin dev`: Dagster's web interface over a pipeline, on this machine only."""
+"""Runs `lakejoin dev`: Dagster's web interface over a pipeline, on this machine only."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""What `lakejoin run --dry-run` says."""
+"""Prints what `lakejoin run --dry-run` finds to do."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

@@ -1,7 +1,4 @@
-"""What a failed command says and which exit code it ends with: 1 for the work, 2 for what was asked of it.
-
-An interrupted one ends with 130, as shells expect.
-"""
+"""Turns errors into messages and exit codes: 1 for failed work, 2 for wrong usage, 130 for an interrupted command."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`lakejoin maintain`: folds, compacts and vacuums what is due, and says what it came to."""
+"""Runs `lakejoin maintain`: folds, compacts and vacuums what is due, and prints what it did."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,4 +1,4 @@
-"""`lakejoin migrate`: gives a lake the columns that were added to its tables, and the types that were widened."""
+"""Runs `lakejoin migrate`: gives a lake the columns that were added to its tables, and the types that were widened."""
 
 from orchestration.cli import options
 from orchestration.cli.options import Config

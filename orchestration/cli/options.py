@@ -1,4 +1,4 @@
-"""What commands begin with: the configuration and the Spark session."""
+"""Loads the configuration and starts the Spark session for the commands."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

@@ -1,4 +1,4 @@
-"""How commands follow batches while they are worked off."""
+"""Prints the progress of batches while a command works them off."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING

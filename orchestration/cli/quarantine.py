@@ -1,4 +1,4 @@
-"""`lakejoin quarantine`: what is in quarantine, and reading it once more."""
+"""Runs `lakejoin quarantine`: lists the records in quarantine, or reads them once more."""
 
 from functools import partial
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`lakejoin repair`: says what is damaged, and computes tables and joins anew."""
+"""Runs `lakejoin repair`: says what is damaged, and computes tables and joins anew."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Annotated

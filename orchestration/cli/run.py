@@ -1,4 +1,4 @@
-"""`lakejoin run`: works off what is pending, and says what became of it."""
+"""Runs `lakejoin run`: works off what is pending, and prints what became of it."""
 
 import dataclasses
 from collections.abc import Collection, Iterator

@@ -1,4 +1,4 @@
-"""`lakejoin show`: rows of a table of the lake, for people, or as csv and JSON lines for programs."""
+"""Runs `lakejoin show`: prints rows of a table of the lake, for people, or as csv and JSON lines for programs."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What `show` shows: rows that a store reads one by one without a JVM, or a frame of Spark."""
+"""Reads the rows that `show` prints: from a store, one by one and without a JVM, or from a frame of Spark."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

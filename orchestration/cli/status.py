@@ -1,4 +1,4 @@
-"""`lakejoin status`: how far a pipeline is and what waits. Starts no Spark."""
+"""Runs `lakejoin status`: prints how far a pipeline is and what waits, without Spark."""
 
 import json
 from datetime import UTC, datetime

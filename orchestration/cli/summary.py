@@ -1,4 +1,4 @@
-"""What finished batches did, in lines and tables: counts by reason, and the seconds of each stage."""
+"""Prints what finished batches did, in lines and tables: counts by reason, and the seconds of each stage."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

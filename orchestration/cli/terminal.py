@@ -1,4 +1,4 @@
-"""Tables and lines for a person at a terminal, plain text without colours or boxes for everything else."""
+"""Prints tables and lines for a person at a terminal, and plain text without colours or boxes for everything else."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`lakejoin validate`: is the configuration right? Reads one file and nothing else."""
+"""Runs `lakejoin validate`: checks a configuration file, and reads nothing else."""
 
 from orchestration.cli.options import Config, load_pipeline
 from orchestration.cli.terminal import say

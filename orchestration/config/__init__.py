@@ -1,4 +1,4 @@
-"""The configuration file: `load` reads, checks and types it; every mistake in it is reported at once."""
+"""Loads the configuration file: `load` reads, checks and types it, and reports every mistake in it at once."""
 
 from orchestration.config.loading import load, load_text
 from orchestration.config.pipeline import Pipeline

@@ -1,4 +1,4 @@
-"""A document under examination: its values, and the problems found so far."""
+"""Holds a document while it is checked: its values, and the problems found so far."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,8 +1,8 @@
-"""A YAML text as plain data that remembers the line of every key and value.
+"""Reads a YAML text into plain data that remembers the line of every key and value.
 
-Only what a configuration needs is read: mappings, lists, and scalars of YAML 1.2's core schema (so `on`, `no`
-and `12:30` are text). Tags, merge keys and duplicate keys are refused, and size, nesting and aliases have
-bounds, so that no file can run code or fill the memory.
+Only what a configuration needs is read: mappings, lists, and scalars of YAML 1.2's core schema (so `on`, `no` and
+`12:30` are text). Tags, merge keys and duplicate keys are refused, and size, nesting and aliases have bounds, so that
+no file can run code or fill the memory.
 """
 
 import re

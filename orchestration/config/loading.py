@@ -1,4 +1,4 @@
-"""From a file to a checked pipeline, or to everything that is wrong with it."""
+"""Turns a file into a checked pipeline, or lists everything that is wrong with it."""
 
 import os
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""The configuration as a whole: one frozen model, and what it means for the stages.
+"""Describes a whole pipeline as one frozen model, and translates it for the stages.
 
-A `Pipeline` comes out of `load` only, which has also checked what concerns several values at once
-(`table_checks`, `join_checks`).
+Only `load` makes a `Pipeline`, for it has also checked what concerns several values at once
+(`orchestration.config.checks`).
 """
 
 import hashlib

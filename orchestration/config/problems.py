@@ -1,4 +1,4 @@
-"""Mistakes of a configuration file as one-line messages: file, line, path, what was found, what is allowed.
+"""Describes mistakes of a configuration file in one line each: file, line, path, what was found, what is allowed.
 
 All problems of a file travel in one `ConfigurationError`, so that a file is corrected in one go.
 """

@@ -1,4 +1,4 @@
-"""What Pydantic found wrong with single values, as messages about a configuration file."""
+"""Turns what Pydantic found wrong with single values into messages about a configuration file."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,6 +1,6 @@
-"""The rules of `expectations` as asset checks: run once after a run's batches, over the rows they touched.
+"""Makes asset checks of the rules of `expectations`: run once after a run's batches, over the rows they touched.
 
-With them they look at what earlier runs published and did not come to check. They block: a rule that does not hold
+They also look at what earlier runs published and did not check any more. The checks block: a rule that does not hold
 fails the run, and shows the offending rows. Executed by themselves they look at all rows.
 """
 

@@ -1,4 +1,4 @@
-"""How Dagster's graph and catalogue show the assets of a pipeline: what each stands for, and its columns."""
+"""Describes the assets of a pipeline for Dagster's graph and catalogue: what each stands for, and its columns."""
 
 from collections.abc import Iterable, Mapping
 

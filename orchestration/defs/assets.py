@@ -1,7 +1,7 @@
-"""The multi-asset of a pipeline: its op works off what is pending and reports it, batch after batch.
+"""Makes the multi-asset of a pipeline: its op works off what is pending and reports it, batch after batch.
 
-A batch always covers the whole pipeline, for only then do its tables fit together; a selection of assets says
-what is reported. A range of partitions is one run with its dates in order, so one Spark session serves it.
+A batch always covers the whole pipeline, for only then do its tables fit together; a selection of assets says what is
+reported. A range of partitions is one run with its dates in order, so one Spark session serves it.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
-"""Which batches no check step has looked at yet, as Dagster's instance remembers.
+"""Finds which batches no check has looked at yet, from what Dagster's instance remembers.
 
 A run that fails or is killed between two batches leaves what it published unchecked: the next run's checks begin there.
-Every evaluation of a check so says up to which batch it looked.
+For that, every evaluation of a check says up to which batch it looked.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""A pipeline as Dagster's definitions: assets, their checks, jobs, schedules, a sensor, Spark's session."""
+"""Builds Dagster's definitions of a pipeline: assets, their checks, jobs, schedules, a sensor, Spark's session."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""Maintenance in Dagster: a job of one op, whose runs wait for those of the batches, and a daily schedule for it."""
+"""Runs maintenance in Dagster: by a job of one op, whose runs wait for those of the batches, and a daily schedule."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime

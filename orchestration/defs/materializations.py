@@ -1,4 +1,4 @@
-"""What a batch means for each asset of its pipeline: counts, rows, Delta version, files and seconds as metadata.
+"""Reports what a batch means for each asset as metadata: counts, rows, Delta version, files and seconds.
 
 Dagster plots numbers in metadata over the materialisations of an asset, so they carry the same names in each.
 """

@@ -1,4 +1,4 @@
-"""Daily partitions of a pipeline with `{date}` sources, and those that a run was started for."""
+"""Defines the daily partitions of a pipeline with `{date}` sources, and reads those that a run was started for."""
 
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta

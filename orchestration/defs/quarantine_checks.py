@@ -1,4 +1,4 @@
-"""Whether all records could be accepted, as an asset check of each table and stream that warns and fails nothing.
+"""Checks whether all records of each table and stream could be accepted: a check that warns and fails nothing.
 
 A run that quarantines records has done what it should, so somebody has to be told. Reads the journal alone, no rows.
 """

@@ -1,7 +1,7 @@
-"""What starts runs by itself once it is switched on: an hourly schedule, and a sensor for new files.
+"""Starts runs without a person, once switched on: by an hourly schedule, and by a sensor for new files.
 
-Both ask for one run over the range of dates that has something to do, and for none when nothing is new. The
-sensor starts one run for each file; the schedule tries again what failed.
+Both ask for one run over the range of dates that has something to do, and for none when nothing is new. The sensor
+starts one run for each file; the schedule tries again what failed.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""The Spark session of a Dagster run: started when the first step asks for it, stopped with the run.
+"""Gives a Dagster run its Spark session: started when the first step asks for it, stopped with the run.
 
-It takes its settings from the pipeline and not from Dagster's configuration, which the UI shows to everybody:
-settings of Spark may hold the credentials of an object store.
+It takes its settings from the pipeline and not from Dagster's configuration, which the UI shows to everybody: settings
+of Spark may hold the credentials of an object store.
 """
 
 from collections.abc import Iterator

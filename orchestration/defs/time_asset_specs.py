@@ -1,4 +1,4 @@
-"""What Dagster shows of histories, streams and their joins: `stream → buffer → joined ← history or table`."""
+"""Describes histories, streams and their joins for Dagster: `stream → buffer → joined ← history or table`."""
 
 from collections.abc import Mapping
 from typing import Any

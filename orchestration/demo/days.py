@@ -1,4 +1,4 @@
-"""The demo: a week of flights, joined day by day, each day compared with PostgreSQL's own answers."""
+"""Works off the demo's week of flights day by day, and compares each day with PostgreSQL's own answers."""
 
 import shutil
 import time
@@ -46,7 +46,7 @@ def empty_lake(pipeline: Pipeline) -> None:
             f"{lake.local}: is neither empty nor a lake, so the demo does not remove it; name another"
         )
     with writing(lake):
-        # The plan goes last: what a removal that was cut off leaves is still known for a lake.
+        # The plan goes last: what an interrupted removal leaves is still recognised as a lake.
         for path in sorted(there, key=lambda path: path.name == PLAN):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 

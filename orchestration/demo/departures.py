@@ -1,7 +1,7 @@
-"""The demo's departures with their weather, held against PostgreSQL, which knew the whole history when it was asked.
+"""Compares the demo's departures and their weather with PostgreSQL, which knew the whole history when it was asked.
 
-A stream's join answers when the grace period is over, and never again. So where the two differ there must be a cause:
-the flight's last record came late, it still waits, or the observation came after the grace period.
+A stream's join answers when the grace period is over, and never again. So each difference must have a cause: the
+flight's last record came late, it still waits, or the observation came after the grace period.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""An example: a pipeline with its data, and what a database answered after each day of them."""
+"""Opens an example: a pipeline with its data, and what a database answered after each day of them."""
 
 from dataclasses import dataclass
 from datetime import date

@@ -1,4 +1,4 @@
-"""How much memory a process and those it started have used at most: for a line after a long run."""
+"""Measures how much memory a process and those it started have used at most, for a line after a long run."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,8 @@
-"""Which joins a lake keeps up to date, beside those that are declared: new ones begin, removed ones are left out."""
+"""Tells which joins a lake keeps up to date, which begin with the next batch, and which are left out or computed anew.
+
+A join that was added to the configuration begins. One that was removed is left out, also of a batch under way.
+`--rebuild` names joins that begin anew, and every join over one of them follows.
+"""
 
 from collections.abc import Collection
 from dataclasses import replace

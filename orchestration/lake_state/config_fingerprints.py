@@ -1,4 +1,4 @@
-"""What shaped a lake: the configuration must still say it, for what is there was built with it."""
+"""Compares the configuration with what the lake was built with, by fingerprints of each setting that matters."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Which columns the tables of a lake should have, by the configuration, and what of those they have does not fit."""
+"""Compares the columns that the configuration declares with those of a lake's tables."""
 
 from collections.abc import Iterator, Mapping
 
@@ -81,7 +81,7 @@ def _fits(stored: DataType, declared: DataType, *, within: bool) -> bool:
 
 
 def check_types(pipeline: Pipeline, snapshots: Mapping[str, Snapshot]) -> None:
-    """Refuse declared types that are narrower than those of the tables, as a `migrate` that was cut off made them.
+    """Refuse declared types that are narrower than those of the tables, as an interrupted `migrate` leaves them.
 
     `snapshots`: tables of the lake. Raises `ConfigurationChanged` with every column.
     """

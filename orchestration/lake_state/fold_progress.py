@@ -1,4 +1,4 @@
-"""Bases as far as they are folded by now, and the state after the last finished batch as maintenance takes it."""
+"""Tells how far bases are folded, and gives the state after the last finished batch as maintenance takes it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -29,8 +29,8 @@ def finished_state(pipeline: Pipeline, lake: Lake, journal: Journal, now: dateti
 def pinned_bases(pipeline: Pipeline, lake: Lake, journal: Journal) -> tuple[dict[str, int], dict[str, int]]:
     """Return the version of every base as it is now, and the last batch folded into it.
 
-    A store that was last folded before its join began anew is not the join's any more: it has no version, and its
-    log begins with the batch after the one it is said to hold.
+    A store that was last folded before its join began anew does not count any more. It then has no version, and its log
+    begins with the batch after the last one folded.
     """
     versions, folded = {}, {}
     begun = {subscription_store_of(name): batch for name, batch in journal.begun.items()}

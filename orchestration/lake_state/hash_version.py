@@ -1,8 +1,8 @@
-"""By which specification the hashes of a lake are made: the program changes it, and no configuration says it.
+"""Checks by which specification the hashes of a lake were made: the program changes it, no configuration says it.
 
-A join holds hashes of its tables' rows, which it compares with nothing but these rows' own, and of its result's rows,
-which it makes anew and compares with the former ones. So a join begins anew with another specification, and the rows
-of its tables keep the hashes that they have until they change.
+A join compares hashes of its tables' rows only with these rows' own hashes, and makes the hashes of its result anew. So
+with another specification a join begins anew, and the rows of its tables keep the hashes that they have until they
+change.
 """
 
 from collections.abc import Collection

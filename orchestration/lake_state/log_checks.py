@@ -1,4 +1,4 @@
-"""Before a run, and before a batch is published: the logs of a lake's tables must be whole, and its own."""
+"""Checks before a run, and before a batch is published, that the logs of a lake's tables are whole and its own."""
 
 import logging
 from collections.abc import Collection, Mapping

@@ -1,4 +1,4 @@
-"""Before a run: the state must be what the plans say."""
+"""Checks before a run that the tables of a lake are as its plans say."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -18,7 +18,7 @@ from storage.state.folds import Folds
 
 
 def check_progress(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Collection[str] = ()) -> None:
-    """Hold each table's own log against what was published.
+    """Compare each table's own log with what was published.
 
     A stage has committed the batch that the last publication says, or the one under way, by its transaction
     identifier; and whatever changed rows since then is a commit of this lake. Anything else means that the table was
@@ -74,8 +74,8 @@ def wrong_stages(
 ) -> Iterator[tuple[str, int | None, int | None]]:
     """Yield each stage whose table has not committed what it should, with the last batch found and expected.
 
-    What a join committed before it last began counts no more: the batches that were published have it, or the join was
-    left out of the batch that was cut off at it.
+    What a join committed before it last began no longer counts. It belongs to published batches, or the join was left
+    out of the batch that was interrupted at it.
     """
     commits = journal.last.commits if journal.last else {}
     under_way = {journal.unfinished.batch} if journal.unfinished else set()

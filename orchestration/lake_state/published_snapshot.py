@@ -1,4 +1,4 @@
-"""The snapshot that readers see: which versions of all tables belong together after a finished batch."""
+"""Finds the snapshot that readers see: which versions of all tables belong together after a finished batch."""
 
 from dataclasses import replace
 

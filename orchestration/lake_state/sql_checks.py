@@ -1,4 +1,4 @@
-"""What of a configuration only Spark can check: its own view of the SQL in it."""
+"""Checks what only Spark can check of a configuration: the SQL expressions in it."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,1 +1,1 @@
-"""Folds, compacts and vacuums the tables of a lake where that is due."""
+"""Maintains the tables of a lake: folds, compacts and vacuums them where that is due."""

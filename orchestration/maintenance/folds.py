@@ -1,4 +1,4 @@
-"""Folds and compactions: which bases are due, and both at work, after a batch or apart from it, never within one."""
+"""Finds which bases and small files are due, and folds and compacts them: after a batch or apart, never within one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Behind:
     held: int
     """About how many rows the base holds."""
     begun: bool
-    """Whether a fold was begun and cut off."""
+    """Whether a fold was begun and interrupted."""
 
     @property
     def due(self) -> bool:

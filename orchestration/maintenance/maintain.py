@@ -1,4 +1,4 @@
-"""Maintenance of a lake: step by step, each under the lake's lock, so that a batch that waits goes between two."""
+"""Maintains a lake step by step, each under the lake's lock, so that a batch that waits goes between two."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext

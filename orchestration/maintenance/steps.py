@@ -1,7 +1,8 @@
-"""What a lake needs to stay small and fast, found without a JVM and done step by step.
+"""Finds the steps that keep a lake small and fast, without a JVM, and does them one by one.
 
-Every step works on finished batches only, changes no row that a reader sees, and can be repeated: what was cut off
-is found again, or is due no more.
+The steps are folds, table settings, compaction, vacuum, checkpoints, condensing of the bookkeeping, and clearing of
+`_scratch`. Each works on finished batches only, changes no row that a reader sees, and can be repeated: a step that was
+interrupted is found again, or is due no more.
 """
 
 from collections.abc import Callable, Iterator
@@ -55,7 +56,7 @@ class Leftovers:
 
     @property
     def due(self) -> bool:
-        """Nobody can use them."""
+        """Always: no batch can use them any more."""
         return self.any
 
     @property
@@ -75,7 +76,7 @@ class Doubt:
 
     why: str
     due: bool = True
-    """It is tried, and says the same once more, for a lake should not grow in silence."""
+    """The step is tried although it fails again: that is reported, so that the lake does not grow in silence."""
     any: bool = True
 
 

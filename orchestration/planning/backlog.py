@@ -1,4 +1,4 @@
-"""What waits to be worked off, told from file names, sizes, times and the plan: quick, and without a JVM."""
+"""Lists what waits to be worked off, by file names, sizes, times and the plan: quick, and without a JVM."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class WaitingFile:
 
 @dataclass(frozen=True)
 class Backlog:
-    """Unread files, a batch that was cut off, joins that were added to the configuration."""
+    """Unread files, a batch that was interrupted, joins that were added to the configuration."""
 
     files: tuple[WaitingFile, ...]
     unfinished: Plan | None
@@ -70,7 +70,7 @@ def unasked_settle(pipeline: Pipeline) -> timedelta:
 def backlog(
     pipeline: Pipeline, now: datetime, *, settle: timedelta | None = None, dates: Dates | None = None
 ) -> Backlog:
-    """List the sources and hold them against the plan; no file is opened.
+    """List the sources and compare them with the plan; no file is opened.
 
     `settle`: only count files that changed less than this ago, by default as a run does that is told nothing.
     `dates` (inclusive): leave out dated files beyond them; files from before a source's `start` never wait. A file that

@@ -1,6 +1,7 @@
-"""`max_bad_ratio`: input of which too much cannot be read is refused before a batch is planned for it.
+"""Refuses input before a batch is planned for it: too many bad records, or columns other than the declared ones.
 
-Once a plan is committed its files may not change any more; here they can still be corrected, and so can the columns.
+`max_bad_ratio` limits the share of bad records, `on_schema_change: fail` asks for the declared columns. Once a plan is
+committed its files may not change any more; here files and columns can still be corrected.
 """
 
 from collections.abc import Sequence
@@ -107,7 +108,7 @@ class SchemaChanged(LakejoinError):
 
 
 def check_schemas(pipeline: Pipeline, spark: SparkSession, files: Sequence[PlannedFile]) -> None:
-    """Hold new parts of files against the declared columns, of the sources that want it.
+    """Compare new parts of files with the declared columns, for the sources that ask for it.
 
     Raises `SchemaChanged` with every difference, and `SourceError` for a file that cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Which input is not read yet, and how it is cut into batches."""
+"""Finds which input is not read yet, and splits it into batches."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ BatchBy = Literal["date", "all"]
 
 @dataclass(frozen=True)
 class Group:
-    """Parts of files that belong to one batch, unless it is cut by rows."""
+    """Parts of files that belong to one batch, unless it is split by rows."""
 
     dates: tuple[date, ...]
     files: tuple[PlannedFile, ...]
@@ -94,8 +94,8 @@ def check_same(pipeline: Pipeline, plan: Plan) -> None:
 def check_read(table: Input, files: Sequence[PlannedFile], records: int | None) -> None:
     """Refuse what was read of planned files unless it is what was planned. Raises `SourceError`.
 
-    A file may be cut, replaced or continued between its measuring and its reading. `records`: how many were read, None
-    where not all of them were wanted.
+    A file may be truncated, replaced or continued between its measuring and its reading. `records`: how many were read,
+    None where not all of them were wanted.
     """
     _check_same(table, files, thoroughly=False)
     planned = sum(file.records for file in files)
@@ -118,9 +118,9 @@ def _files(files: Sequence[PlannedFile]) -> str:
 
 
 def cut(group: Group, rows: int | None) -> list[Group]:
-    """Cut a group into batches of about `rows` records, each with its share of every table's backlog.
+    """Split a group into batches of about `rows` records, each with its share of every table's backlog.
 
-    A version of a Delta table is never cut, and so is none that stands for a whole table.
+    A version of a Delta table is never split, not even one that stands for a whole table.
     """
     if rows is None or group.records <= rows:
         return [Group(group.dates, together(group.files))]

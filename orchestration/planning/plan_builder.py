@@ -1,4 +1,4 @@
-"""Plans as they would be written now."""
+"""Builds the plans of the next batch, of each kind, as they would be written now."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Files that were exported again: found, and measured as new ones."""
+"""Finds files that were exported again, and measures them as new ones."""
 
 from collections.abc import Collection, Iterator, Mapping
 from datetime import date, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Giving up a batch that can no longer be finished, because what it was planned to read is gone."""
+"""Gives up a batch that cannot be finished any more, because what it was planned to read is gone."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Columns that were added to tables and streams, or got a wider type: the lake gets them, and its state stays as it is.
+"""Migrates a lake to columns that were added to tables and streams, or got a wider type; its state stays as it is.
 
 A value's hash leaves null columns out and is the same for every width of a type, so no row changes, no answer becomes
 stale and nothing is computed anew. Rows have null in the new columns until their next change.
@@ -64,8 +64,8 @@ def migrate(
 ) -> Iterator[Migrated | Published | LeftOut]:
     """Take in columns that are new or wider in the configuration; yields what each table got, then a batch.
 
-    A join of tables that changed in another way, too, is left out, and told of at the end. Nothing where no table has
-    such columns, but for the batch of a migration that was cut off. Can be cut off and repeated. Raises
+    A join of tables that changed in another way, too, is left out, and named at the end. Without such columns nothing
+    is done, except that an interrupted migration gets its batch. Can be interrupted and repeated. Raises
     `ConfigurationChanged` for any other change, `WrongUsage` while a batch is under way.
     """
     lake = Lake(pipeline.lake)
@@ -106,7 +106,7 @@ def migrate(
 def _ended(
     pipeline: Pipeline, session: Callable[[], SparkSession], lake: Lake, journal: Journal, progress: Progress
 ) -> Iterator[Published | LeftOut]:
-    """The batch of a migration that was cut off when the tables had their columns."""
+    """The batch of a migration that was interrupted after the tables had got their columns."""
     if journal.unfinished is not None and journal.unfinished.kind == "migrate":
         before = journal.kept
         for plan in under_way(pipeline, lake, journal):

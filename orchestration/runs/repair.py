@@ -1,7 +1,7 @@
-"""Repair: what is damaged, and the tables that can be computed anew from the logs that the lake keeps of its input.
+"""Repairs a lake: finds what is damaged, and computes tables anew from the logs that the lake keeps of its input.
 
 A table's folded bases come from its changes, and every table of a join from the rows of its two sides. The changes
-themselves, the records of a stream and the plan come from nothing that the lake has.
+themselves, the records of a stream and the plan cannot be made from anything that the lake has.
 """
 
 from collections.abc import Callable, Collection, Iterator

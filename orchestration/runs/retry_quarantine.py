@@ -1,4 +1,4 @@
-"""Quarantine: the records that are still in it, and a batch that reads them once more where they stand."""
+"""Lists the records that are still in quarantine, and runs a batch that reads them once more where they stand."""
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
@@ -54,7 +54,7 @@ def retry(
 ) -> Iterator[Published]:  # fmt: skip
     """Read the records of these tables and streams in quarantine once more, in a batch of their own.
 
-    Each is held against the rows as one that comes late, at its own position. What is still wrong with it stays in
+    Each is applied to the rows like a record that comes late, at its own position. Those that are still bad stay in
     quarantine. Yields the batch; none where nothing is there. Raises `WrongUsage` while a batch is under way,
     `SourceError` for a file that is no longer what it was.
     """

@@ -50,7 +50,7 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
     """Work off what is pending, one finished batch after the other.
 
     `dates`: inclusive range of `{date}` values. `batch_by`: one batch per date, or one for everything. `batch_rows`:
-    cut batches to about so many records. `batches`: stop after so many. `accept`: rules that may be violated.
+    split batches to about so many records. `batches`: stop after so many. `accept`: rules that may be violated.
     `flush`: at the end, release what waits for its grace period to pass, in a batch of its own. `rebuild`: joins that
     begin anew, as they are declared now, before new input is read; until then readers see what they were.
     `replace`: a `{date}`, or the name of a file: what was exported again is taken in the place of what it was.

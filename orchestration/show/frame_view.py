@@ -1,4 +1,4 @@
-"""Rows of a table of the lake as they are shown: filtered, sorted, with or without what is internal."""
+"""Filters and sorts the rows of a table of the lake for `show`, with or without internal columns."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What `show` reads of a store: one key, keys with a prefix, a range of keys or of time, either direction."""
+"""Parses which rows of a store `show` is asked for: one key, a prefix, a range of keys or of time, either direction."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Rows of a store as text, the same text that Spark makes of them (see `orchestration.show.text_formats`)."""
+"""Formats rows of a store as the same text that Spark makes of them (see `orchestration.show.text_formats`)."""
 
 import base64
 import re

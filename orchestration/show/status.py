@@ -1,4 +1,4 @@
-"""How far a pipeline is: what its lake holds and what waits, read from logs and listings without a JVM."""
+"""Reads how far a pipeline is: what its lake holds and what waits, from logs and listings, without a JVM."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Rows of a store that can be shown: read one by one, as far as they are asked for, without a JVM."""
+"""Reads the rows of a store that `show` prints one by one, as far as they are asked for, without a JVM."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

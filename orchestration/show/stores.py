@@ -1,4 +1,4 @@
-"""Which tables of a lake `show` reads as stores, without a JVM: those that are kept by key."""
+"""Tells which tables of a lake `show` reads as stores, without a JVM: those that are kept by key."""
 
 from collections.abc import Collection
 from functools import partial

@@ -1,4 +1,4 @@
-"""What `show` can show: the tables of a lake by the names that users know, as of a published batch."""
+"""Opens the tables of a lake by the names that users know, as of a published batch."""
 
 from collections.abc import Callable
 from functools import partial
@@ -64,7 +64,7 @@ def _rows(table: TableSpec, state: State) -> View:
 
 
 def _changes(table: TableSpec, state: State) -> View:
-    """Every source record that could be read, with its verdict."""
+    """Every source record that could be read, with its status."""
     schema = changes_schema(table.columns, table.sequence)
     rows = read_log(state, changes_of(table.name), schema)
     order = (*order_of(table.key), named(BATCH), named(POSITION))

@@ -1,9 +1,9 @@
-r"""Rows as text, formatted by Spark: csv after RFC 4180 and JSON lines, streamed and never collected.
+r"""Formats rows by Spark as csv (RFC 4180) and JSON lines, which are streamed and never collected.
 
-csv: null is `\N`, an empty string `""`, lines end in CR LF. jsonl: null is null. In both, decimals keep their
-declared scale (in jsonl they are text, for a JSON number loses it), timestamps read
-`2013-01-01T10:15:00.000000Z`, a key of one column stands bare and a composite one as a JSON array, a hash of ours is
-32 hexadecimal digits, a position of ours `file:line`.
+csv: null is `\N`, an empty string `""`, lines end in CR LF. jsonl: null is null. In both, decimals keep their declared
+scale (in jsonl they are text, for a JSON number loses it), timestamps read `2013-01-01T10:15:00.000000Z`, a key of one
+column stands bare and a composite one as a JSON array, a hash of ours is 32 hexadecimal digits, a position of ours
+`file:line`.
 """
 
 from collections.abc import Callable, Collection, Iterator

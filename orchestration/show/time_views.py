@@ -1,4 +1,4 @@
-"""What `show` can show of streams, of versioned tables and of the joins between them."""
+"""Opens streams, versioned tables and the joins between them for `show`."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -81,7 +81,7 @@ def _stream(stream: TableSpec, state: State) -> View:
 
 
 def _records(stream: TableSpec, state: State) -> View:
-    """Every record that could be read, with its verdict."""
+    """Every record that could be read, with its status."""
     rows = read_log(state, records_of(stream.name), stream_schema(stream))
     order = (*order_of(stream.key), named(BATCH), named(POSITION))
     return View(f"{stream.name}.records", rows, columns_of(stream.key), order)

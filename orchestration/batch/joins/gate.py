@@ -1,4 +1,4 @@
-"""The gate before a joined table: counts and rules over the rows at hand, in one Spark job for each join."""
+"""Checks what a batch does to a joined table against its rules, and counts it, in one Spark job for each join."""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,7 +23,7 @@ class GateFailed(LakejoinError):
 
 
 def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames) -> dict[str, int]:
-    """Count what a batch does to a join, and hold it against the join's rules.
+    """Count what a batch does to a join, and check it against the join's rules.
 
     Returns the counts. Raises `GateFailed` where a rule is violated that `accept` does not name, and
     `LakeInconsistent` where the hash of an answer and its position disagree.

@@ -1,4 +1,4 @@
-"""Reads the two sides of a join in a batch: a declared table, another join, or all rows there are (bootstrap)."""
+"""Reads the two sides of a join in a batch: a declared table, another join, or all existing rows (bootstrap)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -77,7 +77,7 @@ def left_join(
 
 
 def left_bootstrap(join: JoinSpec, rows: DataFrame, changed: int, frames: Frames) -> Left:
-    """Every live row of the left side as a change: how a join starts on a lake that has rows already."""
+    """Every live row of the left side as a change, for a join that begins in a lake with rows."""
     live, none = rows.where(~named(DELETED)), empty(rows.sparkSession, rows.schema)
     inserts, changes = apart(live, F.lit(True), changed, changed, join, frames)
     return Left(

@@ -1,4 +1,4 @@
-"""The foreign-key joins of a batch: run upon their two sides, and committed, logs first and the joined table last."""
+"""Runs the foreign-key joins of a batch on their two sides and commits them: logs first, joined tables last."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -28,7 +28,7 @@ def run_join(
     batch: Batch, pool: ThreadPoolExecutor, join: JoinSpec, tables: dict[str, TableBatch],
     joins: dict[str, JoinBatch], gate_results: dict[str, GateResult],
 ) -> tuple[JoinBatch, GateResult]:  # fmt: skip
-    """Run a join upon its two sides, and let its gate judge: the join and its gate result, perhaps still to come."""
+    """Run a join on its two sides and start its gate; return the join and its gate result, perhaps still to come."""
     left = _left(batch, join, tables, joins, gate_results)
     right = right_table(tables[join.right], batch.state, batch.frames)
     batch.frames.expect(max(left.changed, right.changed))

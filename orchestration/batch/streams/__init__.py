@@ -1,1 +1,1 @@
-"""Takes in a batch's stream records and joins them with their tables."""
+"""Reads a batch's stream records and joins them with their tables."""

@@ -1,4 +1,4 @@
-"""The streams of a batch: joined with their tables, and committed. What the tables learnt in the batch counts."""
+"""Runs the streams of a batch: joins them with their tables as these are after the batch, and commits both."""
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -32,7 +32,7 @@ def join_streams(
 def without_late(
     streams: Mapping[str, StreamBatch], joins: Iterable[StreamJoinBatch]
 ) -> dict[str, StreamBatch]:
-    """The streams with `late` as verdict of those records that every join of theirs dropped."""
+    """The streams, with status `late` for those records that every join of theirs dropped."""
     of_stream: dict[str, list[StreamJoinBatch]] = {name: [] for name in streams}
     for join in joins:
         of_stream[join.spec.left].append(join)

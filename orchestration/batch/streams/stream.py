@@ -1,4 +1,4 @@
-"""One stream in one batch: its source records, each with its verdict."""
+"""Reads one stream in one batch: its source records, each with its status."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -41,7 +41,7 @@ class StreamBatch:
 
     spec: TableSpec
     records: DataFrame
-    """Every record with its verdict: columns of `stream_schema`, reason, detail, raw."""
+    """Every record with its status: columns of `stream_schema`, reason, detail, raw."""
     counts: dict[str, int]
     oldest: datetime | None = None
     newest: datetime | None = None
@@ -67,7 +67,7 @@ class StreamBatch:
         return quarantine_rows(self.records.where(F.col(VERDICT) == "quarantined"), self.spec.name)
 
     def without(self, late: DataFrame, count: int) -> "StreamBatch":
-        """The same with `late` as verdict of so many records, named by their position: no join took them."""
+        """The same with status `late` for `count` records, given by their position, that no join took."""
         found = late.select(POSITION).withColumn("_lj_late", F.lit(True))
         verdict = F.when(F.col("_lj_late"), "late").otherwise(F.col(VERDICT))
         joined = self.records.join(found, POSITION, "left").withColumn(VERDICT, verdict)
@@ -77,7 +77,7 @@ class StreamBatch:
 
 
 def read_stream(batch: Batch, name: str) -> StreamBatch:
-    """Read a stream's source records of a batch, and judge them."""
+    """Read a stream's source records of a batch, and give each its status."""
     stream, files = batch.pipeline.streams[name], batch.plan.files_of(name)
     spec = stream.spec
     if not files:

@@ -1,4 +1,4 @@
-"""The join of a stream with a table in one batch: which records come at once, wait, leave or come too late."""
+"""Joins a stream with a table in one batch: which records are joined at once, wait, are released or come too late."""
 
 from dataclasses import dataclass
 from datetime import datetime

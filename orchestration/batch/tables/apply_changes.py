@@ -21,7 +21,7 @@ def apply_to_table(  # noqa: PLR0913, PLR0917 - what the records are held agains
     good: DataFrame, beside: DataFrame, before: DataFrame, table: TableSpec, state: State, frames: Frames,
     kinds: RecordKinds, load: TableLoad,
 ) -> tuple[DataFrame, dict[str, int]]:  # fmt: skip
-    """Return every record of a batch with its verdict, and the counts of `count_verdicts`.
+    """Return every record of a batch with its status, and the counts of `count_verdicts`.
 
     `good`: records that can be applied; `beside`: those of which some cannot. `before`: the stored rows of their
     keys. `kinds`: what all of the records are like. `load`: where many records are the first of their table, they are
@@ -70,8 +70,9 @@ def _apply_with_remembered(
 ) -> DataFrame:
     """Apply the records once more, with the purged tombstones of the keys that the floor refused, and without it.
 
-    It is the greatest sequence of all of them: a key that never was may well begin below it, and one that was may come
-    back below it. What each was says `tables/T/changes`, read whole, but only where the floor refused a record.
+    The floor is the greatest sequence of all purged tombstones. A key that never existed may begin below it, and one
+    that did may come back below it. `tables/T/changes` tells which; it is read whole, but only if the floor refused a
+    record.
     """
     expired = judged.where(F.col(VERDICT) == "expired").select(*map(named, table.key)).distinct()
     refused = frames.keys(expired)

@@ -21,7 +21,7 @@ _TIMES = {"oldest": F.min, "newest": F.max}
 
 @dataclass(frozen=True)
 class RecordKinds:
-    """How many records there are of the kinds that a batch goes other ways for."""
+    """How many records there are of the kinds that need more work than others."""
 
     truncated: int = 0
     """Truncate events."""

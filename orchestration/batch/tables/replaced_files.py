@@ -1,4 +1,4 @@
-"""A table in a batch that takes files in the place of what they were: `lakejoin run --replace`."""
+"""Applies a batch to a table that takes files in the place of what they were (`lakejoin run --replace`)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ def replace_batch(
     table: TableSpec, records: DataFrame, files: Files, state: State, frames: Frames,
     *, needed: Callable[[], list[str]],
 ) -> TableBatch:  # fmt: skip
-    """Walk every key of some files anew, with what the files have now in the place of what they had.
+    """Apply the records of every key of some files anew, with the files' new content in the place of the old.
 
     `records`: what the parsers yield of the files as they are now. `needed`: columns of the rows before the batch that
     joins read.

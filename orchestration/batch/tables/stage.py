@@ -1,4 +1,4 @@
-"""The declared tables of a batch: read, judged against their rows, and committed."""
+"""Runs the declared tables of a batch: reads their records, applies them to stored rows, and commits the changes."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace

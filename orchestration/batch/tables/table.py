@@ -1,4 +1,4 @@
-"""One declared table in one batch: its source records, judged into changes, beside the rows they met."""
+"""Applies the source records of a batch to one declared table, beside the rows that they met."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ from transforms.model.schemas import (
 from transforms.model.specs import TableSpec
 
 _ROWS_ONLY = RecordKinds(beside=1)
-"""What is taken for granted of a few flat records, without a job that looks: some may not be acceptable."""
+"""What is assumed of a few flat records without a job that looks: some may not be acceptable."""
 _AT = "_lj_at"
 
 
@@ -57,7 +57,7 @@ class TableBatch:
 
     spec: TableSpec
     records: DataFrame
-    """Every record with its verdict: columns of `changes_schema`, reason, detail, raw."""
+    """Every record with its status: columns of `changes_schema`, reason, detail, raw."""
     before: DataFrame
     """The stored rows of the batch's keys as they were."""
     counts: dict[str, int]
@@ -138,7 +138,7 @@ def table_batch(  # noqa: PLR0913 - what a batch works with, and what it may be 
 
 
 def _check_truncates_in_time(records: DataFrame, table: TableSpec) -> None:
-    """Refuse a truncate event of a time to come: until then its deletes would be newer than all that follows it."""
+    """Refuse a truncate event with a future time: until then its deletes would be newer than all that follows it."""
     if (first := first_truncate(records.where(F.col(REASON).isNotNull()))) is not None:
         raise TruncateStopped(
             f"{table.name}: the truncate event at {first} has no time, or one that is more than max_future ahead "

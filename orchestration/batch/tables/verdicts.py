@@ -1,4 +1,4 @@
-"""Gives every source record of a batch its verdict, and counts them."""
+"""Gives every source record of a batch its status (the column `_lj_verdict`), and counts the records by it."""
 
 from functools import cache
 
@@ -38,7 +38,7 @@ LOGGED = "_lj_logged"
 
 
 def records_schema(table: TableSpec) -> StructType:
-    """What applying a record says of it, beside what the log keeps of it."""
+    """Schema of applied records: the columns that the log keeps, and those that only the batch needs."""
     schema = StructType([*changes_schema(table.columns, table.sequence)])
     for name in (REASON, DETAIL, RAW):
         schema = schema.add(name, StringType())
@@ -50,7 +50,7 @@ def records_schema(table: TableSpec) -> StructType:
 def with_set_aside(judged: DataFrame, records: DataFrame, table: TableSpec) -> DataFrame:
     """Put the records that could not be applied beside those that were, so that each is accounted for."""
     schema = records_schema(table)
-    # a record of which two rows were made is refused once
+    # a record that gave two rows is refused once
     refused = F.col(REASON).isNotNull() & ~F.col(DERIVED)
     expired = F.col(EXPIRED) if EXPIRED in records.columns else F.lit(False)
     verdict = F.when(F.col(REASON).isNotNull(), "quarantined").when(expired, "expired").otherwise("applied")
@@ -68,7 +68,7 @@ def with_set_aside(judged: DataFrame, records: DataFrame, table: TableSpec) -> D
 def first_records(log: DataFrame, table: TableSpec) -> DataFrame:
     """Records that are the first of a table, and each the only one of its key, of the rows that its log begins with.
 
-    What applying it says besides then follows from its verdict.
+    All other columns that applying it would give then follow from its status.
     """
     applied = F.col(VERDICT) == "applied"
     said = {CHANGED: applied, EXISTED: F.lit(False), INSERTED: applied & ~F.col(DELETED)}
@@ -77,7 +77,7 @@ def first_records(log: DataFrame, table: TableSpec) -> DataFrame:
 
 
 def count_verdicts(records: DataFrame) -> dict[str, int]:
-    """Records of a batch by verdict, each source record once.
+    """Count the records of a batch by status, each source record once.
 
     Beside them: `history` (of those out of order, what entered the history of a versioned table) and `versions` (all
     that did), ties, `changed` (applied changes, derived ones as well), the keys `inserted` and `removed`, plain inserts

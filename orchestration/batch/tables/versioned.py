@@ -1,4 +1,4 @@
-"""A versioned table in one batch: what its clock refuses, and which late records still enter its history."""
+"""Applies a batch to a versioned table: what its clock refuses, and which late records still enter its history."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -55,8 +55,8 @@ def in_time(
 def with_history(records: DataFrame, table: TableSpec, state: State, frames: Frames) -> DataFrame:
     """Look at the records that are out of order for their key once more, among those of the same key and time.
 
-    There one may still be the last: then its verdict is `history`. One that is there already is a duplicate.
-    `records`: every record with its verdict. Returns the same columns.
+    There one may still be the last: then its status is `history`. One that is there already is a duplicate.
+    `records`: every record with its status. Returns the same columns.
     """
     place = (*table.key, TIME)
     late = frames.keys(records.where(F.col(VERDICT) == "out_of_order").select(*map(named, place)).distinct())
@@ -78,7 +78,7 @@ def known_again(records: DataFrame, table: TableSpec, state: State, frames: Fram
     """Take back what was set aside for a value it left out where it has the sequence of a known version.
 
     It is out of order and no duplicate: that would move the version to it, and it does not know its value. `records`:
-    every record with its verdict, as `with_history` leaves it. Returns the same columns.
+    every record with its status, as `with_history` leaves it. Returns the same columns.
     """
     left_out = F.col(REASON) == "unavailable_value"
     identity = (*table.key, SEQUENCE)

@@ -1,4 +1,4 @@
-"""What must fit together between tables and joins: sides, order, foreign keys, names in the joined table."""
+"""Checks what must fit together between tables and joins: sides, order, foreign keys, names in the joined table."""
 
 from pyspark.sql.types import DataType, StringType
 

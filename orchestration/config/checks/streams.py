@@ -1,4 +1,4 @@
-"""What must fit together in streams and their joins with tables."""
+"""Checks what must fit together in streams and their joins with tables."""
 
 from pyspark.sql.types import BooleanType
 

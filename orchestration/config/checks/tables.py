@@ -1,4 +1,4 @@
-"""What must fit together within a table or stream: columns, key, sequence, event time, source."""
+"""Checks what must fit together within a table or stream: columns, key, sequence, event time, source."""
 
 import re
 

@@ -1,6 +1,6 @@
-"""The reference of the configuration file, made from the model: a JSON Schema and a page of documentation.
+"""Makes the reference of the configuration file from the model: a JSON Schema and a page of documentation.
 
-`python -m orchestration.config.docs.reference` writes both; a test holds the files against the model.
+`python -m orchestration.config.docs.reference` writes both; a test compares the files with the model.
 """
 
 import json

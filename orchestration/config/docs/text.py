@@ -1,4 +1,4 @@
-"""The words of `docs/configuration.md` around the tables that `reference` makes from the model."""
+"""Holds the words of `docs/configuration.md` around the tables that `reference` makes from the model."""
 
 from string import Template
 

@@ -1,7 +1,7 @@
-"""Spark SQL types of declared columns, read without a JVM.
+"""Reads the Spark SQL types of declared columns without a JVM.
 
-Spark's own parser needs a running session; a file must be checked without one. The grammar is Spark's,
-without what a Delta column of change data cannot be (intervals, variants, collations, NOT NULL, comments).
+Spark's own parser needs a running session; a file must be checked without one. The grammar is Spark's, without what a
+Delta column of change data cannot be (intervals, variants, collations, NOT NULL, comments).
 """
 
 import re

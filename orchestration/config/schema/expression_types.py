@@ -1,4 +1,4 @@
-"""Of which type a foreign-key expression is, as far as that shows without Spark."""
+"""Infers the type of a foreign-key expression, as far as that is possible without Spark."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

@@ -1,8 +1,7 @@
-"""Foreign keys: which SQL expressions may be one.
+"""Decides which SQL expressions may be a foreign key.
 
-An expression is evaluated again whenever its row is looked at, so it must give the same value every time: a
-column, or a deterministic scalar expression over the left row. sqlglot reads it; what is not on the lists
-here is refused.
+An expression is evaluated again whenever its row is looked at, so it must give the same value every time: a column, or
+a deterministic scalar expression over the left row. sqlglot reads it; what is not on the lists here is refused.
 """
 
 import logging

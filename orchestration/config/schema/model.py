@@ -1,7 +1,6 @@
-"""What a file may say of the session, sources, tables and their joins: frozen models, with their defaults.
+"""Models the file's session, sources, tables and joins: frozen models with their defaults.
 
-The texts below the fields make the reference in `docs/configuration.md` and
-the JSON Schema.
+The texts below the fields make the reference in `docs/configuration.md` and the JSON Schema.
 """
 
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""Paths of a configuration file: of the lake and of sources, made absolute or left as URIs.
+"""Makes the paths of a configuration file absolute, of the lake and of sources, or leaves them as URIs.
 
 As in `values`, each function takes what YAML gave, and raises `ValueError` with what is allowed.
 """

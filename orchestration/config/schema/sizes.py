@@ -1,4 +1,4 @@
-"""Sizes of a configuration file: a number and a unit."""
+"""Reads the sizes of a configuration file: a number and a unit."""
 
 import re
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""What a file may say of a source of change data: where it lies, how it is read, what is too much or different.
+"""Models a source of change data in the file: where it lies, how it is read, what is too much or different.
 
 As in `model`, the texts below the fields make the reference and the JSON Schema.
 """

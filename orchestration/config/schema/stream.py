@@ -1,4 +1,4 @@
-"""What a file may say of streams and their joins with tables."""
+"""Models streams and their joins with tables in the file."""
 
 from typing import Annotated, Any, Literal
 

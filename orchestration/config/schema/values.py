@@ -1,7 +1,7 @@
-"""Single values of a configuration file: names, durations, dates, zones.
+"""Reads single values of a configuration file: names, durations, dates, zones.
 
-Each function takes the value as YAML gave it, returns what the model keeps, and raises `ValueError` with what
-is allowed; where it stood and what was found is put around it by `mistakes`.
+Each function takes the value as YAML gave it, returns what the model keeps, and raises `ValueError` with what is
+allowed. `orchestration.config.pydantic_errors` adds where the value stood and what was found.
 """
 
 import re
