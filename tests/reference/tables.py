@@ -1,6 +1,6 @@
 """Tables of change data, one record at a time, in plain Python: which records count, and what is joined then.
 
-A key's records are walked in the order of their position, each held against the sequence of the key's row.
+A key's records are applied in the order of their position, each compared with the sequence of the key's row.
 What the table holds in the end must not depend on how its records were cut into batches or in which order
 days were read, so a row remembers its position: of equal sequences, the record that stands later wins.
 """

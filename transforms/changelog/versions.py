@@ -130,7 +130,7 @@ def as_of(
 
 
 def last_by_time(versions: DataFrame, table: TableSpec) -> DataFrame:
-    """The accepted version at each key and time, as far as a later record at the same time is held against it."""
+    """The accepted version at each key and time: what a later record with the same time is compared with."""
     key = [named(name) for name in table.key]
     rest = [n for n in (BATCH, POSITION, SEQUENCE, HASH, DELETED) if n in versions.columns]
     last = F.max_by(F.struct(*rest), F.struct(SEQUENCE, POSITION)).alias(_LAST)

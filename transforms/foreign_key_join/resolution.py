@@ -58,6 +58,6 @@ def _is_valid(by: ResolvedBy) -> Column:
 
 def _is_contradictory() -> Column:
     """An answer to a subscription stands where the left change stood that sent it."""
-    # what a right change makes the store answer is held against its left row by the rules of the gate
+    # answers to a right change are compared with their left rows by the rules of the gate
     same_change = (F.col("cause") == "subscription") & (F.col(POSITION) == F.col("left_position"))
     return ~F.col("valid") & F.coalesce(same_change, F.lit(False))

@@ -57,7 +57,7 @@ class JoinSpec:
     prefix: str = "right_"
     changelog: bool = False
     resolution: ResolvedBy = "hash"
-    """What tells an answer that comes too late: the hash of the left value, or the mark of its change."""
+    """How an answer that comes too late is recognised: by the hash of the left value, or the mark of its change."""
     result_key: ResultKey = "left"
     """`combined`: the joined row is identified by right and left key; then `how` is inner."""
 

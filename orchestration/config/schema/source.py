@@ -105,5 +105,5 @@ class Source(Frozen):
 
     @property
     def file_limits(self) -> FileLimits:
-        """What a file is held against while it is read through."""
+        """The limits that a file is checked against while it is read through."""
         return FileLimits(file=self.limits.file, ratio=self.limits.ratio)

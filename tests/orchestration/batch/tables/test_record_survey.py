@@ -1,4 +1,4 @@
-"""One look at all records of a batch, before they are walked."""
+"""One look at all records of a batch, before they are applied."""
 
 from datetime import datetime
 from typing import Any
@@ -42,7 +42,7 @@ def frame(spark: SparkSession, *records: Record) -> DataFrame:
 
 @pytest.mark.parametrize("small", [True, False], ids=["few", "many"])
 def test_kinds_are_counted_alike_among_few_and_many(spark: SparkSession, small: bool) -> None:
-    """A line before the batch's own counts for nothing but for what does not reach the walk."""
+    """A line before the batch's own counts for nothing but for what is not applied."""
     records = frame(
         spark,
         record(1),

@@ -161,7 +161,7 @@ def test_kinds_of_joins_are_told_apart() -> None:
 
 
 def test_versions_are_ordered_by_their_time_first() -> None:
-    """What is parsed has the declared order alone; the walk sees the event time before it."""
+    """What is parsed has the declared order alone; applying sees the event time before it."""
     spec = pipeline().tables["prices"].spec
 
     assert spec.sequence == StructType([StructField(TIME, TimestampType()), *POSITION_TYPE])
