@@ -32,7 +32,7 @@ GateResult = Future[dict[str, int]]
 """The counts of a join in a batch, once its gate has passed them; what the gate refuses is raised."""
 
 _MOST_ROWS, _LEAST_ROWS = 500_000, 200_000
-"""Of a file: as many at most, and not fewer for the sake of idle cores."""
+"""Rows of a file: at most, and at least if a core would otherwise be idle."""
 
 
 @dataclass

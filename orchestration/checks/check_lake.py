@@ -20,7 +20,7 @@ from storage.lake.layout import Lake
 from storage.state.pinned_state import State
 
 _MOVED = ("subscriptions", "answers", "received", "released")
-"""Counts of joins, of tables and of streams, that say how many rows a batch touched."""
+"""Names of counts that tell how many rows a batch touched in a join, table or stream."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from transforms.stream_join.table_join import ACCEPTED, is_due, stream_joined_sc
 
 HISTORY = "{}.versions"
 BATCHES = "{}.batches"
-"""How the history of a table, and the batches of a join, are called among the assets that are checked."""
+"""The names that a table's history and a join's batches have among the assets that are checked."""
 
 _COUNTED = pa.schema(
     [
@@ -114,7 +114,7 @@ def _waiting(join: StreamJoinSpec, stream: TableSpec, scope: Scope) -> DataFrame
 
 
 def _released(join: StreamJoinSpec, stream: TableSpec, scope: Scope, before: Plan) -> DataFrame:
-    """Positions of records that waited at `before` and wait no more: no recent log has what was lost then."""
+    """Positions of records that waited at `before` and wait no more, to find those that were lost since."""
     clock, now = before.clocks.get(f"joins/{join.name}"), scope.state.plan
     later = moved_back(clock, join.grace)
     log = scope.state.stream_records(stream, after=before.released(join.name), later=later)

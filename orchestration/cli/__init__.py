@@ -27,7 +27,7 @@ from orchestration.cli.status import status
 from orchestration.cli.validate import validate
 
 _OF_PY4J = ("Exception while sending command.", "KeyboardInterrupt while sending command.")
-"""What Py4J logs where the JVM is gone, or the user has enough."""
+"""What Py4J logs when the JVM is gone, or when the user interrupts."""
 
 app = typer.Typer(
     name="lakejoin",

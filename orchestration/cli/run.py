@@ -122,7 +122,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
 
 
 def _check_new_joins(pipeline: "Pipeline", rebuilt: Collection[str]) -> None:
-    """Refuse to promise the beginning of a join that a run refuses, for its tables are there from an earlier time."""
+    """Refuse in a dry run, as a run does, a new join whose tables are there from an earlier time."""
     from orchestration.lake_state.active_joins import new_joins
     from storage.lake.journal import Journal
     from storage.lake.layout import Lake

@@ -90,7 +90,7 @@ class _Frame:
 
 
 def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
-    """Open a table by name. What is wrong with name, range or batch is said before anything is started.
+    """Open a table by name. A wrong name, range or batch is refused before anything is started.
 
     A range, a key, or the first rows are read from a store without a JVM. Spark reads what has a condition, is no
     store, or is wanted whole: it reads many files at a time.

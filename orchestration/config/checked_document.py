@@ -8,9 +8,9 @@ from orchestration.config.problems import KeyPath, Problem
 
 
 class Reading:
-    """Collects problems, and hands out only values that none was found in.
+    """Collects problems, and gives out only values in which none was found.
 
-    So each check works with what is sound and leaves the rest alone: one mistake, one message.
+    So a check sees only sound values, and each mistake gives one message.
     """
 
     def __init__(self, document: Document) -> None:
@@ -22,7 +22,7 @@ class Reading:
     def refuse(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
         """Note a mistake, on the line of the value or, `at_key`, of its key.
 
-        What is absent stands on the line of what it is absent from.
+        A missing value is reported on the line of the mapping that lacks it.
         """
         line = self._document.key_lines.get(path) if at_key else None
         problem = Problem(self._document.name, line or line_of(self._document.lines, path), path, message)

@@ -51,7 +51,7 @@ class Document:
 
 
 def line_of(lines: Mapping[KeyPath, int], path: KeyPath) -> int:
-    """The line of a value; what is absent stands on the line of what it is absent from."""
+    """The line of a value; of a missing one, the line of the mapping that lacks it."""
     return next((lines[path[:end]] for end in range(len(path), -1, -1) if path[:end] in lines), 1)
 
 

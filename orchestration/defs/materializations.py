@@ -48,7 +48,7 @@ _READ: dict[Step, tuple[Callable[[str], str], ...]] = {
     "subscription_log": (subscription_log_of, subscription_store_of),
     "joined": (joined_of,),
 }
-"""Tables that a batch looks up what it meets in."""
+"""Tables in which a batch looks something up."""
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,9 @@ def kept_joins(pipeline: Pipeline, journal: Journal) -> tuple[str, ...]:
 
 
 def new_joins(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Collection[str] = ()) -> list[str]:
-    """The joins that start from the rows there are: those that were added, and `rebuilt`.
+    """The joins that start from the existing rows: those that were added, and `rebuilt`.
 
-    Raises `ConfigurationChanged` for one whose tables are there from an earlier time: nobody kept them since.
+    Raises `ConfigurationChanged` for a join that has tables from an earlier time, which were not kept up to date.
     """
     kept = set(kept_joins(pipeline, journal)) - set(rebuilt)
     new = [name for name in pipeline.joins if name not in kept]
@@ -44,7 +44,7 @@ def new_joins(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Collect
 
 
 def check_up_to_date(pipeline: Pipeline, journal: Journal, snapshot: Plan, name: str) -> None:
-    """See that a join was kept as far as what is read: its rows are older otherwise. Raises `WrongUsage`.
+    """Refuse to read a join that was not kept up to date until the snapshot. Raises `WrongUsage`.
 
     A batch that was given up leaves joins to begin anew behind it, and readers those as they were.
     """

@@ -15,7 +15,7 @@ from storage.lake.journal import Journal
 from storage.lake.plan import Plan
 
 _CHANGEABLE = {"tombstone_retention", "on_truncate", "changelog", "late", "where"}
-"""Settings that are part of what a pipeline means, and of nothing that is in its lake already."""
+"""Settings that count for future batches only, and leave what is in the lake as it is."""
 _KINDS = (("tables", "key"), ("streams", "key"), ("joins", "left"), ("joins", "stream"))
 """What can be declared by a name, each with a setting that all of its kind have and nothing else of that name has."""
 
@@ -35,9 +35,9 @@ def shapes_of(pipeline: Pipeline) -> dict[str, str]:
 
 
 def readings_of(pipeline: Pipeline) -> dict[str, str]:
-    """Fingerprints of what says how records are read, judged and kept, by names like those of `shapes_of`.
+    """Fingerprints of the settings by which records are read, checked and kept, by names like those of `shapes_of`.
 
-    It may change from one batch to the next, and not within one: what is committed of it was read the old way.
+    They may change between batches but not within one, of which a part may be committed already.
     """
     settings: dict[str, Any] = {}
     for name, table in pipeline.tables.items():
@@ -59,7 +59,7 @@ def readings_of(pipeline: Pipeline) -> dict[str, str]:
 
 
 def check_readings(pipeline: Pipeline, plan: Plan, done: Collection[str]) -> None:
-    """Refuse to finish a batch otherwise than it was begun. `done`: its stages that committed something.
+    """Refuse to finish a batch with other settings than it began with. `done`: its stages that committed something.
 
     Raises `ConfigurationChanged`.
     """

@@ -35,7 +35,7 @@ def is_of_hashes(place: str) -> bool:
 
 
 def changed_join(pipeline: Pipeline, plan: Plan, place: str, anew: Collection[str]) -> Problem:
-    """What is said of a join that was kept with another specification; `anew`: all joins that begin anew."""
+    """The message for a join that was kept with another specification; `anew`: all joins that begin anew."""
     _, name, _ = place.split("/")
     return pipeline.problem(
         ("joins", name),
@@ -46,7 +46,7 @@ def changed_join(pipeline: Pipeline, plan: Plan, place: str, anew: Collection[st
 
 
 def changed_batch(pipeline: Pipeline, plan: Plan, place: str) -> Problem:
-    """What is said of a table or stream in a batch that was begun with another specification."""
+    """The message for a table or stream in a batch that was begun with another specification."""
     kind, name, _ = place.split("/")
     return pipeline.problem(
         (kind, name),

@@ -28,7 +28,7 @@ class Done:
     skipped: str = ""
     """Why the step is left for later."""
     failed: bool = False
-    """Whether it was tried in vain, and not only left to a batch at work."""
+    """Whether the step was tried and failed, and was not only left for later."""
 
 
 def find_steps(pipeline: Pipeline) -> list[Step]:

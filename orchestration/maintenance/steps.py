@@ -32,7 +32,7 @@ from storage.lake.scratch import clear, leftovers
 
 
 class Finding(Protocol):
-    """What was found that a step would change."""
+    """What a step would change."""
 
     @property
     def due(self) -> bool:
@@ -210,10 +210,10 @@ class Upkeep:
 
 
 def _journal(pipeline: Pipeline, lake: Lake) -> Journal:
-    """The journal of a lake whose tables are as it says.
+    """Return the journal of a lake, once its tables agree with it.
 
-    Nobody holds the lake while it is only looked at: tables that are ahead of a journal which has gone on meanwhile are
-    not damaged, and both are looked at again.
+    The lake is not locked while it is only looked at. A batch may finish meanwhile, so that tables seem to be ahead of
+    the journal; then both are looked at again.
     """
     for _ in range(_LOOKS):
         journal = Journal(lake)

@@ -62,7 +62,7 @@ class Backlog:
 
 
 def unasked_settle(pipeline: Pipeline) -> timedelta:
-    """How long files rest before a run that nobody asked for reads them: as the slowest table wants."""
+    """How long files rest before a scheduled run reads them: the longest `settle` of all tables."""
     declared = [table.source.settle for table in pipeline.inputs.values()]
     return max(SETTLE if settle is None else settle for settle in declared)
 

@@ -61,7 +61,7 @@ class PlanBuilder:
         return Plan(
             batch=len(self._journal.plans) + 1,
             kind="batch",
-            # the clock never goes back, whatever the machine's does
+            # the batches' clock never goes back, even if the machine's clock does
             planned_at=max(now, previous.planned_at) if previous else now,
             files=group.files,
             versions=self._lake.versions(sorted(logs)) | bases,

@@ -83,7 +83,7 @@ def _given_up(
         for name, counts in last.joins.items()
         if name not in anew
     }
-    # until they have begun anew, readers see those joins as they were
+    # readers see those joins as they were until they have begun anew
     going = {table for name in anew for table in tables_of_join(name)}
     versions = lake.versions([table for table in state_tables(pipeline) if table not in going])
     return replace(

@@ -31,7 +31,7 @@ class StoredTable:
     """Whether those of deleted keys are shown."""
 
     def answers(self, asked: Range) -> bool:
-        """Whether the order of the store helps with what is asked."""
+        """Whether the store can answer what is asked by its order."""
         return self.ordered.key_is_place or asked.given != ["--key"]
 
 

@@ -84,7 +84,7 @@ def _stream_joined(join: StreamJoinSpec) -> StoredTable:
 
 
 def _buffer(join: StreamJoinSpec, stream: TableSpec) -> StoredTable:
-    """First to leave first, so by time."""
+    """Ordered by time: the record that leaves first comes first."""
     ordered = Ordered(f"{join.name}.buffer", StructType(), (), key_is_place=False, time=(TIME,))
     return StoredTable(
         ordered, stream_schema(stream), partial(buffer_reader, join=join, stream=stream, by_key=False)

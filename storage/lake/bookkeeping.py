@@ -107,7 +107,7 @@ def condense(path: str, retention: timedelta) -> None:
     Files of versions younger than `retention` stay. On a local lake each step is on the disk before the next one
     stands on it: nothing in the lake could make these rows anew. Raises `LakeBusy` and `LakeUnusable`.
     """
-    # without the comparison with Delta's default: the table has no other readers than those the retention is for
+    # without Delta's check against its default retention: the table has no readers that need a longer one
     hours, compare = ceil(retention / timedelta(hours=1)), False
     try:
         table = DeltaTable(quoted_uri(path))

@@ -40,7 +40,7 @@ class MeasuredFile(FoundFile):
     lines: int
     """Records that positions count: lines of text, records of CSV without the header, rows of Parquet."""
     complete: bool
-    """The last line has its end, so that more lines may follow."""
+    """Whether the last line has its end, so that more lines may follow."""
     stray_quotes: bool = False
     """Of CSV: as in `Counted`."""
     returns: bool = False

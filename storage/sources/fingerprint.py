@@ -60,7 +60,7 @@ class _Text:
             self.continued = self.quotes % 2 == 1
         if self.at_boundary and len(self.appended) < len(_CRLF):
             self.appended += text[: len(_CRLF) - len(self.appended)]
-        # one that is outside quotes is enough: of a file with such line ends nothing more is looked at
+        # one that is outside quotes is enough: of such a file nothing more has to be found out
         if self._quoted and 0 not in self._ends:
             self._ends.update(self._line_ends(text))
         self.size += len(text)

@@ -11,7 +11,7 @@ from storage.errors import SourceTooLarge
 UNREADABLE_LINE = 512_000_000
 """Bytes of the longest line that is read at all: Spark needs some four times as much memory for a moment."""
 _HONEST = 100_000_000
-"""Bytes up to which a file may be packed as tightly as it can."""
+"""Up to so many bytes the ratio is not checked."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class FileLimits:
             )
 
     def check_ratio(self, path: str, packed: int, unpacked: int) -> None:
-        """Refuse a packed file that holds much more than its bytes can honestly be. Raises `SourceTooLarge`."""
+        """Refuse a packed file that unpacks to more than the ratio allows. Raises `SourceTooLarge`."""
         if unpacked > _HONEST and unpacked > self.ratio * packed:
             raise SourceTooLarge(
                 f"{path}: its first {packed:,} bytes unpack to over {unpacked:,}; expected at most {self.ratio:,} for "

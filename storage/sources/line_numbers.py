@@ -66,7 +66,7 @@ def _numbered(scan: DataFrame, number: Column, block: Column | None = None) -> D
 
 
 def _count_blocks(numbered: DataFrame, ranges: Sequence[FileRange]) -> Iterator[_Place]:
-    """How many lines stand before each block: of its file, and of its task."""
+    """Count the lines before each block, in its file and in its task."""
     counted = numbered.groupBy(_FILE, _BLOCK).agg(F.min(_ID).alias("first"), F.count("*").alias("rows"))
     blocks = sorted(counted.collect(), key=lambda block: (block[_FILE], block[_BLOCK]))
     by_path = {_without_scheme(part.path): part for part in ranges}

@@ -54,7 +54,7 @@ class Frames:
         return self._in_memory(self.gather(frame))
 
     def keep_found(self, frame: DataFrame) -> DataFrame:
-        """What few keys have found, counted: where it is many rows, the batch goes on as a large one."""
+        """The rows that few keys have found, counted: if they are many, the batch goes on as a large one."""
         if not self.small:
             return frame
         found = self._in_memory(frame)  # by as many tasks as it takes
@@ -66,7 +66,7 @@ class Frames:
         return self.keep(frame) if self.small else frame
 
     def keep_if_large(self, frame: DataFrame) -> DataFrame:
-        """The same rows, computed once if they are many: for a few columns of what was not kept itself."""
+        """The same rows, computed once if they are many: for a few columns of a frame that is not kept itself."""
         return frame if self.small else self.keep(frame)
 
     def gather(self, frame: DataFrame) -> DataFrame:
@@ -82,7 +82,7 @@ class Frames:
         return Keys(rows, few=self.small)
 
     def expect(self, rows: int) -> None:
-        """Go on as a large batch where so many rows, which this one turns out to touch, do not fit one task."""
+        """Go on as a large batch if the rows that this one turns out to touch do not fit one task."""
         if self.small and not fits_one_task(rows):
             self.grow()
 
@@ -138,3 +138,12 @@ def aggregated(rows: DataFrame, *values: Column) -> dict[str, Any]:
     row = rows.agg(*values).first()
     assert row is not None  # an aggregate without groups has one row
     return row.asDict()
+
+
+def empty(spark: SparkSession, schema: StructType) -> DataFrame:
+    """A frame of a schema that Spark knows to be empty, so that it removes joins and unions with it from the plan.
+
+    `createDataFrame([])` would be a frame like any other, read through a Python process at every use.
+    """
+    none = spark.range(0).where(F.lit(False))
+    return none.select(F.lit(None).cast(schema).alias("row")).select("row.*")

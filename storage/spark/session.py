@@ -79,7 +79,7 @@ _SPARK_HOME = Path(pyspark.__file__).parent
 _EVERY_JVM = "-Duser.timezone=UTC -XX:-DontCompileHugeMethods"
 """By default the JVM only interprets methods of more than 8,000 bytes, which Spark makes of our wider steps."""
 _COLLECTOR = "-XX:+UseParallelGC"
-"""The collector that costs least in all: a batch is not hurt by a pause, as who answers requests would be."""
+"""The collector that costs least in all; its pauses do not hurt a batch."""
 _OTHER_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 """Variables that tell the JVM options, too; it does not start with two collectors."""
 _LISTS = {

@@ -50,7 +50,7 @@ def left_join(
     rows = with_joined_hash(batch.emissions, batch.spec).withColumns(
         {
             DELETED: F.col(TOMBSTONE),
-            POSITION: F.lit(None).cast(POSITION_TYPE),  # one emission for a key in a batch needs no order
+            POSITION: F.lit(None).cast(POSITION_TYPE),  # one emission of a key in a batch needs no order
         }
     )
     stored = state.joined(batch.spec)

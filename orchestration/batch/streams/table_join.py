@@ -102,7 +102,7 @@ def stream_join_batch(
 
 
 def _idle(join: StreamJoinSpec, batch: Batch, clock: datetime | None) -> StreamJoinBatch:
-    """A batch without records of the stream: its time stands still, so nothing leaves, whatever the table learns."""
+    """A batch without records of the stream: its time stays, so nothing leaves, whatever changes in the table."""
     counts = dict.fromkeys(STREAM_JOIN_COUNTS, 0) | {"waiting": waited(join, batch)}
     emissions = empty(batch.spark, stream_joined_schema(join))
     late = StructType(

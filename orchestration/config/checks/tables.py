@@ -36,7 +36,7 @@ def check_tables(reading: Reading) -> None:
 
 
 def columns_of(reading: Reading, name: str, kind: str = "tables") -> Columns | None:
-    """The declared columns of a table or stream, None where there are none to speak of."""
+    """The declared columns of a table or stream, None where there are none that can be checked."""
     types: dict[str, DataType | None] = {}
     for column in reading.names(kind, name, "columns"):
         text = reading.value(kind, name, "columns", column)
@@ -58,7 +58,7 @@ def key_mistake(dtype: DataType) -> str | None:
 
 
 def _check_twins(reading: Reading, where: Where) -> None:
-    """Spark does not tell capitals apart in the names of columns."""
+    """Refuse columns whose names differ in capitals only, which Spark does not tell apart."""
     first: dict[str, str] = {}
     for name in reading.names(*where, "columns"):
         twin = first.setdefault(name.lower(), name)
@@ -70,10 +70,8 @@ def _check_twins(reading: Reading, where: Where) -> None:
 
 
 def _check_readable(reading: Reading, where: Where) -> None:
-    """What Spark would refuse only when it reads the first batch, after that is planned."""
-    source_format = _format(reading, where)
-    if source_format is None:
-        return
+    """Refuse columns that Spark would refuse only in the first batch, after that is planned."""
+    source_format = reading.value(*where, "source", "format")
     for name, dtype in (_columns(reading, where) or {}).items():
         path = (*where, "columns", name)
         if source_format.is_one_object and name.lower() == OP_COLUMN != name:
@@ -137,7 +135,7 @@ def _check_event_time(reading: Reading, where: Where) -> None:
 
 
 def _check_versioned(reading: Reading, table: str) -> None:
-    """What a table keeps by event time needs one, and room for the two columns that say when a row was valid."""
+    """Refuse a versioned table without event time, or with columns named like the two that say when a row was valid."""
     where = ("tables", table)
     if reading.raw(*where, "versioned") is None:
         if reading.raw(*where, "max_future") is not None:
@@ -155,11 +153,9 @@ def _check_versioned(reading: Reading, table: str) -> None:
 
 
 def _check_truncate(reading: Reading, table: str) -> None:
-    """Not every format tells that a table was emptied."""
-    own = _format(reading, ("tables", table))
-    if own is not None and not own.truncates and "on_truncate" in reading.names("tables", table):
-        tellers = " or ".join(form for form, one in FORMATS.items() if one.truncates)
-        found = reading.value("tables", table, "source", "format")
+    """Refuse `on_truncate` for formats other than Debezium's, which have no truncate events."""
+    found = reading.value("tables", table, "source", "format")
+    if found not in (None, "debezium") and "on_truncate" in reading.names("tables", table):
         message = (
             f"only records of format {tellers} tell of truncation, found format {found!r}; remove on_truncate"
         )
@@ -189,10 +185,10 @@ def _check_strict(reading: Reading, where: Where) -> None:
         reading.refuse((*source, "strict"), "needs `on_schema_change: fail`; add that, or remove strict")
 
 
-def _check_format(reading: Reading, where: Where) -> None:
-    """What means nothing in a format is refused, rather than passed over."""
-    source, own = (*where, "source"), _format(reading, where)
-    if own is None:
+def _check_feed(reading: Reading, where: Where) -> None:
+    """Refuse settings of files for a Delta table, whose log says what is new."""
+    source = (*where, "source")
+    if reading.value(*source, "format") != "delta":
         return
     for (*parents, name), message in own.not_for.items():
         if name in reading.names(*source, *parents):

@@ -28,11 +28,11 @@ _TEXT_CALLS = (
     exp.Upper, exp.Lower, exp.Trim, exp.Initcap, exp.RegexpReplace, exp.RegexpExtract, exp.Translate,
     exp.Replace, exp.MD5, exp.SHA, exp.SHA2, exp.ConcatWs,
 )  # fmt: skip
-"""What returns text whatever it is called with."""
+"""Functions that return text whatever their arguments are."""
 
 
 def infer_type(node: exp.Expr, columns: Columns) -> DataType | None:
-    """The type where Spark's rule is beyond doubt.
+    """Return the type of an expression if Spark's rule is certain, else None.
 
     sqlglot's own inference is not used: it takes `year(d)` for a tinyint and `decimal(12,2) + 1` for a
     decimal(12,2), and a wrong guess would refuse a right file.

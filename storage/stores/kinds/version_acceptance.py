@@ -24,7 +24,7 @@ _MICROSECOND = timedelta(microseconds=1)
 def accepted_rows(
     rows: Sequence[tuple[Any, ...]], time: int, bound: datetime | None, retention: timedelta | None
 ) -> list[tuple[Any, ...]]:
-    """Return the rows that are not too old; `time` is the number of the column that says."""
+    """Return the rows that are not too old; `time` is the number of the column with their time."""
     if retention is None:
         return list(rows)
     kept = []
@@ -38,7 +38,7 @@ def accepted_rows(
 def accepted(
     writer: Writer, entries: DataFrame, order: str | None, bound: datetime | None, retention: timedelta | None
 ) -> tuple[int, int]:
-    """Put the rows of a frame that are not too old; return how many, and how many were."""
+    """Put the rows of a frame that are not too old; return how many were put, and how many were too old."""
     rows = writer.numbered(entries, order).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         judged = rows if retention is None else _judged(rows, bound, retention)

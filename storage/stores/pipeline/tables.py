@@ -32,7 +32,7 @@ from transforms.model.specs import JoinSpec, TableSpec
 
 _BATCH: Column = (BATCH,)
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
-"""Of a table whose columns are called as the store has them."""
+"""For a table whose columns have the names of the store's."""
 
 
 def rows_reader(lake: Lake, snapshot: Plan, table: TableSpec) -> Reader:

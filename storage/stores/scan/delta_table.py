@@ -22,7 +22,7 @@ from storage.stores.scan.file_bounds import DataFile, bounds_of, data_files, gro
 from storage.stores.scan.order import Column
 
 OPEN_FILES = 64
-"""How many files stay open for the next read; of each its footer is held."""
+"""How many files stay open for the next read, each with its footer in memory."""
 
 
 class TableFiles:

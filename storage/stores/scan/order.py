@@ -30,7 +30,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Between:
-    """What a single column may hold."""
+    """The values that a single column may hold."""
 
     low: Any = None
     high: Any = None
@@ -57,7 +57,7 @@ class Span:
 
     @property
     def nowhere(self) -> bool:
-        """Whether its ends are the wrong way round, so that there can be no row; Kafka answers the same."""
+        """Whether its end comes before its beginning, so that it holds no row; Kafka answers the same."""
         crossed = self.low and self.high and ahead(self.high.place, self.low.place)
         return bool(crossed) or any(
             limit.low is not None and limit.high is not None and limit.low > limit.high
@@ -79,7 +79,7 @@ def ahead(one: Place, other: Place, *, reverse: bool = False) -> bool:
 
 
 def nearest(places: Iterable[Place], *, reverse: bool = False) -> Place | None:
-    """The one that no other is ahead of; of those that agree as far as they go, the shortest, which says least."""
+    """The first of these places; of places that begin with each other the shortest, which is known least well."""
 
     def nearer(one: Place, other: Place) -> Place:
         if ahead(one, other, reverse=reverse):

@@ -59,7 +59,7 @@ class Wanted:
 
     @property
     def late(self) -> dict[Column, Between]:
-        """What columns of the row that counts at a place may hold: rows that it supersedes must not come to light."""
+        """Limits that hold for the last row at a place only: a row that it supersedes must not be shown instead."""
         if self.shape.every or not self.shape.rank:
             return {}
         return {c: limit for c, limit in self.span.within.items() if c not in self.shape.order}

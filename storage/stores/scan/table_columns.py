@@ -31,7 +31,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Shape:
-    """The columns of a store, the same in all its tables."""
+    """The columns that a store reads, the same in all its tables."""
 
     key: tuple[Column, ...]
     times: tuple[Column, ...] = ()
