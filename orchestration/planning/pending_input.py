@@ -74,23 +74,6 @@ def blamed(table: Input) -> Iterator[None]:
         raise type(error)(f"table {table.name}: {error}") from error
 
 
-def is_wanted(file: FoundFile, table: Input, dates: Dates | None) -> bool:
-    """Whether a run over `dates` reads a file: undated ones always, dated ones from the source's `start` on."""
-    if file.date is None:
-        return True
-    start = table.source.start
-    return (start is None or start <= file.date) and (dates is None or dates[0] <= file.date <= dates[1])
-
-
-def measured_before(file: PlannedFile) -> MeasuredFile:
-    """What a plan says of the whole file that a part is of, to compare the file with."""
-    return MeasuredFile(
-        path=file.path, name=file.name, date=file.date, size=file.size, modified=file.modified,
-        fingerprint=file.fingerprint, lines=file.lines, complete=file.complete, stray_quotes=file.stray_quotes,
-        returns=file.returns,
-    )  # fmt: skip
-
-
 def check_unchanged(pipeline: Pipeline, plan: Plan) -> None:
     """Refuse to finish a batch whose input is no longer what was planned. Raises `SourceError`."""
     try:

@@ -81,14 +81,6 @@ def _undeclared(pipeline: Pipeline, now: datetime) -> dict[str, tuple[str, ...]]
     return {name: columns for name, columns in found.items() if columns}
 
 
-def _columns(table: Input, now: datetime) -> list[str]:
-    if table.source.format == "delta":
-        # a joined table's internal columns cannot be declared
-        return [name for name in Feed(table.source.place).columns if not name.startswith(RESERVED_PREFIX)]
-    files = list_files(table, settle=timedelta(0), now=now, since=table.source.start)
-    return source_columns(files[-1], table.source.format) if files else []
-
-
 def _tables(pipeline: Pipeline, journal: Journal) -> Counts:
     rows = journal.last.rows if journal.last else {}
     total = added([batch.tables for batch in journal.published])

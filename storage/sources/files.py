@@ -1,8 +1,8 @@
-"""Finds and measures source files, and checks that a file that was read is still the same.
+"""Finds the files of a source, and says what is known of a file.
 
-A file is known by its name below the fixed directory of its source, so that a lake does not depend on the machine. What
-was read is recognised by size and time, and when these differ by a fingerprint of its bytes: lines may be added behind
-it, nothing before that may change. The errors are in `storage.errors`.
+A file is known by its name below the fixed directory of its source, so that a lake does not depend on the
+machine. What was read is recognised by size and time, and when these differ by a fingerprint of its bytes:
+lines may be added behind it, nothing before that may change. The errors are in `storage.errors`.
 """
 
 import shlex
@@ -94,60 +94,8 @@ def stat_file(path: str, name: str, day: date | None) -> FoundFile:
     return _found(path, name, day, file_info(path))
 
 
-def measure_file(
-    found: FoundFile,
-    form: str,
-    known: MeasuredFile | None = None,
-    count_records: FileCounter | None = None,
-    limits: FileLimits = NO_LIMITS,
-) -> MeasuredFile:
-    """Fingerprint a file and count its lines, and compare it with what was planned of it before, if anything was.
-
-    `form`: the source's format. A file with the size and time of `known` is not read. `count_records` is for
-    a CSV file that is new or has grown; without it a grown one is only checked and keeps its known lines.
-    Raises `SourceChanged` where anything but lines behind the known ones changed, `SourceBroken` for a torn
-    file, `SourceTooLarge` for one beyond its limits.
-    """
-    if known is not None and (found.size, found.modified) == (known.size, known.modified):
-        return replace(known, **asdict(found))
-    if known is not None and found.size < known.size:
-        raise _changed(found, f"has {found.size} bytes now, had {known.size}")
-    if form == "parquet":
-        content = scan_parquet(found.path, found.size, limits)
-        if known is not None and content.fingerprint != known.fingerprint:
-            raise _changed(found, "has other content now")
-    else:
-        boundary = known.size if known is not None else None
-        quoted = form == "csv"
-        content = scan_text(found.path, found.size, boundary=boundary, quoted=quoted, limits=limits)
-        if known is not None:
-            _check_appended(found, known, content)
-    counted = Counted(content.lines)
-    if form == "csv" and found.size:
-        counted = _count(found, known, count_records)
-    return MeasuredFile(
-        **asdict(found), fingerprint=content.fingerprint, lines=counted.records, complete=content.complete,
-        stray_quotes=counted.stray_quotes, returns=content.returns,
-    )  # fmt: skip
-
-
-def _count(found: FoundFile, known: MeasuredFile | None, count_records: FileCounter | None) -> Counted:
-    if known is not None and (count_records is None or found.size == known.size):
-        return Counted(known.lines, known.stray_quotes)
-    if count_records is None:
-        raise ValueError(f"{found.path}: a CSV file that is read for the first time needs a counter")
-    return count_records(found)
-
-
-def _check_appended(found: FoundFile, known: MeasuredFile, content: FileContent) -> None:
-    if content.beginning != known.fingerprint:
-        raise _changed(found, f"differs within its first {known.size} bytes, which were read")
-    ends_line = content.appended in {b"", b"\r\n"} or content.appended.startswith(b"\n")
-    if content.continued or not (known.complete or ends_line):
-        raise _changed(found, f"line {known.lines} had no end when it was read, and has grown")
-
-
-def _changed(found: FoundFile, what: str) -> SourceChanged:
+def changed(found: FoundFile, what: str) -> SourceChanged:
+    """The error of a file whose content is no longer what was read; `what` says how one sees it."""
     return SourceChanged(
         f"{found.path}: changed after it was read: {what}. Expected the same bytes, at most with whole lines "
         f"added behind them. Put the old file back, and give the new content another name; or, to take it in the place "

@@ -138,12 +138,3 @@ def aggregated(rows: DataFrame, *values: Column) -> dict[str, Any]:
     row = rows.agg(*values).first()
     assert row is not None  # an aggregate without groups has one row
     return row.asDict()
-
-
-def empty(spark: SparkSession, schema: StructType) -> DataFrame:
-    """A frame of a schema that Spark knows to be empty, so that it removes joins and unions with it from the plan.
-
-    `createDataFrame([])` would be a frame like any other, read through a Python process at every use.
-    """
-    none = spark.range(0).where(F.lit(False))
-    return none.select(F.lit(None).cast(schema).alias("row")).select("row.*")

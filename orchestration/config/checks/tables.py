@@ -71,7 +71,9 @@ def _check_twins(reading: Reading, where: Where) -> None:
 
 def _check_readable(reading: Reading, where: Where) -> None:
     """Refuse columns that Spark would refuse only in the first batch, after that is planned."""
-    source_format = reading.value(*where, "source", "format")
+    source_format = _format(reading, where)
+    if source_format is None:
+        return
     for name, dtype in (_columns(reading, where) or {}).items():
         path = (*where, "columns", name)
         if source_format.is_one_object and name.lower() == OP_COLUMN != name:
@@ -153,9 +155,11 @@ def _check_versioned(reading: Reading, table: str) -> None:
 
 
 def _check_truncate(reading: Reading, table: str) -> None:
-    """Refuse `on_truncate` for formats other than Debezium's, which have no truncate events."""
-    found = reading.value("tables", table, "source", "format")
-    if found not in (None, "debezium") and "on_truncate" in reading.names("tables", table):
+    """Not every format tells that a table was emptied."""
+    own = _format(reading, ("tables", table))
+    if own is not None and not own.truncates and "on_truncate" in reading.names("tables", table):
+        tellers = " or ".join(form for form, one in FORMATS.items() if one.truncates)
+        found = reading.value("tables", table, "source", "format")
         message = (
             f"only records of format {tellers} tell of truncation, found format {found!r}; remove on_truncate"
         )
@@ -185,10 +189,10 @@ def _check_strict(reading: Reading, where: Where) -> None:
         reading.refuse((*source, "strict"), "needs `on_schema_change: fail`; add that, or remove strict")
 
 
-def _check_feed(reading: Reading, where: Where) -> None:
-    """Refuse settings of files for a Delta table, whose log says what is new."""
-    source = (*where, "source")
-    if reading.value(*source, "format") != "delta":
+def _check_format(reading: Reading, where: Where) -> None:
+    """What means nothing in a format is refused, rather than passed over."""
+    source, own = (*where, "source"), _format(reading, where)
+    if own is None:
         return
     for (*parents, name), message in own.not_for.items():
         if name in reading.names(*source, *parents):
