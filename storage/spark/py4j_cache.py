@@ -3,6 +3,7 @@
 Each column, each operator and each list of columns is a message to the JVM, another one when Python forgets the object,
 and others that ask what a package or a class holds. But none of these ever changes, and a batch builds what the batch
 before it built: what the JVM answered is kept, and the same is not asked again.
+There is no switch to do without: of the one version of PySpark that fits, tests hold kept answers against new ones.
 """
 
 # ruff: noqa: SLF001 - the gateway is a private part of PySpark
