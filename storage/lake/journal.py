@@ -18,7 +18,7 @@ from storage.lake.layout import (
     response_log_of,
     subscription_log_of,
 )
-from storage.lake.plan import Kind, Plan, PlannedFile, Published, schema_of
+from storage.lake.plan import Kind, Plan, PlannedFile, Published, row_schema
 from storage.lake.symlinks import check_links
 from transforms.model.guards import stands
 
@@ -114,7 +114,7 @@ class Journal:
         """
         # dense: of two runs that plan after the same batch, both commit the same identifier
         number = plan.batch if stands("dense_batches") else int(plan.planned_at.timestamp() * 1e6)
-        made = record(self._lake.path(PLAN), asdict(plan), schema_of(Plan), Transaction(PLAN, number, {}))
+        made = record(self._lake.path(PLAN), asdict(plan), row_schema(Plan), Transaction(PLAN, number, {}))
         if not made and plan not in Journal(self._lake).plans:
             raise LakeBusy(
                 f"{self._lake.path(PLAN)}: another run planned batch {plan.batch} meanwhile, and went on from there; "
@@ -129,7 +129,7 @@ class Journal:
     def write_published(self, published: Published) -> None:
         """Commit the end of a batch, unless another run did: its rows come from the same plan, so they are the same."""
         transaction = self.transaction("published", published.batch)
-        record(self._lake.path(PUBLISHED), asdict(published), schema_of(Published), transaction)
+        record(self._lake.path(PUBLISHED), asdict(published), row_schema(Published), transaction)
         self.published.append(published)
 
     def application(self, stage: str) -> str:

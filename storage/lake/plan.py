@@ -172,7 +172,7 @@ class Published:
         return any(counts.get("waiting") for counts in self.joins.values())
 
 
-def schema_of(row: type[Plan | Published]) -> pa.Schema:
+def row_schema(row: type[Plan | Published]) -> pa.Schema:
     """Return the columns of `_plan` or `_published`: the fields of its rows, in their order."""
     return pa.schema(list(_arrow(row)))
 

@@ -19,7 +19,7 @@ from storage.errors import LakejoinError, SourceChanged, SourceNotFound
 from storage.lake.bookkeeping import record
 from storage.lake.journal import Journal
 from storage.lake.layout import PLAN, Lake
-from storage.lake.plan import Plan, PlannedFile, schema_of
+from storage.lake.plan import Plan, PlannedFile, row_schema
 from storage.sources.files import Counted
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -197,13 +197,13 @@ def test_lake_of_a_plan_without_later_figures_takes_the_next_one(tmp_path: Path)
     write(tmp_path / "orders" / "2024-01-01.jsonl", "1\n")
     plan = plan_of(planned(shop))
     missing = {"stray_quotes", "returns"}
-    columns = {field.name: field.type for field in schema_of(Plan)}
+    columns = {field.name: field.type for field in row_schema(Plan)}
     files = [field for field in columns["files"].value_type if field.name not in missing]
     older = pa.schema([*(columns | {"files": pa.list_(pa.struct(files))}).items()])
     path = Lake(shop.lake).path(PLAN)
     record(path, asdict(plan), older, Transaction(PLAN, 1, {}))
 
-    record(path, asdict(replace(plan, batch=2)), schema_of(Plan), Transaction(PLAN, 2, {}))
+    record(path, asdict(replace(plan, batch=2)), row_schema(Plan), Transaction(PLAN, 2, {}))
 
     snapshot = Lake(shop.lake).snapshot(PLAN)
     assert snapshot is not None
