@@ -5,11 +5,9 @@ It names the input, the versions of the state before the batch, and the time. Ev
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import Any, Literal, get_args, get_origin, get_type_hints
-
-import pyarrow as pa
+from typing import Any, Literal
 
 from storage.sources.change_data_feed_log import FEED
 from storage.sources.files import FileRange
@@ -18,11 +16,6 @@ Kind = Literal["batch", "bootstrap", "flush", "replace", "retry", "repair", "mig
 """`bootstrap` begins joins with the rows there are, `replace` takes files in the place of what they were, `retry` reads
 what is in quarantine once more, `repair` and `migrate` go on with the tables as they are found, and an `abandoned`
 batch was planned and given up."""
-
-_ARROW = {
-    bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string(), date: pa.date32(),
-    datetime: pa.timestamp("us", "UTC"),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -170,25 +163,6 @@ class Published:
     def waits(self) -> bool:
         """Whether records of a stream wait for their grace period."""
         return any(counts.get("waiting") for counts in self.joins.values())
-
-
-def row_schema(row: type[Plan | Published]) -> pa.Schema:
-    """Return the columns of `_plan` or `_published`: the fields of its rows, in their order."""
-    return pa.schema(list(_arrow(row)))
-
-
-def _arrow(kind: Any) -> pa.DataType:
-    if is_dataclass(kind):
-        hints = get_type_hints(kind)
-        return pa.struct([(member.name, _arrow(hints[member.name])) for member in fields(kind)])
-    base, inner = get_origin(kind), get_args(kind)
-    if base is Mapping:
-        return pa.map_(*map(_arrow, inner))
-    if base is tuple:  # of any length
-        return pa.list_(_arrow(inner[0]))
-    if base is Literal:
-        return pa.string()
-    return _ARROW[inner[0] if inner else kind]  # of two the other is None
 
 
 def _written(row: dict[str, Any], **unknown: Any) -> dict[str, Any]:
