@@ -3,6 +3,9 @@
 Spark's reader stops behind the first value and would not see what follows it on the line. As text, it gives
 a number with a fraction as the nearest double: `1.10` as `1.1`, and never more than 17 digits. Both are met
 here. Of members with the same name the last counts; only a map must not have any. (JSON: RFC 8259.)
+
+A variant (`try_parse_json`) would not spare the second parse: numbers with an exponent are doubles in it, too, `1.0`
+is read as `1`, members are sorted, and a name that comes twice is an error.
 """
 
 import json
