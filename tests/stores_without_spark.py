@@ -4,7 +4,7 @@ That Spark's tables read the same is tested with Spark.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,11 @@ from transforms.model.event_time import EPOCH
 TEXT = {"key": pa.string()}
 TIME = pa.timestamp("us", "UTC")
 _KINDS = {"window": WindowStore, "session": SessionStore, "versioned": VersionedKeyValueStore}
+
+
+def at(seconds: int) -> datetime:
+    """A time so many seconds after 1970."""
+    return EPOCH + timedelta(seconds=seconds)
 
 
 class ArrowWriter:

@@ -1,6 +1,5 @@
 """Filters and sorts the rows of a table of the lake for `show`, with or without internal columns."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -9,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from orchestration.errors import WrongUsage
-from orchestration.show.key_ranges import part_text
+from orchestration.show.key_ranges import json_array, part_text
 from orchestration.spark_errors import reason_of
 from transforms.model.schemas import is_internal, named
 
@@ -58,13 +57,8 @@ class View:
 
 
 def _key_values(view: View, text: str) -> list[str]:
-    if len(view.key) == 1:
-        return [text]
-    try:
-        values = json.loads(text, parse_float=str, parse_int=str)
-    except json.JSONDecodeError:
-        values = None
-    if not isinstance(values, list) or len(values) != len(view.key):
+    values = [text] if len(view.key) == 1 else json_array(text)
+    if values is None or len(values) != len(view.key):
         names = ", ".join(view.key)
         raise WrongUsage(f"--key {text!r}: the key of {view.name} is a JSON array of {names}")
     return [part_text("--key", text, value) for value in values]

@@ -111,11 +111,8 @@ class Ordered:
         """The columns that a text names: one, or the elements of a JSON array."""
         if len(self.key) == 1:
             return [text]
-        try:
-            values = json.loads(text, parse_float=str, parse_int=str)
-        except json.JSONDecodeError:
-            values = None
-        if not isinstance(values, list):
+        values = json_array(text)
+        if values is None:
             return [text]
         if not 0 < len(values) <= len(self.key):
             names = ", ".join(self.key.names)
@@ -143,6 +140,15 @@ class Ordered:
                 raise WrongUsage(f"{option} {text!r}: expected a time such as 2013-01-01T10:15:00Z")
             found.append(time)
         return found[0], found[1]
+
+
+def json_array(text: str) -> list[Any] | None:
+    """Return the elements of a JSON array, numbers as they are written; None for any other text."""
+    try:
+        values = json.loads(text, parse_float=str, parse_int=str)
+    except json.JSONDecodeError:
+        return None
+    return values if isinstance(values, list) else None
 
 
 def part_text(option: str, text: str, value: Any) -> str:

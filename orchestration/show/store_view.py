@@ -7,8 +7,8 @@ from itertools import islice
 from pyspark.sql.types import StructType
 
 from orchestration.show.key_ranges import Ordered, Range
-from orchestration.show.row_texts import csv_line, header, json_line, texts
-from orchestration.show.text_formats import Format
+from orchestration.show.row_texts import csv_line, json_line, texts
+from orchestration.show.text_formats import Format, header
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan
 from storage.stores.scan.order import Column

@@ -6,7 +6,8 @@ column stands bare and a composite one as a JSON array, a hash of ours is 32 hex
 `file:line`.
 """
 
-from collections.abc import Callable, Collection, Iterator
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Literal
 
 from pyspark.sql import Column, DataFrame
@@ -44,13 +45,19 @@ def lines(rows: DataFrame, form: Format, keys: Collection[str] = ()) -> Iterator
     `keys`: columns that hold a key as a struct. One partition of rows at a time is held in memory.
     """
     if form == "csv":
-        yield ",".join(_quoted(name) for name in rows.columns) + "\r\n"
+        yield header(rows.columns)
         line, end = F.concat_ws(",", *[_csv_field(_field_text(field, keys)) for field in rows.schema]), "\r\n"
     else:
         members = [(field.name, _field_json(field, keys)) for field in rows.schema]
         line, end = _object(members), "\n"
     for row in rows.select(line.alias("line")).toLocalIterator(prefetchPartitions=True):
         yield row["line"] + end
+
+
+def header(names: Iterable[str]) -> str:
+    """Return the first line of a csv file."""
+    doubled = ((name, name.replace('"', '""')) for name in names)
+    return ",".join(f'"{text}"' if re.search(r'[",\r\n]', name) else name for name, text in doubled) + "\r\n"
 
 
 def texts(rows: DataFrame, keys: Collection[str] = ()) -> DataFrame:
@@ -61,11 +68,6 @@ def texts(rows: DataFrame, keys: Collection[str] = ()) -> DataFrame:
 def _csv_field(text: Column) -> Column:
     quoted = F.concat(F.lit('"'), F.replace(text, F.lit('"'), F.lit('""')), F.lit('"'))
     return F.when(text.isNull(), F.lit(NULL)).when(text.rlike(NEEDS_QUOTES), quoted).otherwise(text)
-
-
-def _quoted(name: str) -> str:
-    plain = not any(character in name for character in '",\r\n')
-    return name if plain else '"' + name.replace('"', '""') + '"'
 
 
 def _field_text(field: StructField, keys: Collection[str]) -> Column:

@@ -5,10 +5,11 @@ as long. No other writer ever touches these tables, so delta-rs and Spark never 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from datetime import date, datetime, timedelta
 from functools import partial
 from math import ceil
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
@@ -22,8 +23,15 @@ from storage.delta_log.transaction_id import Transaction
 from storage.errors import LakeBusy, LakejoinError, LakeUnusable, reason_of
 from storage.filesystem import quoted_uri
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 MANY_FILES = 20
 """A bookkeeping table is condensed when it has so many: every run reads all of them, at 2 ms each."""
+_ARROW = {
+    bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string(), date: pa.date32(),
+    datetime: pa.timestamp("us", "UTC"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,8 +62,27 @@ def row_files(path: str) -> RowFiles:
         return RowFiles(len(opened(path).file_uris()))
 
 
-def record(path: str, row: Mapping[str, object], schema: pa.Schema, transaction: Transaction) -> bool:
-    """Append one row to a bookkeeping table, once; the first one makes it.
+def row_schema(row: type["DataclassInstance"]) -> pa.Schema:
+    """Return the columns of a table whose rows are of a dataclass: its fields, in their order."""
+    return pa.schema(list(_arrow(row)))
+
+
+def _arrow(kind: Any) -> pa.DataType:
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return pa.struct([(member.name, _arrow(hints[member.name])) for member in fields(kind)])
+    base, inner = get_origin(kind), get_args(kind)
+    if base is Mapping:
+        return pa.map_(*map(_arrow, inner))
+    if base is tuple:  # of any length
+        return pa.list_(_arrow(inner[0]))
+    if base is Literal:
+        return pa.string()
+    return _ARROW[inner[0] if inner else kind]  # of two the other is None
+
+
+def record(path: str, row: "DataclassInstance", transaction: Transaction) -> bool:
+    """Append one row to a bookkeeping table, once; the first one makes it. The row's fields are the columns.
 
     Returns whether this call made the commit. False: the table has the transaction identifier already, because another
     run came first, or because the commit was made and its answer was lost. Raises `LakeBusy` and `LakeUnusable`.
@@ -63,7 +90,8 @@ def record(path: str, row: Mapping[str, object], schema: pa.Schema, transaction:
     table = _open(path)
     if table is not None and has_committed(table, transaction.app, transaction.batch):
         return False
-    rows = pa.Table.from_pylist([{field.name: _value(row[field.name]) for field in schema}], schema=schema)
+    values = {name: _value(value) for name, value in asdict(row).items()}
+    rows = pa.Table.from_pylist([values], row_schema(type(row)))
     commit = CommitProperties(
         app_transactions=[AppTransaction(transaction.app, transaction.batch)],
         custom_metadata={"userMetadata": transaction.user_metadata},

@@ -1,7 +1,6 @@
 """Reads and writes the journal of a lake without a JVM: the plans of its batches, and what was published of them."""
 
 from collections.abc import Callable, Collection
-from dataclasses import asdict
 
 from storage.delta_log.transaction_id import Transaction
 from storage.errors import LakeBusy, LakeInconsistent
@@ -115,7 +114,7 @@ class Journal:
         """
         # dense: of two runs that plan after the same batch, both commit the same identifier
         number = plan.batch if stands("dense_batches") else int(plan.planned_at.timestamp() * 1e6)
-        made = record(self._lake.path(PLAN), asdict(plan), Plan.SCHEMA, Transaction(PLAN, number, {}))
+        made = record(self._lake.path(PLAN), plan, Transaction(PLAN, number, {}))
         if not made and plan not in Journal(self._lake).plans:
             raise LakeBusy(
                 f"{self._lake.path(PLAN)}: another run planned batch {plan.batch} meanwhile, and went on from there; "
@@ -130,7 +129,7 @@ class Journal:
     def write_published(self, published: Published) -> None:
         """Commit the end of a batch, unless another run did: its rows come from the same plan, so they are the same."""
         transaction = self.transaction("published", published.batch)
-        record(self._lake.path(PUBLISHED), asdict(published), Published.SCHEMA, transaction)
+        record(self._lake.path(PUBLISHED), published, transaction)
         self.published.append(published)
 
     def application(self, stage: str) -> str:

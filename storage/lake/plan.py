@@ -7,9 +7,7 @@ It names the input, the versions of the state before the batch, and the time. Ev
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
-from typing import Any, ClassVar, Literal
-
-import pyarrow as pa
+from typing import Any, Literal
 
 from storage.sources.planned_file import PlannedFile
 
@@ -17,63 +15,6 @@ Kind = Literal["batch", "bootstrap", "flush", "replace", "retry", "repair", "mig
 """`bootstrap` begins joins with the rows there are, `replace` takes files in the place of what they were, `retry` reads
 what is in quarantine once more, `repair` and `migrate` go on with the tables as they are found, and an `abandoned`
 batch was planned and given up."""
-
-_COUNTS = pa.map_(pa.string(), pa.int64())
-_TIME = pa.timestamp("us", "UTC")
-_CLOCKS = pa.map_(pa.string(), _TIME)
-_FILE = pa.struct(
-    [
-        ("table", pa.string()),
-        ("path", pa.string()),
-        ("name", pa.string()),
-        ("date", pa.date32()),
-        ("size", pa.int64()),
-        ("modified", pa.int64()),
-        ("fingerprint", pa.string()),
-        ("lines", pa.int64()),
-        ("complete", pa.bool_()),
-        ("from_line", pa.int64()),
-        ("to_line", pa.int64()),
-        ("stray_quotes", pa.bool_()),
-        ("returns", pa.bool_()),
-    ]
-)
-_PLAN = pa.schema(
-    [
-        ("batch", pa.int64()),
-        ("kind", pa.string()),
-        ("planned_at", _TIME),
-        ("files", pa.list_(_FILE)),
-        ("versions", _COUNTS),
-        ("folded", _COUNTS),
-        ("floors", pa.map_(pa.string(), pa.string())),
-        ("joins", pa.list_(pa.string())),
-        ("bootstrap", pa.list_(pa.string())),
-        ("configuration", pa.string()),
-        ("shapes", pa.map_(pa.string(), pa.string())),
-        ("code", pa.string()),
-        ("clocks", _CLOCKS),
-        ("flushed", pa.int64()),
-        ("begun", _COUNTS),
-    ]
-)
-_PUBLISHED = pa.schema(
-    [
-        ("batch", pa.int64()),
-        ("kind", pa.string()),
-        ("planned_at", _TIME),
-        ("dates", pa.list_(pa.date32())),
-        ("versions", _COUNTS),
-        ("commits", _COUNTS),
-        ("tables", pa.map_(pa.string(), _COUNTS)),
-        ("joins", pa.map_(pa.string(), _COUNTS)),
-        ("rows", _COUNTS),
-        ("seconds", pa.map_(pa.string(), pa.float64())),
-        ("accepted", pa.list_(pa.string())),
-        ("clocks", _CLOCKS),
-        ("files", pa.map_(pa.string(), _COUNTS)),
-    ]
-)
 
 
 def dates_of(files: Iterable[PlannedFile]) -> tuple[date, ...]:
@@ -84,8 +25,6 @@ def dates_of(files: Iterable[PlannedFile]) -> tuple[date, ...]:
 @dataclass(frozen=True)
 class Plan:
     """What a batch works on."""
-
-    SCHEMA: ClassVar = _PLAN
 
     batch: int
     kind: Kind
@@ -117,11 +56,9 @@ class Plan:
     @classmethod
     def of_row(cls, row: dict[str, Any]) -> "Plan":
         """The plan that a row of `_plan` holds."""
-        row["files"] = tuple(
-            PlannedFile(**_as_made_before(file, stray_quotes=False, returns=True)) for file in row["files"]
-        )
+        row["files"] = tuple(PlannedFile(**_written(file, date=None, returns=True)) for file in row["files"])
         row["joins"], row["bootstrap"] = tuple(row["joins"]), tuple(row["bootstrap"])
-        return cls(**_as_made_before(row, clocks={}, flushed=0, begun={}))
+        return cls(**_written(row))
 
     def files_of(self, table: str) -> list[PlannedFile]:
         """The parts of a table's files that the batch reads, in the order of their positions."""
@@ -154,8 +91,6 @@ class Plan:
 class Published:
     """A finished batch: the snapshot that readers see, and what the batch did."""
 
-    SCHEMA: ClassVar = _PUBLISHED
-
     batch: int
     kind: Kind
     planned_at: datetime
@@ -177,7 +112,7 @@ class Published:
     def of_row(cls, row: dict[str, Any]) -> "Published":
         """The batch that a row of `_published` holds."""
         row["dates"], row["accepted"] = tuple(row["dates"]), tuple(row["accepted"])
-        return cls(**_as_made_before(row, clocks={}, files={}))
+        return cls(**_written(row))
 
     @property
     def waits(self) -> bool:
@@ -185,6 +120,6 @@ class Published:
         return any(counts.get("waiting") for counts in self.joins.values())
 
 
-def _as_made_before(row: dict[str, Any], **defaults: Any) -> dict[str, Any]:
-    """A row with defaults for columns that were added since it was written."""
-    return row | {n: value for n, value in defaults.items() if row.get(n) is None}
+def _written(row: dict[str, Any], **unknown: Any) -> dict[str, Any]:
+    """What a row holds. A column that was not there yet when it was made is null: `unknown`, or the field's default."""
+    return unknown | {name: value for name, value in row.items() if value is not None}

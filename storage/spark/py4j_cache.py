@@ -2,7 +2,8 @@
 
 Each column, each operator and each list of columns is a message to the JVM. Another message follows when Python forgets
 the object, and others ask what a package or a class holds. None of these answers ever changes, and each batch builds
-the same expressions as the one before. So the answers are kept, and the same question is not asked again.
+the same expressions as the one before. So the answers are kept, and the same question is not asked again. There is no
+switch to do without: of the one version of PySpark that fits, tests hold kept answers against new ones.
 """
 
 # ruff: noqa: SLF001 - the gateway is a private part of PySpark

@@ -7,11 +7,10 @@ between the two is repeated exactly.
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -41,15 +40,6 @@ from transforms.model.guards import stands
 from transforms.model.schemas import BATCH, DELETED, EXACT_TIMES, SEQUENCE, TIME, named
 from transforms.model.specs import JoinSpec, TableSpec
 
-_SCHEMA = pa.schema(
-    [
-        ("number", pa.int64()),
-        ("base", pa.string()),
-        ("through", pa.int64()),
-        ("cutoff", pa.timestamp("us", "UTC")),
-        ("floor", pa.string()),
-    ]
-)
 ROWS_PER_FILE = 1_000_000
 BATCHES_BEHIND = 64
 """A base is folded when its log holds so many batches,"""
@@ -201,10 +191,7 @@ def _floor(purged: DataFrame, table: TableSpec, former: str | None) -> str | Non
 def _begin(lake: Lake, journal: Journal, folds: Folds, fold: Fold) -> Fold:
     begun = replace(fold, number=len(folds.begun) + 1)
     transaction = journal.transaction("maintenance", begun.number)
-    if (
-        not record(lake.path(MAINTENANCE), asdict(begun), _SCHEMA, transaction)
-        and begun not in Folds(lake).begun
-    ):
+    if not record(lake.path(MAINTENANCE), begun, transaction) and begun not in Folds(lake).begun:
         raise LakeBusy(
             f"{lake.path(MAINTENANCE)}: another run began fold {begun.number} meanwhile; nothing was folded here. Run "
             "maintenance again when the other has ended."

@@ -13,8 +13,9 @@ import pytest
 from dagster import AssetKey
 from pyspark.sql import Row, SparkSession
 
+from faults.shop import make_pipeline
 from orchestration.checks.check_lake import check_lake
-from orchestration.config import Pipeline, load
+from orchestration.config import Pipeline
 from orchestration.defs.code_location import pipeline_definitions
 from orchestration.lake_state.published_snapshot import published_snapshot
 from orchestration.runs.run import run_batches
@@ -105,7 +106,6 @@ FIRST_DAY = date(2024, 1, 1)
 def pipeline(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
     """Return the pipeline after its batches."""
     folder = tmp_path_factory.mktemp("jan")
-    (folder / "lakejoin.yaml").write_text(CONFIGURATION)
     for table in ("a", "b"):
         (folder / table).mkdir()
     for number, steps in enumerate(BATCHES):
@@ -113,7 +113,7 @@ def pipeline(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> P
             path = folder / step.table / f"{FIRST_DAY + timedelta(days=number)}.jsonl"
             with path.open("a") as file:
                 file.write(json.dumps(step.record) + "\n")
-    made = load(folder / "lakejoin.yaml")
+    made = make_pipeline(folder, CONFIGURATION)
     assert len(list(run_batches(made, spark))) == len(BATCHES)
     return made
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from faults.shop import Content, copy_of, joins, run, write_lines
+from faults.shop import Content, copy_of, joins, make_pipeline, run, write_lines
 from orchestration.checks.check_lake import check_lake
-from orchestration.config import Pipeline, load
+from orchestration.config import Pipeline
 from orchestration.runs.migrate import LeftOut, migrate
 from storage.errors import ConfigurationChanged
 from storage.lake.journal import Journal
@@ -75,12 +75,10 @@ DAYS: dict[str, dict[str, list[dict[str, object]]]] = {
 
 def declare(folder: Path, text: str, *days: str) -> Pipeline:
     """Write the pipeline, with the input of some days."""
-    folder.mkdir(exist_ok=True)
-    (folder / "lakejoin.yaml").write_text(text)
     for day in days:
         for table, records in DAYS[day].items():
             write_lines(folder / table / f"{day}.jsonl", records)
-    return load(folder / "lakejoin.yaml")
+    return make_pipeline(folder, text)
 
 
 def edited(*edits: Edit) -> str:

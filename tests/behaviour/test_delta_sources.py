@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from faults.shop import run, write_lines
-from orchestration.config import load
+from faults.shop import make_pipeline, run, write_lines
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, joined_of
 
@@ -41,8 +40,7 @@ def test_table_overwritten_with_other_columns_brings_no_event_twice(
 ) -> None:
     """Versions before it wait as well; a stream gets what is new, a table every row that came."""
     write_lines(tmp_path / "prices.jsonl", [{"op": "c", "code": "a", "price": 1}])
-    (tmp_path / "lakejoin.yaml").write_text(TEXT)
-    pipeline, path = load(tmp_path / "lakejoin.yaml"), str(tmp_path / "clicks")
+    pipeline, path = make_pipeline(tmp_path, TEXT), str(tmp_path / "clicks")
     at = datetime(2024, 1, 1, tzinfo=UTC)
 
     def clicks(*numbers: int) -> list[tuple[int, str, datetime]]:

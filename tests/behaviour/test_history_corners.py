@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from faults.shop import run, write_lines
+from faults.shop import make_pipeline, run, write_lines
 from orchestration.batch.tables.table import TruncateStopped
 from orchestration.config import Pipeline, load
 from orchestration.lake_state.published_snapshot import published_snapshot
@@ -51,10 +51,9 @@ def line(time: int, note: str | None) -> dict[str, Any]:
 
 def days(folder: Path, *files: list[dict[str, Any]]) -> Pipeline:
     """Write a pipeline and its days."""
-    (folder / "lakejoin.yaml").write_text(TEXT)
     for number, lines in enumerate(files, start=1):
         write_lines(folder / "rows" / f"2024-01-{number:02}.jsonl", lines)
-    return load(folder / "lakejoin.yaml")
+    return make_pipeline(folder, TEXT)
 
 
 def history(pipeline: Pipeline, spark: SparkSession) -> list[tuple[Any, ...]]:

@@ -5,7 +5,6 @@ so at timestamp 1 by then, and learn the rest a batch later. The page has lost t
 records; those below make both of its results what it prints.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
+from faults.shop import write_lines
 from orchestration.config import load
 from orchestration.runs.run import run_batches
 
@@ -105,12 +105,9 @@ def _source(name: str) -> dict[str, Any]:
 def _write_sources(folder: Path) -> None:
     for name, (days, _) in _TABLES.items():
         for day, times in zip(_DAYS, days, strict=False):
-            rows = [{"k": row[0], "v": row[time], "ts": time} for time in times for row in TABLE]
-            _write(folder / name / f"{day}.jsonl", rows)
-    events = [{"id": number, "k": k, "v": v, "ts": time} for number, (k, v, time) in enumerate(STREAM)]
-    _write(folder / "events" / f"{_DAYS[0]}.jsonl", events)
-
-
-def _write(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("".join(json.dumps({"op": "c", **row}) + "\n" for row in rows), "utf-8")
+            rows = [{"op": "c", "k": row[0], "v": row[time], "ts": time} for time in times for row in TABLE]
+            write_lines(folder / name / f"{day}.jsonl", rows)
+    events = [
+        {"op": "c", "id": number, "k": k, "v": v, "ts": time} for number, (k, v, time) in enumerate(STREAM)
+    ]
+    write_lines(folder / "events" / f"{_DAYS[0]}.jsonl", events)

@@ -10,9 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from faults.shop import run, texts
+from faults.shop import make_pipeline, run, texts
 from orchestration.batch.tables import apply_changes, stage
-from orchestration.config import load
 from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE, Lake, changes_of
 
@@ -67,8 +66,7 @@ class Ways:
 def work_off(folder: Path, spark: SparkSession) -> tuple[Found, list[dict[str, int]]]:
     """Work off the batches one after the other; return the rows of the tables, and the counts of each batch."""
     (folder / "orders").mkdir(parents=True)
-    (folder / "lakejoin.yaml").write_text(_CONFIGURATION)
-    pipeline = load(folder / "lakejoin.yaml")
+    pipeline = make_pipeline(folder, _CONFIGURATION)
     for number, rows in enumerate(_BATCHES):
         names = pa.schema({"op": pa.string(), "id": pa.int64(), "version": pa.int32(), "name": pa.string()})
         records = [dict(zip(names.names, row, strict=True)) for row in rows]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from faults.shop import joins, run, write_lines
+from faults.shop import joins, make_pipeline, run, write_lines
 from orchestration.config import Pipeline, load
 from orchestration.maintenance.maintain import maintain
 from storage.lake.journal import Journal
@@ -35,11 +35,10 @@ joins:
 
 def day(folder: Path, number: int, *orders: tuple[str, int, int]) -> Pipeline:
     """Write a pipeline and a day of its orders: operation, key and revision of each."""
-    (folder / "lakejoin.yaml").write_text(TEXT)
     write_lines(folder / "customers.jsonl", [{"op": "c", "customer": "ada"}])
     records = [{"op": op, "id": key, "customer": "ada", "rev": revision} for op, key, revision in orders]
     write_lines(folder / "orders" / f"2024-01-{number:02}.jsonl", records)
-    return load(folder / "lakejoin.yaml")
+    return make_pipeline(folder, TEXT)
 
 
 @pytest.mark.slow

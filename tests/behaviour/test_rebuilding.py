@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.crashing import Crash, commits
-from faults.shop import CONFIGURATION, copy_of, joins, make_shop, run, texts, write_lines
+from faults.shop import CONFIGURATION, copy_of, joins, make_pipeline, make_shop, run, texts, write_lines
 from orchestration.checks.check_lake import check_lake
 from orchestration.cli.show_rows import Asked, open_shown
-from orchestration.config import Pipeline, load
+from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
 from orchestration.lake_state.active_joins import joins_to_rebuild
 from orchestration.lake_state.published_snapshot import published_snapshot
@@ -36,8 +36,7 @@ TWO_DAYS, THREE_DAYS = ("2024-01-01", "2024-01-02"), ("2024-01-01", "2024-01-02"
 def declare(folder: Path, text: str, days: tuple[str, ...]) -> Pipeline:
     """Write a pipeline of this text with the input of some days."""
     make_shop(folder, days)
-    (folder / "lakejoin.yaml").write_text(text)
-    return load(folder / "lakejoin.yaml")
+    return make_pipeline(folder, text)
 
 
 def changed(text: str) -> str:

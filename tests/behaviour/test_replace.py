@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.crashing import Crash, commits
-from faults.shop import joins, run, texts, write_lines
+from faults.shop import joins, make_pipeline, run, texts, write_lines
 from orchestration.config import Pipeline, load
 from orchestration.errors import WrongUsage
 from orchestration.lake_state.published_snapshot import published_snapshot
@@ -69,12 +69,10 @@ def customer(op: str, name: str, city: str | None = None) -> dict[str, object]:
 
 def declare(folder: Path, days: Days, *, sequence: bool = False) -> Pipeline:
     """Write a pipeline and its input."""
-    folder.mkdir(exist_ok=True)
-    (folder / "lakejoin.yaml").write_text(TEXT.format(sequence="    sequence: [rev]\n" if sequence else ""))
     for day, tables in days.items():
         for table, records in tables.items():
             write_lines(folder / table / f"{day}.jsonl", records)
-    return load(folder / "lakejoin.yaml")
+    return make_pipeline(folder, TEXT.format(sequence="    sequence: [rev]\n" if sequence else ""))
 
 
 def results(pipeline: Pipeline, spark: SparkSession) -> dict[str, list[str]]:
@@ -239,10 +237,9 @@ def test_file_without_a_date_is_replaced_by_its_name(tmp_path: Path, spark: Spar
     def begin(name: str, customers: Sequence[dict[str, object]]) -> Pipeline:
         folder = declare(tmp_path / name, {"2024-01-01": {"orders": FIRST["orders"]}}).path.parent
         text = (folder / "lakejoin.yaml").read_text()
-        (folder / "lakejoin.yaml").write_text(text.replace("customers/{date}.jsonl", "of the shop/*.jsonl"))
         write_lines(folder / "of the shop" / "known customers.jsonl", customers)
         write_lines(folder / "of the shop" / "later.jsonl", [customer("c", "eve", "Kiel")])
-        return load(folder / "lakejoin.yaml")
+        return make_pipeline(folder, text.replace("customers/{date}.jsonl", "of the shop/*.jsonl"))
 
     pipeline, expected = begin("replaced", old), begin("expected", new)
     run(pipeline, spark)
@@ -267,13 +264,12 @@ def test_tombstone_stands_where_its_key_stands_now(tmp_path: Path, spark: SparkS
 
     def begin(name: str, lsn: int) -> Pipeline:
         folder = declare(tmp_path / name, {"2024-01-01": {"customers": FIRST["customers"]}}).path.parent
-        (folder / "lakejoin.yaml").write_text(text)
         after = {"id": 1, "customer": "ada"}
         for day, place in (("2024-01-01", 1), ("2024-01-02", lsn)):
             event = {"op": "u", "after": after | {"amount": place}, "source": {"lsn": place}}
             write_lines(folder / "orders" / f"{day}.jsonl", [event])
         write_lines(folder / "orders" / "2024-01-03.jsonl", [{"key": {"id": 1}, "value": None}])
-        return load(folder / "lakejoin.yaml")
+        return make_pipeline(folder, text)
 
     pipeline, expected = begin("replaced", 2), begin("expected", 5)
     for one in (pipeline, expected):

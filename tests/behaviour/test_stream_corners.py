@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from faults.crashing import Crash, commits
-from faults.shop import run, write_lines
+from faults.shop import make_pipeline, run, write_lines
 from orchestration.checks.check_lake import check_lake
 from orchestration.config import Pipeline, load
 from orchestration.lake_state.published_snapshot import published_snapshot
@@ -64,11 +64,9 @@ def click(number: int, time: str, status: str = "sold") -> dict[str, object]:
 
 def declare(folder: Path, day: int, *clicks: dict[str, object], text: str = TEXT) -> Pipeline:
     """Write a pipeline and a day of its stream."""
-    folder.mkdir(exist_ok=True)
-    (folder / "lakejoin.yaml").write_text(text)
     write_lines(folder / "prices" / "2024-01-01.jsonl", [PRICE])
     write_lines(folder / "clicks" / f"2024-01-{day:02}.jsonl", clicks)
-    return load(folder / "lakejoin.yaml")
+    return make_pipeline(folder, text)
 
 
 def counted(pipeline: Pipeline, join: str, count: str) -> int:
@@ -250,8 +248,7 @@ def test_condition_that_fails_on_a_record_is_corrected(tmp_path: Path, spark: Sp
         BatchFailed, match=r"streams\.clicks\.where: .*DIVIDE_BY_ZERO.*correct the expression"
     ):
         run(pipeline, spark)
-    (tmp_path / "lakejoin.yaml").write_text(failing.replace("10 / id", "try_divide(10, id)"))
-    pipeline = load(tmp_path / "lakejoin.yaml")
+    pipeline = make_pipeline(tmp_path, failing.replace("10 / id", "try_divide(10, id)"))
     assert run(pipeline, spark) == 1
     run(pipeline, spark, flush=True)
     assert joined(pipeline, spark, "short") == [4]

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from faults.shop import write_lines
-from orchestration.config import Pipeline, load
+from faults.shop import make_pipeline, write_lines
+from orchestration.config import Pipeline
 
 CONFIGURATION = """\
 name: board
@@ -58,7 +58,5 @@ def write_sources(folder: Path, days: list[str]) -> None:
 
 def make_board(folder: Path, days: list[str]) -> Pipeline:
     """Write the pipeline's configuration, and its sources of some days."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "lakejoin.yaml").write_text(CONFIGURATION)
     write_sources(folder, days)
-    return load(folder / "lakejoin.yaml")
+    return make_pipeline(folder, CONFIGURATION)

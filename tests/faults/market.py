@@ -6,7 +6,8 @@ from pathlib import Path
 import yaml
 
 from faults import board, shop
-from orchestration.config import Pipeline, load
+from faults.shop import make_pipeline
+from orchestration.config import Pipeline
 
 DAYS = board.DAYS
 JOINS = ("inner", "left", "at_time", "known")
@@ -26,5 +27,4 @@ def make_market(folder: Path, days: Iterable[str] = DAYS) -> Pipeline:
     days = list(days)
     shop.make_shop(folder, days)
     board.write_sources(folder, days)
-    (folder / "lakejoin.yaml").write_text(CONFIGURATION)
-    return load(folder / "lakejoin.yaml")
+    return make_pipeline(folder, CONFIGURATION)

@@ -62,11 +62,16 @@ CUSTOMERS = {
 
 def make_shop(folder: Path, days: Iterable[str] = tuple(ORDERS)) -> Pipeline:
     """Write the pipeline's configuration, and its sources of some days."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "lakejoin.yaml").write_text(CONFIGURATION)
     for day in days:
         _write(folder / "orders" / f"{day}.jsonl", day, ("op", "id", "customer", "amount"), ORDERS[day])
         _write(folder / "customers" / f"{day}.jsonl", day, ("op", "customer", "city"), CUSTOMERS[day])
+    return make_pipeline(folder, CONFIGURATION)
+
+
+def make_pipeline(folder: Path, text: str) -> Pipeline:
+    """Write a pipeline's configuration, and its folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "lakejoin.yaml").write_text(text, "utf-8")
     return load(folder / "lakejoin.yaml")
 
 

@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from faults.crashing import Crash, commits
-from faults.shop import copy_of, joins, run, texts, write_lines
+from faults.shop import copy_of, joins, make_pipeline, run, texts, write_lines
 from guards import GUARDS
-from orchestration.config import Pipeline, load
+from orchestration.config import Pipeline
 from storage.errors import LakeBusy, LakeInconsistent
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
@@ -56,11 +56,9 @@ def write_parts(pipeline: Path, day: str, *rows: tuple[str, int, str | None, int
 def first_day(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pipeline:
     """Return a lake with one batch: two parts of a kind that is known."""
     folder = tmp_path_factory.mktemp("first") / "parts"
-    folder.mkdir()
-    (folder / "lakejoin.yaml").write_text(CONFIGURATION)
     write_parts(folder, "2024-01-02", ("c", 1, "a", 100), ("c", 2, "a", 101))
     write_lines(folder / "kinds" / "2024-01-02.jsonl", [{"op": "c", "kind": "a", "name": "anchor"}])
-    pipeline = load(folder / "lakejoin.yaml")
+    pipeline = make_pipeline(folder, CONFIGURATION)
     assert run(pipeline, spark) == 1
     return pipeline
 

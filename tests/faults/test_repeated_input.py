@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from faults.shop import content, joins, run, write_lines
-from orchestration.config import Pipeline, load
+from faults.shop import content, joins, make_pipeline, run, write_lines
+from orchestration.config import Pipeline
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, joined_of
 
@@ -47,11 +47,10 @@ def write(path: Path, names: tuple[str, ...], rows: Iterable[tuple[object, ...]]
 @pytest.fixture
 def parts(tmp_path: Path, spark: SparkSession) -> Pipeline:
     """Return a pipeline that has worked off two days."""
-    (tmp_path / "lakejoin.yaml").write_text(CONFIGURATION)
     for day, rows in DAYS.items():
         write(tmp_path / "parts" / f"{day}.jsonl", ("op", "id", "kind", "n"), rows)
     write(tmp_path / "kinds" / "2024-01-01.jsonl", ("op", "kind", "name", "n"), KINDS)
-    pipeline = load(tmp_path / "lakejoin.yaml")
+    pipeline = make_pipeline(tmp_path, CONFIGURATION)
     assert run(pipeline, spark) == 2
     return pipeline
 

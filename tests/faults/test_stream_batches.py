@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from faults.board import CONFIGURATION, make_board
 from faults.crashing import Crash, commits
-from faults.shop import content, copy_of, run
-from orchestration.config import Pipeline, load
+from faults.shop import content, copy_of, make_pipeline, run
+from orchestration.config import Pipeline
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 
@@ -50,8 +50,7 @@ def test_join_that_is_added_starts_from_every_record_there_is(
     added = CONFIGURATION + (
         "  added: {stream: departures, table: weather, foreign_key: [station], how: left, grace: 2 hours}\n"
     )
-    (tmp_path / "board" / "lakejoin.yaml").write_text(added)
-    pipeline = load(tmp_path / "board" / "lakejoin.yaml")
+    pipeline = make_pipeline(tmp_path / "board", added)
 
     assert run(pipeline, spark) == 1
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from faults.shop import run
+from faults.shop import make_pipeline, run
 from orchestration.batch.tables.replaced_files import ReplaceRefused
 from orchestration.batch.tables.table import TruncateStopped
 from orchestration.config import Pipeline, load
@@ -56,12 +56,11 @@ def _events(path: Path, events: Iterable[tuple[str, int, int | None, str | None]
 @pytest.fixture
 def parts(tmp_path: Path) -> Pipeline:
     """Return a pipeline whose left table is filled on the first day and emptied on the second."""
-    (tmp_path / "lakejoin.yaml").write_text(CONFIGURATION)
     _events(tmp_path / "parts" / f"{FIRST}.jsonl", CREATED)
     _events(tmp_path / "parts" / f"{SECOND}.jsonl", EMPTIED)
     (tmp_path / "kinds").mkdir()
     (tmp_path / "kinds" / f"{FIRST}.jsonl").write_text('{"op": "c", "kind": "b", "name": "bolt"}\n')
-    return load(tmp_path / "lakejoin.yaml")
+    return make_pipeline(tmp_path, CONFIGURATION)
 
 
 @pytest.mark.parametrize("batch_by", ["date", "all"])

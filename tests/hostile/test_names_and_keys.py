@@ -1,7 +1,6 @@
 """Names and values chosen to break what handles them: files, columns and keys come out as they went in."""
 
 import base64
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from faults.processes import lakejoin
-from faults.shop import make_shop
+from faults.shop import make_pipeline, make_shop, write_lines
 from orchestration.checks.check_lake import check_lake
-from orchestration.config import Pipeline, load
+from orchestration.config import Pipeline
 from orchestration.runs.run import run_batches
 from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE, Lake, changes_of, joined_of
@@ -102,17 +101,10 @@ class Hostile:
     journal: Journal
 
 
-def write(folder: Path, name: str, rows: list[dict[str, Any]]) -> None:
-    """Write JSON lines."""
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-
-
 @pytest.fixture(scope="module")
 def hostile(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Hostile:
     """Return a lake with every key on both sides, of which the second batch changes or deletes each."""
     folder = tmp_path_factory.mktemp("hostile")
-    (folder / "lakejoin.yaml").write_text(yaml.safe_dump(CONFIGURATION, allow_unicode=True), "utf-8")
     for part, name in enumerate(FILES):
         numbers = [n for n in range(len(KEYS)) if n % len(FILES) == part]
         binary = [base64.b64encode(BINARY[n]).decode() if n < len(BINARY) else None for n in numbers]
@@ -120,13 +112,17 @@ def hostile(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ho
             {"op": "c", "n": n, "a.b": KEYS[n], "a`b": b, "a": {"b": "x"}, "d": "NaN", "s": 1}
             for n, b in zip(numbers, binary, strict=True)
         ]
-        write(folder / "orders", name, orders)
-    write(folder / "texts", "1.jsonl", [text_row("c", n, f"city {n}", 1) for n in range(len(KEYS))])
-    write(folder / "bytes", "1.jsonl", [bytes_row("c", n, f"city {n}") for n in range(len(BINARY))])
-    pipeline = load(folder / "lakejoin.yaml")
+        write_lines(folder / "orders" / name, orders)
+    write_lines(folder / "texts" / "1.jsonl", [text_row("c", n, f"city {n}", 1) for n in range(len(KEYS))])
+    write_lines(folder / "bytes" / "1.jsonl", [bytes_row("c", n, f"city {n}") for n in range(len(BINARY))])
+    pipeline = make_pipeline(folder, yaml.safe_dump(CONFIGURATION, allow_unicode=True))
     assert len(list(run_batches(pipeline, spark))) == 1
-    write(folder / "texts", "2.jsonl", [text_row("ud"[n % 2], n, f"town {n}", 2) for n in range(len(KEYS))])
-    write(folder / "bytes", "2.jsonl", [bytes_row("ud"[n % 2], n, f"town {n}") for n in range(len(BINARY))])
+    write_lines(
+        folder / "texts" / "2.jsonl", [text_row("ud"[n % 2], n, f"town {n}", 2) for n in range(len(KEYS))]
+    )
+    write_lines(
+        folder / "bytes" / "2.jsonl", [bytes_row("ud"[n % 2], n, f"town {n}") for n in range(len(BINARY))]
+    )
     assert len(list(run_batches(pipeline, spark))) == 1
     return Hostile(pipeline, Journal(Lake(pipeline.lake)))
 
@@ -214,8 +210,8 @@ def test_value_that_is_written_otherwise_is_the_same(hostile: Hostile, spark: Sp
         {"op": "c", "n": 1000, "d": -0.0, "s": 1},
     ]
     text = text_row("u", 0, "town 0", 2) | {NAME: {"a'": None, "z": "1"}}
-    write(folder / "orders", "z.jsonl", orders)
-    write(folder / "texts", "3.jsonl", [text])
+    write_lines(folder / "orders" / "z.jsonl", orders)
+    write_lines(folder / "texts" / "3.jsonl", [text])
 
     (published,) = run_batches(hostile.pipeline, spark)
 

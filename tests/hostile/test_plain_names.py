@@ -7,7 +7,7 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from faults.shop import run, write_lines
+from faults.shop import make_pipeline, run, write_lines
 from orchestration.config import load
 from storage.lake.layout import Lake, joined_of
 
@@ -61,7 +61,6 @@ def test_columns_may_be_called_as_what_batches_work_with(
             "now": {"stream": "s", "table": "b", **join},
         },
     }
-    (tmp_path / "lakejoin.yaml").write_text(yaml.safe_dump(pipeline))
 
     def write(day: int, name: str, *rows: tuple[str, int, int | None], late: int | None = None) -> None:
         texts = {column: f"{column} of {name} on {day}" for column in NAMES}
@@ -77,7 +76,7 @@ def test_columns_may_be_called_as_what_batches_work_with(
     write(2, "a", ("u", 1, 11), ("d", 2, None), ("c", 4, 12))
     write(2, "b", ("u", 10, None), ("c", 12, None))
     write(2, "s", ("c", 2, 11), ("c", 3, 10), late=3)
-    run(load(tmp_path / "lakejoin.yaml"), spark, flush=True)
+    run(make_pipeline(tmp_path, yaml.safe_dump(pipeline)), spark, flush=True)
 
     lake = Lake(str(tmp_path / "lake"))
     for name, expected in {
@@ -109,7 +108,6 @@ def test_keys_may_be_called_as_what_truncations_and_replaced_files_work_with(
     }
     join = {"left": "rows", "right": "rows", "foreign_key": ["at", "last"], "how": "inner"}
     pipeline = {"name": "keys", "lake": "./lake", "tables": {"rows": table}, "joins": {"same": join}}
-    (tmp_path / "lakejoin.yaml").write_text(yaml.safe_dump(pipeline))
 
     def write(day: int, *keys: int, truncate: bool = False) -> None:
         rows = [{"op": "c", "after": {"at": key, "last": key}} for key in keys]
@@ -118,7 +116,7 @@ def test_keys_may_be_called_as_what_truncations_and_replaced_files_work_with(
     write(1, 1, 2)
     write(2, 3, truncate=True)
     write(3, 4, 5)
-    run(load(tmp_path / "lakejoin.yaml"), spark)
+    run(make_pipeline(tmp_path, yaml.safe_dump(pipeline)), spark)
     write(3, 4)
     run(load(tmp_path / "lakejoin.yaml"), spark, replace=date(2024, 1, 3))
 

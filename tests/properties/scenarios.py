@@ -10,11 +10,16 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
 
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 Side = Literal["left", "right"]
 BatchBy = Literal["date", "all"]
 DAYS = 4
+UNSHRUNK = settings(
+    phases=(Phase.explicit, Phase.reuse, Phase.generate), suppress_health_check=list(HealthCheck)
+)
+"""Settings of examples that take half a minute: a failure is told as it was drawn, not shrunk."""
 
 _LEFT_KEYS = ("j", "k")
 _RIGHT_KEYS = ("x", "y")

@@ -6,11 +6,11 @@ from tempfile import TemporaryDirectory
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import assume, given, settings
 from pyspark.sql import SparkSession
 
 from properties.corners import AT_ONCE, BACKWARDS, IN_ORDER
-from properties.scenarios import Scenario, scenarios
+from properties.scenarios import UNSHRUNK, Scenario, scenarios
 from properties.trial import Trial
 
 _SIDE_BY_SIDE = 40
@@ -34,16 +34,7 @@ def test_joined_tables_equal_the_join_of_their_inputs_in_known_corners(
     Trial(scenario, folder, spark).run()
 
 
-# A scenario takes half a minute: a failure is shown with the one sequence at fault instead of being shrunk.
-_RANDOM = settings(
-    deadline=None,
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),
-    suppress_health_check=list(HealthCheck),
-    print_blob=True,
-)
-
-
-@settings(_RANDOM, max_examples=2)
+@settings(UNSHRUNK, max_examples=2)
 @given(scenario=scenarios(_SIDE_BY_SIDE))
 def test_joined_tables_equal_the_join_of_their_inputs_after_every_batch(
     scenario: Scenario, spark: SparkSession
@@ -55,7 +46,7 @@ def test_joined_tables_equal_the_join_of_their_inputs_after_every_batch(
 
 
 @pytest.mark.parametrize("purged", [False, True], ids=["tombstones kept", "tombstones purged"])
-@settings(_RANDOM, max_examples=1)
+@settings(UNSHRUNK, max_examples=1)
 @given(scenario=scenarios(_SIDE_BY_SIDE))
 def test_fold_after_every_batch_changes_no_later_batch(
     scenario: Scenario, purged: bool, spark: SparkSession

@@ -6,13 +6,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from conformance.case import Batches, Case
 from conformance.pipeline import run_cases
 from conformance.run import differences
+from properties.scenarios import UNSHRUNK
 from reference.events import run_events
 
 _STEPS = 7
@@ -87,14 +88,7 @@ def _expected(topology: str, options: dict[str, Any], events: list[dict[str, Any
 
 @pytest.mark.spark
 @pytest.mark.slow
-# One pipeline of seven batches takes most of a minute; what fails is named by its events, not shrunk.
-@settings(
-    max_examples=2,
-    deadline=None,
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),
-    suppress_health_check=list(HealthCheck),
-    print_blob=True,
-)
+@settings(UNSHRUNK, max_examples=2)
 @given(drawn=side_by_side())
 def test_changelog_is_that_of_kafka_when_each_event_is_a_batch(
     drawn: SideBySide, spark: SparkSession

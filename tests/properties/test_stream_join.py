@@ -6,11 +6,11 @@ from tempfile import TemporaryDirectory
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from properties.scenarios import DAYS, Arrival, arrivals
+from properties.scenarios import DAYS, UNSHRUNK, Arrival, arrivals
 from properties.stream_corners import AT_ONCE, BACKWARDS, IN_ORDER
 from properties.stream_model import CUT_FREE, StreamModel
 from properties.stream_trial import StreamTrial
@@ -37,18 +37,9 @@ def test_records_meet_what_the_model_finds_in_known_corners(
     StreamTrial(history, tmp_path, spark, history_retention=8).run()
 
 
-# A history takes half a minute: a failure is told by its records instead of being shrunk.
-_RANDOM = settings(
-    deadline=None,
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),
-    suppress_health_check=list(HealthCheck),
-    print_blob=True,
-)
-
-
 @pytest.mark.spark
 @pytest.mark.slow
-@settings(_RANDOM, max_examples=4)
+@settings(UNSHRUNK, max_examples=4)
 @given(
     history=st.builds(History, events(), arrivals()),
     history_retention=st.sampled_from([GRACE, 8, 20, _LONG]),
@@ -63,7 +54,7 @@ def test_records_meet_what_the_model_finds_after_every_batch(
 
 @pytest.mark.spark
 @pytest.mark.slow
-@settings(_RANDOM, max_examples=1)
+@settings(UNSHRUNK, max_examples=1)
 @given(history=st.builds(History, events(), arrivals()))
 def test_fold_after_every_batch_changes_no_later_batch(history: History, spark: SparkSession) -> None:
     """What folding forgets of a table's history, no lookup asks for."""
@@ -73,7 +64,7 @@ def test_fold_after_every_batch_changes_no_later_batch(history: History, spark: 
 
 @pytest.mark.spark
 @pytest.mark.slow
-@settings(_RANDOM, max_examples=2)
+@settings(UNSHRUNK, max_examples=2)
 @given(drawn=events().map(within_grace), cut=arrivals_in_order())
 def test_output_does_not_depend_on_the_cut_when_the_table_is_late_by_less_than_grace(
     drawn: tuple[Event, ...], cut: tuple[Arrival, ...], spark: SparkSession

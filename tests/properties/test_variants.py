@@ -6,7 +6,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import assume, given, settings
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -15,7 +15,7 @@ from conformance.case import Batches, load_cases, skip_reason
 from conformance.run import differences
 from properties.corners import AT_ONCE, BACKWARDS, IN_ORDER
 from properties.relations import VARIANTS
-from properties.scenarios import Scenario, scenarios
+from properties.scenarios import UNSHRUNK, Scenario, scenarios
 from properties.trial import Trial
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("prunes")]
@@ -47,13 +47,7 @@ def test_marks_and_pairs_are_right_in_all_corners(
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=2,
-    deadline=None,
-    phases=(Phase.explicit, Phase.reuse, Phase.generate),
-    suppress_health_check=list(HealthCheck),
-    print_blob=True,
-)
+@settings(UNSHRUNK, max_examples=2)
 @given(scenario=scenarios(_SIDE_BY_SIDE))
 def test_marks_and_pairs_are_right_after_every_batch(scenario: Scenario, spark: SparkSession) -> None:
     """Random changes, cuts and orders of days, with a fold after every batch."""

@@ -19,7 +19,7 @@ from transforms.parsing import debezium_envelope as envelope
 from transforms.parsing.debezium_toast import is_mentioned, is_placeholder
 from transforms.parsing.json_lines import line_reason, parse_digits, parse_line, record_of
 from transforms.parsing.limits import readable, short_text
-from transforms.parsing.nested_json import has_decimals
+from transforms.parsing.nested_json import decimals_of
 from transforms.parsing.options import Cell, ParseOptions, Parts, reason_is
 from transforms.parsing.typed_values import parse_text
 from transforms.parsing.validation import finish_records
@@ -143,11 +143,10 @@ def _unavailable(table: TableSpec) -> Column:
 def _with_exact(frame: DataFrame, table: TableSpec) -> tuple[DataFrame, _Event]:
     """Put beside the texts those of decimals with all their digits, where the first may have lost some."""
     record = record_of(F.col(_EXACT))
-    decimals = {field.name: field.dataType for field in table.columns if has_decimals(field.dataType)}
+    decimals = decimals_of(table.columns)
     if decimals:
-        numbers = {name: F.col(_source(table, name)) for name in decimals}
-        nested = not all(isinstance(dtype, DecimalType) for dtype in decimals.values())
-        again = parse_digits(F.col(RAW), envelope.row_type(table, decimals), numbers, nested=nested)
+        found = {name: F.col(_source(table, name)) for name in decimals}
+        again = parse_digits(F.col(RAW), envelope.row_type(table, decimals), decimals, found)
         frame = frame.withColumn(_EXACT, again)
     return frame, _Event(table, envelope.member(record, "after"), envelope.member(record, "before"), record)
 
@@ -169,7 +168,7 @@ def _with_old_key(frame: DataFrame, table: TableSpec) -> DataFrame:
 
 def _cell(table: TableSpec, name: str, options: ParseOptions, exact: _Event) -> Cell:
     dtype, text = table.columns[name].dataType, F.col(_source(table, name))
-    number = exact.source(name) if has_decimals(dtype) else None
+    number = exact.source(name) if name in decimals_of(table.columns) else None
     return Cell(name, dtype, text, parse_text(text, dtype, options, number))
 
 

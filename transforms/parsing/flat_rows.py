@@ -6,13 +6,13 @@ from operator import add, and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, DataType, DecimalType, StringType
+from pyspark.sql.types import BinaryType, DataType, StringType
 
 from transforms.model.schemas import DETAIL, OP, POSITION_TYPE, RAW, REASON, UNAVAILABLE
 from transforms.model.specs import TableSpec
 from transforms.parsing.json_lines import line_reason, parse_digits, parse_line, record_of, texts
 from transforms.parsing.limits import readable, refuse_large, short_text
-from transforms.parsing.nested_json import has_decimals
+from transforms.parsing.nested_json import decimals_of
 from transforms.parsing.options import Cell, ParseOptions, Parts, reason_is
 from transforms.parsing.typed_values import convert, parse_text
 from transforms.parsing.validation import finish_records
@@ -32,13 +32,11 @@ def parse_jsonl(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Da
     frame = lines.withColumn(_PARSED, parse_line(readable(line, options), texts(names)))
     frame = _with_op(frame, record[OP_COLUMN], *line_reason(line, F.col(_PARSED), options))
     frame = _with_sources(frame, {name: record[name] for name in table.columns.names}, table)
-    decimals = {field.name: field.dataType for field in table.columns if has_decimals(field.dataType)}
-    exact: dict[str, Column] = {}
+    decimals = decimals_of(table.columns)
     if decimals:
-        numbers = {name: F.col(_source(table, name)) for name in decimals}
-        nested = not all(isinstance(dtype, DecimalType) for dtype in decimals.values())
-        frame = frame.withColumn(_EXACT, parse_digits(line, texts(decimals), numbers, nested=nested))
-        exact = {name: record_of(F.col(_EXACT))[name] for name in decimals}
+        found = {name: F.col(_source(table, name)) for name in decimals}
+        frame = frame.withColumn(_EXACT, parse_digits(line, texts(decimals), decimals, found))
+    exact = {name: record_of(F.col(_EXACT))[name] for name in decimals}
     cells = [
         Cell(f.name, f.dataType, text, parse_text(text, f.dataType, options, exact.get(f.name)))
         for f in table.columns

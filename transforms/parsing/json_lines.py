@@ -3,6 +3,9 @@
 Two things are mended here. Spark's reader stops behind the first value and would not see what follows it on the line.
 And as text it gives a number with a fraction as the nearest double: `1.10` as `1.1`, and never more than 17 digits. Of
 members with the same name the last counts; only a map must not have any. (JSON: RFC 8259.)
+
+A variant (`try_parse_json`) would not spare the second parse: numbers with an exponent are doubles in it, too, `1.0` is
+read as `1`, members are sorted, and a name that comes twice is an error.
 """
 
 import json
@@ -13,7 +16,15 @@ from operator import or_
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DecimalType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from transforms.parsing.limits import (
     JSON_TEXT,
@@ -96,15 +107,19 @@ def texts(names: Iterable[str]) -> StructType:
     return StructType([StructField(name, StringType()) for name in names])
 
 
-def parse_digits(line: Column, record: StructType, numbers: Mapping[str, Column], *, nested: bool) -> Column:
-    """Parse a line again with all digits of its numbers if one of these texts may have lost some, else null.
+def parse_digits(
+    line: Column, record: StructType, decimals: Mapping[str, DataType], found: Mapping[str, Column]
+) -> Column:
+    """Parse a line again with all digits of its numbers if one of the texts found may have lost some, else null.
 
-    `record`: members as text. `numbers`: texts by the names of their members. `nested`: some members hold numbers
-    within. What the line holds between quotes was text from the start.
+    `record`: members as text. `decimals`: types that are or hold decimals, by the names of their members. `found`: what
+    was read of each. What the line holds between quotes was text from the start.
     """
-    rounded = reduce(or_, [_may_be_rounded(line, *number) for number in numbers.items()])
-    plain = not nested and all(_PLAIN_NAME.fullmatch(name) for name in numbers)
-    quoted = _with_quoted_members(line, numbers) if plain else _with_quoted_numbers(line)
+    rounded = reduce(or_, [_may_be_rounded(line, name, found[name]) for name in decimals])
+    plain = all(
+        isinstance(dtype, DecimalType) and _PLAIN_NAME.fullmatch(name) for name, dtype in decimals.items()
+    )
+    quoted = _with_quoted_members(line, decimals) if plain else _with_quoted_numbers(line)
     return F.when(rounded, parse_line(quoted, record))
 
 

@@ -26,9 +26,9 @@ def is_readable(dtype: DataType) -> bool:
             return True
 
 
-def has_decimals(dtype: DataType) -> bool:
-    """Whether the type is decimal, or holds one however deep."""
-    return _holds(dtype, DecimalType)
+def decimals_of(columns: StructType) -> dict[str, DataType]:
+    """The types of the columns that are decimal, or hold one however deep, by name."""
+    return {field.name: field.dataType for field in columns if _holds(field.dataType, DecimalType)}
 
 
 def _holds(dtype: DataType, kind: type[DataType]) -> bool:

@@ -1,6 +1,6 @@
 """Checks what a batch does to a joined table against its rules, and counts it, in one Spark job for each join."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -30,13 +30,16 @@ def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames) -> dict[str, 
     """
     emissions = _seen_by_rules(batch)
     emissions = emissions if batch.first else frames.keep_if_large(emissions)
-    held, how = _rule_frames(batch, emissions), batch.spec.how
-    results = _first_look(batch, held, small=frames.small)
+    held, how, small = _rule_frames(batch, emissions), batch.spec.how, frames.small
+    if batch.first:  # of many rows: whether any rule may be broken
+        results = differing_totals(held, how, batch.first.keys)
+    else:
+        results = gate(held, how, small=small, digests=not small)
     # one row a count and a broken rule
     rows = frames.gather(_counts(batch, emissions).unionByName(results)).collect()
     found = {row["rule"]: row for row in rows}
     counts = {name: int(found.pop(name)["offending"]) for name in (*JOIN_COUNTS, "contradictory")}
-    if found and not frames.small:
+    if found and not small:
         found = {row["rule"]: row for row in gate(held, how).collect()}
     if contradictory := counts.pop("contradictory"):
         raise LakeInconsistent(
@@ -49,15 +52,6 @@ def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames) -> dict[str, 
     if violated:
         raise GateFailed(_message(batch.spec.name, violated))
     return counts
-
-
-def _first_look(batch: JoinBatch, held: Mapping[str, DataFrame], *, small: bool) -> DataFrame:
-    """What is found wrong with a batch; with a large one, whether anything may be."""
-    if small:
-        return gate(held, batch.spec.how, small=True)
-    if batch.first:
-        return differing_totals(held, batch.spec.how, batch.first.keys)
-    return gate(held, batch.spec.how, digests=True)
 
 
 def _seen_by_rules(batch: JoinBatch) -> DataFrame:

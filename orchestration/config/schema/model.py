@@ -49,7 +49,18 @@ class Maintenance(Frozen):
     that only older versions need are removed; what the last finished batch and one under way need stays."""
 
 
-class Input(Frozen, ABC):
+class Named(Frozen):
+    """What stands under a name of the user's."""
+
+    _name: str = PrivateAttr("")
+
+    @property
+    def name(self) -> str:
+        """The key that it stands under."""
+        return self._name
+
+
+class Input(Named, ABC):
     """What tables and streams of change data have in common."""
 
     source: Source
@@ -69,12 +80,6 @@ class Input(Frozen, ABC):
     max_future: Duration = Field(default=timedelta(days=1), json_schema_extra={"default": "1 day"})
     """Of streams and versioned tables: a record whose event time is further ahead than this is quarantined, for
     it would move the clock for all others. Ahead of the end of its file's date, else of the batch's clock."""
-    _name: str = PrivateAttr("")
-
-    @property
-    def name(self) -> str:
-        """The key that the table or stream stands under."""
-        return self._name
 
     @property
     @abstractmethod
@@ -149,7 +154,7 @@ class Table(Input):
         )
 
 
-class Join(Frozen):
+class Join(Named):
     """A foreign-key join of a table, or of another join, with a table."""
 
     left: Name
@@ -171,12 +176,6 @@ class Join(Frozen):
     result_key: ResultKey = "left"
     """What identifies a joined row: the `left` key, or `combined`: right key and left key, so that a new
     foreign key ends one row and begins another. Only with `how: inner`."""
-    _name: str = PrivateAttr("")
-
-    @property
-    def name(self) -> str:
-        """The key that the join stands under."""
-        return self._name
 
 
 def _struct(types: Mapping[str, DataType]) -> StructType:

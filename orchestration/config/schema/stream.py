@@ -2,10 +2,9 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, PrivateAttr, Tag
+from pydantic import Discriminator, Field, Tag
 
-from orchestration.config.schema.model import Input, Join
-from orchestration.config.schema.source import Frozen
+from orchestration.config.schema.model import Input, Join, Named
 from orchestration.config.schema.values import Duration, Name
 from transforms.model.schemas import quoted
 from transforms.model.specs import How, TableSpec
@@ -38,7 +37,7 @@ class Stream(Input):
         )
 
 
-class StreamJoin(Frozen):
+class StreamJoin(Named):
     """A join of each record of a stream with the table row that its foreign key refers to (KIP-923)."""
 
     stream: Name
@@ -59,12 +58,6 @@ class StreamJoin(Frozen):
     quarantine) or `join` (joined at once)."""
     prefix: str = "right_"
     """Put before the names of the table's columns in the joined table."""
-    _name: str = PrivateAttr("")
-
-    @property
-    def name(self) -> str:
-        """The key that the join stands under."""
-        return self._name
 
 
 def kind_of_join(value: Any) -> str:

@@ -12,8 +12,7 @@ from storage.stores.kinds.compaction import compact
 from storage.stores.scan.order import Bound, Span, beginning_with
 from storage.stores.scan.reader import Row
 from storage.stores.scan.table_columns import dotted
-from storage.stores.write.creation import Columns, columns_of, create_table
-from storage.stores.write.layout import Layout
+from storage.stores.write.creation import Columns, create_table
 
 COUNTED = 100_000
 """Up to this many rows the keys of a store are counted."""
@@ -32,9 +31,7 @@ class KeyValueStore(Store):
     @classmethod
     def create(cls, spark: SparkSession, path: str, key: Columns, value: Columns) -> "KeyValueStore":
         """Make a store of these columns: `StructType`s, or text such as `id bigint, name string`."""
-        keys, values = columns_of(key), columns_of(value)
-        layout = Layout("key-value", tuple(keys.names), tuple(values.names))
-        create_table(spark, path, layout, keys, values)
+        create_table(spark, path, "key-value", key, value)
         return cls.open(path, spark)
 
     @classmethod

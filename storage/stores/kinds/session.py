@@ -10,7 +10,7 @@ from storage.stores.kinds.compaction import compact
 from storage.stores.kinds.window import Windowed
 from storage.stores.scan.order import Between, Bound, Span
 from storage.stores.scan.reader import Reader, Row
-from storage.stores.write.creation import Columns, columns_of, create_table
+from storage.stores.write.creation import Columns, create_table
 from storage.stores.write.layout import Layout
 from storage.stores.write.puts import Writer
 
@@ -35,9 +35,7 @@ class SessionStore(Store):
         *, retention: timedelta | None = None,
     ) -> "SessionStore":  # fmt: skip
         """Make a store of these columns."""
-        keys, values = columns_of(key), columns_of(value)
-        layout = Layout("session", tuple(keys.names), tuple(values.names), retention=retention)
-        create_table(spark, path, layout, keys, values)
+        create_table(spark, path, "session", key, value, retention=retention)
         return cls.open(path, spark)
 
     @classmethod

@@ -16,7 +16,7 @@ from storage.stores.kinds.compaction import compact
 from storage.stores.kinds.version_acceptance import accepted, accepted_rows
 from storage.stores.kinds.version_history import OUR_COLUMNS, History, Version, VersionColumns
 from storage.stores.scan.reader import Reader, Row
-from storage.stores.write.creation import Columns, columns_of, create_table
+from storage.stores.write.creation import Columns, create_table
 from storage.stores.write.layout import Layout
 from storage.stores.write.puts import Writer
 
@@ -58,9 +58,7 @@ class VersionedKeyValueStore(Store):
         *, history_retention: timedelta | None = None,
     ) -> "VersionedKeyValueStore":  # fmt: skip
         """Make a store of these columns."""
-        keys, values = columns_of(key), columns_of(value)
-        layout = Layout("versioned", tuple(keys.names), tuple(values.names), retention=history_retention)
-        create_table(spark, path, layout, keys, values)
+        create_table(spark, path, "versioned", key, value, retention=history_retention)
         return cls.open(path, spark)
 
     @classmethod

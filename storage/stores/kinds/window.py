@@ -10,7 +10,7 @@ from storage.stores.kinds.base import Key, Store, Value, bound_of, not_expired, 
 from storage.stores.kinds.compaction import compact
 from storage.stores.scan.order import Between, Bound, Column, Span
 from storage.stores.scan.reader import Reader, Row
-from storage.stores.write.creation import Columns, columns_of, create_table
+from storage.stores.write.creation import Columns, create_table
 from storage.stores.write.layout import Layout
 from storage.stores.write.puts import Writer
 
@@ -45,10 +45,9 @@ class WindowStore(Store):
         *, window: timedelta, retention: timedelta | None = None, duplicates: bool = False,
     ) -> "WindowStore":  # fmt: skip
         """Make a store of these columns. `duplicates`: keep every put of a key and start, in the order of puts."""
-        keys, values = columns_of(key), columns_of(value)
-        names = tuple(keys.names), tuple(values.names)
-        layout = Layout("window", *names, retention=retention, window=window, duplicates=duplicates)
-        create_table(spark, path, layout, keys, values)
+        create_table(
+            spark, path, "window", key, value, retention=retention, window=window, duplicates=duplicates
+        )
         return cls.open(path, spark)
 
     @classmethod

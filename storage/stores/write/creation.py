@@ -1,5 +1,7 @@
 """Creates the table of a store: its columns, what Delta keeps statistics of, and the layout as a property."""
 
+from datetime import timedelta
+
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType, TimestampType
@@ -7,7 +9,7 @@ from pyspark.sql.types import BooleanType, LongType, StructField, StructType, Ti
 from storage.delta_table.footer_statistics import STATISTICS
 from storage.spark.session import NO_CLEANUP
 from storage.stores.errors import StoreUnreadable, WrongKey
-from storage.stores.write.layout import DELETED, OBSERVED, PLACE, PROPERTY, PUT, Layout
+from storage.stores.write.layout import DELETED, OBSERVED, PLACE, PROPERTY, PUT, Kind, Layout
 from transforms.model.schemas import quoted
 
 INTERNAL = StructType(
@@ -25,8 +27,7 @@ Columns = StructType | str
 """Columns with their types, or the text of them as in SQL: `id bigint, name string`."""
 
 
-def columns_of(found: Columns) -> StructType:
-    """Return columns with their types; a text is read by the session."""
+def _typed(found: Columns) -> StructType:
     if isinstance(found, StructType):
         return found
     columns = StructType.fromDDL(found)
@@ -34,8 +35,17 @@ def columns_of(found: Columns) -> StructType:
     return columns
 
 
-def create_table(spark: SparkSession, path: str, layout: Layout, key: StructType, value: StructType) -> None:
-    """Make the table of a store. Raises `WrongKey` for columns it cannot have, `StoreUnreadable` where a table is."""
+def create_table(  # noqa: PLR0913 - what a layout says beside names is a choice of its own
+    spark: SparkSession, path: str, kind: Kind, key: Columns, value: Columns,
+    *, retention: timedelta | None = None, window: timedelta | None = None, duplicates: bool = False,
+) -> None:  # fmt: skip
+    """Make the table of a store of a kind; columns in a text are read by the session.
+
+    Raises `WrongKey` for columns it cannot have, `StoreUnreadable` where a table is.
+    """
+    key, value = _typed(key), _typed(value)
+    names = tuple(key.names), tuple(value.names)
+    layout = Layout(kind, *names, retention=retention, window=window, duplicates=duplicates)
     _check_columns(path, layout, key, value)
     if DeltaTable.isDeltaTable(spark, path):
         raise StoreUnreadable(f"{path}: there is a table already; open it, or make the store somewhere else")

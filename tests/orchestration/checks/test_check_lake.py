@@ -9,11 +9,11 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from expectations.gate import broken_rules
-from faults.shop import run, write_lines
+from faults.shop import make_pipeline, run, write_lines
 from orchestration.batch.streams import table_join
 from orchestration.checks import check_lake
 from orchestration.checks.join_frames import Scope
-from orchestration.config import Pipeline, load
+from orchestration.config import Pipeline
 from orchestration.lake_state.published_snapshot import published_snapshot
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, joined_of
@@ -77,8 +77,7 @@ def broken(
 def damaged(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pipeline:
     """A lake whose second batch lost a record that it released, and left an order with an old price."""
     folder = tmp_path_factory.mktemp("checks")
-    (folder / "lakejoin.yaml").write_text(CONFIGURATION)
-    pipeline = load(folder / "lakejoin.yaml")
+    pipeline = make_pipeline(folder, CONFIGURATION)
     write_day(folder, 1, 10, (1, "10:30"), (2, "10:40"))
     run(pipeline, spark)
     write_day(folder, 2, 20, (3, "12:00"))

@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -16,7 +17,7 @@ from orchestration.planning.pending_input import check_read, check_unchanged, cu
 from orchestration.planning.plan_builder import code_version
 from storage.delta_log.transaction_id import Transaction
 from storage.errors import LakejoinError, SourceChanged, SourceNotFound
-from storage.lake.bookkeeping import record
+from storage.lake.bookkeeping import record, row_schema
 from storage.lake.journal import Journal
 from storage.lake.layout import PLAN, Lake
 from storage.lake.plan import Plan
@@ -198,13 +199,14 @@ def test_lake_of_a_plan_without_later_figures_takes_the_next_one(tmp_path: Path)
     write(tmp_path / "orders" / "2024-01-01.jsonl", "1\n")
     plan = plan_of(planned(shop))
     missing = {"stray_quotes", "returns"}
-    columns = {field.name: field.type for field in Plan.SCHEMA}
+    columns = {field.name: field.type for field in row_schema(Plan)}
     files = [field for field in columns["files"].value_type if field.name not in missing]
     older = pa.schema([*(columns | {"files": pa.list_(pa.struct(files))}).items()])
     path = Lake(shop.lake).path(PLAN)
-    record(path, asdict(plan), older, Transaction(PLAN, 1, {}))
+    with patch("storage.lake.bookkeeping.row_schema", return_value=older):
+        record(path, plan, Transaction(PLAN, 1, {}))
 
-    record(path, asdict(replace(plan, batch=2)), Plan.SCHEMA, Transaction(PLAN, 2, {}))
+    record(path, replace(plan, batch=2), Transaction(PLAN, 2, {}))
 
     snapshot = Lake(shop.lake).snapshot(PLAN)
     assert snapshot is not None

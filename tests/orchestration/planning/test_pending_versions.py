@@ -9,8 +9,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from typer.testing import CliRunner
 
+from faults.shop import make_pipeline
 from orchestration.cli import app
-from orchestration.config import Pipeline, load
+from orchestration.config import Pipeline
 from orchestration.planning.backlog import backlog
 from orchestration.planning.pending_input import Group, check_read, check_unchanged, cut, pending_groups
 from orchestration.show.status import lake_status
@@ -42,9 +43,8 @@ joins:
 def shop(tmp_path: Path) -> Pipeline:
     """Return a pipeline over a table of somebody else, made with three rows, and a directory of files."""
     (tmp_path / "orders").mkdir()
-    (tmp_path / "lakejoin.yaml").write_text(TEXT)
     append(tmp_path, 3)
-    return load(tmp_path / "lakejoin.yaml")
+    return make_pipeline(tmp_path, TEXT)
 
 
 def append(folder: Path, count: int) -> None:

@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.crashing import Crash, commits
-from faults.shop import write_lines
+from faults.shop import make_pipeline, write_lines
 from orchestration.cli.show_rows import Asked, open_shown
-from orchestration.config import Pipeline, load
+from orchestration.config import Pipeline
 from orchestration.config.schema.column_types import parse_type
 from orchestration.errors import WrongUsage
 from orchestration.lake_state.declared_schemas import misfits
@@ -49,13 +49,6 @@ GROWN = TEXT.replace(
 MORE = "  more: {left: orders, right: customers, foreign_key: [customer], how: left}\n"
 
 
-def declare(folder: Path, text: str) -> Pipeline:
-    """Write the pipeline."""
-    folder.mkdir(exist_ok=True)
-    (folder / "lakejoin.yaml").write_text(text)
-    return load(folder / "lakejoin.yaml")
-
-
 def write(folder: Path, table: str, day: str, *records: dict[str, object]) -> None:
     """Write the records of a day."""
     write_lines(folder / table / f"{day}.jsonl", records)
@@ -83,7 +76,7 @@ def shop(tmp_path: Path, spark: SparkSession) -> Path:
         folder, "customers", "2024-01-01", {"op": "c", "customer": "ada", "city": "Paris"},
         {"op": "c", "customer": "bob", "city": "Rome"},
     )  # fmt: skip
-    list(run_batches(declare(folder, TEXT), spark))
+    list(run_batches(make_pipeline(folder, TEXT), spark))
     return folder
 
 
@@ -97,8 +90,8 @@ def test_added_columns_change_no_row_until_its_next_change(
     A join that is declared beside that begins afterwards, with all rows.
     """
     if folded:
-        list(maintain(declare(shop, TEXT), lambda: spark, everything=True))
-    pipeline = declare(shop, GROWN + MORE)
+        list(maintain(make_pipeline(shop, TEXT), lambda: spark, everything=True))
+    pipeline = make_pipeline(shop, GROWN + MORE)
     with pytest.raises(
         ConfigurationChanged, match=r"customers\.columns: .*`lakejoin migrate .*lakejoin\.yaml`"
     ):
@@ -157,10 +150,10 @@ def test_wider_types_change_no_row_and_no_answer(tmp_path: Path, folded: bool, s
     first = {"op": "c", "id": 1, "customer": 7, "price": "1.50", "weight": 0.5, "n": 1}
     write(tmp_path, "orders", "2024-01-01", first)
     write(tmp_path, "customers", "2024-01-01", {"op": "c", "customer": 7, "city": "Rome"})
-    list(run_batches(declare(tmp_path, NARROW), spark))
+    list(run_batches(make_pipeline(tmp_path, NARROW), spark))
     if folded:
-        list(maintain(declare(tmp_path, NARROW), lambda: spark, everything=True))
-    pipeline = declare(tmp_path, WIDE)
+        list(maintain(make_pipeline(tmp_path, NARROW), lambda: spark, everything=True))
+    pipeline = make_pipeline(tmp_path, WIDE)
 
     done = list(migrate(pipeline, lambda: spark))
 
@@ -197,7 +190,7 @@ def test_wider_types_change_no_row_and_no_answer(tmp_path: Path, folded: bool, s
 @pytest.mark.slow
 def test_migration_that_was_cut_off_is_repeated(shop: Path, spark: SparkSession) -> None:
     """Whatever got its columns already keeps them, and the lake refuses the old and the new file in between."""
-    pipeline = declare(shop, GROWN)
+    pipeline = make_pipeline(shop, GROWN)
     with commits(2), pytest.raises(Crash):
         list(migrate(pipeline, lambda: spark))
     with pytest.raises(ConfigurationChanged):
@@ -205,8 +198,8 @@ def test_migration_that_was_cut_off_is_repeated(shop: Path, spark: SparkSession)
     everything = Range()
     with pytest.raises(ConfigurationChanged):
         open_shown(pipeline, Asked("left", everything, None, None, None, everything=False, internal=False))
-    assert list(run_batches(declare(shop, TEXT), spark)) == []
-    pipeline = declare(shop, GROWN)
+    assert list(run_batches(make_pipeline(shop, TEXT), spark)) == []
+    pipeline = make_pipeline(shop, GROWN)
     assert any(isinstance(one, Migrated) for one in list(migrate(pipeline, lambda: spark)))
     assert Journal(Lake(pipeline.lake)).last.kind == "migrate"
     assert list(run_batches(pipeline, spark)) == []
@@ -225,11 +218,11 @@ def test_table_gets_all_its_columns_in_one_commit(tmp_path: Path, spark: SparkSe
     """New ones and wider types: wherever a migration is cut off, a table has all or none, and the next one goes on."""
     write(tmp_path, "orders", "2024-01-01", {"op": "c", "id": 1, "customer": 7, "price": "1.50", "n": 1})
     write(tmp_path, "customers", "2024-01-01", {"op": "c", "customer": 7, "city": "Rome"})
-    list(run_batches(declare(tmp_path, NARROW), spark))
+    list(run_batches(make_pipeline(tmp_path, NARROW), spark))
     text = WIDE.replace("n: bigint}", "n: bigint, note: string}").replace(
         "city: string}", "city: string, country: string}"
     )
-    pipeline = declare(tmp_path, text)
+    pipeline = make_pipeline(tmp_path, text)
 
     made: list[str] = []
     for _ in range(20):
@@ -269,12 +262,12 @@ def test_types_that_were_undone_after_a_cut_are_refused_before_a_batch(
     """The lake has the wider ones in part; what was only added may be undone."""
     write(tmp_path, "orders", "2024-01-01", {"op": "c", "id": 1, "customer": 7, "n": 1})
     write(tmp_path, "customers", "2024-01-01")
-    list(run_batches(declare(tmp_path, NARROW), spark))
+    list(run_batches(make_pipeline(tmp_path, NARROW), spark))
     wide = NARROW.replace("weight: float, n: int", "weight: double, n: int, note: string")
     with commits(0), pytest.raises(Crash):
-        list(migrate(declare(tmp_path, wide), lambda: spark))
+        list(migrate(make_pipeline(tmp_path, wide), lambda: spark))
     write(tmp_path, "orders", "2024-01-02", {"op": "c", "id": 2, "customer": 7, "n": 1, "note": "new"})
-    pipeline = declare(tmp_path, NARROW)
+    pipeline = make_pipeline(tmp_path, NARROW)
 
     with pytest.raises(
         ConfigurationChanged,
@@ -284,7 +277,7 @@ def test_types_that_were_undone_after_a_cut_are_refused_before_a_batch(
         list(run_batches(pipeline, spark))
 
     assert len(Journal(Lake(pipeline.lake)).plans) == 1
-    pipeline = declare(tmp_path, wide)
+    pipeline = make_pipeline(tmp_path, wide)
     list(migrate(pipeline, lambda: spark))
     list(run_batches(pipeline, spark))
     found = spark.read.format("delta").load(Lake(pipeline.lake).path(joined_of("left")))
@@ -317,7 +310,7 @@ def test_wider_types_are_those_of_whole_columns(stored: str, declared: str, foun
 )
 def test_only_new_columns_are_taken(shop: Path, old: str, new: str, found: str, spark: SparkSession) -> None:
     """The message says which column is not what it was."""
-    pipeline = declare(shop, TEXT.replace(old, new))
+    pipeline = make_pipeline(shop, TEXT.replace(old, new))
     with pytest.raises(ConfigurationChanged, match=found):
         list(migrate(pipeline, lambda: spark))
     assert len(Journal(Lake(pipeline.lake)).plans) == 1
@@ -335,8 +328,8 @@ def test_columns_of_a_table_without_a_record_are_those_of_its_joins(
     new = old.replace(f"rooms: {was}", f"rooms: {becomes}")
     write(tmp_path, "orders", "2024-01-01", {"op": "c", "id": 1, "customer": "ada"})
     write(tmp_path, "customers", "2024-01-01", {"op": "c", "customer": "ada", "rooms": "2 rooms"})
-    list(run_batches(declare(tmp_path, old), spark))
-    rebuilt = declare(tmp_path, new)
+    list(run_batches(make_pipeline(tmp_path, old), spark))
+    rebuilt = make_pipeline(tmp_path, new)
 
     *_, left = migrate(rebuilt, lambda: spark)
 
@@ -361,8 +354,8 @@ def test_table_without_a_record_gets_columns_by_its_joins_alone(tmp_path: Path, 
     write(tmp_path, "orders", "2024-01-01", {"op": "c", "id": 1, "customer": 7, "n": 1})
     write(tmp_path, "customers", "2024-01-01")
     old = NARROW.replace("city: string}", "city: string, rooms: int}")
-    list(run_batches(declare(tmp_path, old), spark))
-    pipeline = declare(tmp_path, old.replace("rooms: int}", "rooms: bigint, country: string}"))
+    list(run_batches(make_pipeline(tmp_path, old), spark))
+    pipeline = make_pipeline(tmp_path, old.replace("rooms: int}", "rooms: bigint, country: string}"))
 
     done = {one.table: one for one in migrate(pipeline, lambda: spark) if isinstance(one, Migrated)}
 

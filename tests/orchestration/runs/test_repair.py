@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from faults.crashing import WHEN, Crash, When, all_commits, commits
 from faults.lakes import cut, newest_commit
-from faults.shop import CONFIGURATION, content, copy_of, make_shop, run, texts, write_lines
+from faults.shop import CONFIGURATION, content, copy_of, make_pipeline, make_shop, run, texts, write_lines
 from orchestration.config import Pipeline, load
 from orchestration.errors import WrongUsage
 from orchestration.lake_state.published_snapshot import check_kept, published_snapshot
@@ -41,8 +41,7 @@ OVER = "  over: {left: left, right: customers, foreign_key: [right_city], how: l
 def shop(folder: Path, days: tuple[str, ...]) -> Pipeline:
     """The shop with a join over a join, and input of some days."""
     make_shop(folder, days)
-    (folder / "lakejoin.yaml").write_text(CONFIGURATION + OVER)
-    return load(folder / "lakejoin.yaml")
+    return make_pipeline(folder, CONFIGURATION + OVER)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from faults.shop import joins, run, texts, write_lines
+from faults.shop import joins, make_pipeline, run, texts, write_lines
 from orchestration.cli import app, options
 from orchestration.config import Pipeline, load
 from orchestration.lake_state.published_snapshot import published_snapshot
@@ -49,9 +49,7 @@ MORE = "  more: {left: readings, right: stations, foreign_key: [station], how: i
 
 def declare(folder: Path, *, ahead: str, more: str = "") -> Pipeline:
     """Write the pipeline with a limit of how far ahead a time may be, and perhaps another join."""
-    folder.mkdir(exist_ok=True)
-    (folder / "lakejoin.yaml").write_text(TEXT.format(ahead=ahead) + more)
-    return load(folder / "lakejoin.yaml")
+    return make_pipeline(folder, TEXT.format(ahead=ahead) + more)
 
 
 def write(folder: Path, table: str, day: str, lines: Iterable[object]) -> None:

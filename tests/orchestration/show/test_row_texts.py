@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import product
@@ -13,8 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructType
 
+from orchestration.config.schema.column_types import NAMES
 from orchestration.show import row_texts
-from orchestration.show.text_formats import Format, lines
+from orchestration.show.text_formats import Format, header, lines
 
 SCHEMA = (
     '`a,"b` BIGINT, name STRING, price DECIMAL(12,2), tiny DECIMAL(38,18), at TIMESTAMP, '
@@ -22,7 +24,9 @@ SCHEMA = (
     "raw BINARY, tags ARRAY<DECIMAL(4,1)>, sizes MAP<STRING, DOUBLE>, "
     "place STRUCT<x: INT, `y z`: STRING>, one STRUCT<id: INT>, two STRUCT<x: STRING, y: DATE>, "
     "hash STRUCT<spec: SMALLINT, high: BIGINT, low: BIGINT>, "
-    "position STRUCT<date: DATE, file: STRING, line: BIGINT>"
+    "position STRUCT<date: DATE, file: STRING, line: BIGINT>, least TINYINT, "
+    "within ARRAY<STRUCT<at: TIMESTAMP, raw: BINARY, half: FLOAT, days: MAP<STRING, ARRAY<DATE>>>>, "
+    "calendar MAP<DATE, TIMESTAMP_NTZ>"
 )
 KEYS = ("one", "two")
 ROWS: list[tuple[Any, ...]] = [
@@ -32,16 +36,25 @@ ROWS: list[tuple[Any, ...]] = [
         datetime(999, 1, 1, 10, 15),  # noqa: DTZ001 - of a type without zone
         date(2013, 1, 2), 0.1, 0.1, True, bytearray(b"\x00\xff"),
         [Decimal("1.5"), None], {"a": 1.0, "b": None}, (7, "seven"), (5,), ('a,"b', date(2013, 1, 2)),
-        (1, 255, -1), (date(2013, 1, 1), "f.jsonl", 12),
+        (1, 255, -1), (date(2013, 1, 1), "f.jsonl", 12), -128,
+        [(datetime(2013, 1, 1, tzinfo=UTC), b"\xfe", 1e-9, {"x": [date(2013, 1, 2), None]}), None],
+        {date(2013, 1, 2): datetime(2013, 1, 2, 3)},  # noqa: DTZ001 - of a type without zone
     ),
     (
         -1, r"\N", Decimal("0.00"), Decimal(0), datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59),  # noqa: DTZ001 - of a type without zone
 
         date(1, 1, 1), float("nan"), float("inf"), False, bytearray(), [], {}, (None, None), (None,), (None, None),
-        (1, None, 2), (None, None, 3),
+        (1, None, 2), (None, None, 3), 0, [(None, None, float("-inf"), {"": None})], {date(1, 1, 1): None},
     ),
-    (0, "", *[None] * 16),
+    (0, "", *[None] * 19),
 ]  # fmt: skip
+
+
+def test_every_type_of_a_column_is_among_those_shown() -> None:
+    """What can be declared is compared below, on its own or within another type."""
+    kinds = re.findall(r"\w+(?=[ ,<>(]|$)", SCHEMA.lower())
+    declarable = {re.match(r"\w+", name)[0] for name in NAMES}  # type: ignore[index] # each begins with a word
+    assert declarable <= set(kinds)
 
 
 @pytest.mark.spark
@@ -53,7 +66,7 @@ def test_rows_read_like_those_of_spark(spark: SparkSession, form: Format, keys: 
     found = rows.toArrow().to_pylist()
     if form == "csv":
         texts = [row_texts.csv_line(row_texts.texts(row, rows.schema, keys)) for row in found]
-        ours = [row_texts.header(rows.columns), *texts]
+        ours = [header(rows.columns), *texts]
     else:
         ours = [row_texts.json_line(row, rows.schema, keys) for row in found]
     assert ours == list(lines(rows, form, keys))
@@ -88,11 +101,6 @@ def _as_floats(line: str) -> tuple[float, np.float32]:
     """The two numbers of a line, each in its width."""
     found = json.loads(line)
     return found["d"], np.float32(found["f"])
-
-
-def test_header_is_quoted_like_a_field() -> None:
-    """A column's name may hold whatever a field may."""
-    assert row_texts.header(["a", 'b,"c"']) == 'a,"b,""c"""\r\n'
 
 
 def test_null_the_empty_text_and_its_sign_differ() -> None:

@@ -1,10 +1,10 @@
 """Bookkeeping tables: a row a commit, once each, and few files."""
 
 import os
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -14,12 +14,17 @@ from storage.errors import LakeUnusable
 from storage.lake.bookkeeping import condense, record, row_files
 from storage.lake.layout import Lake
 
-SCHEMA = pa.schema([("batch", pa.int64())])
+
+@dataclass(frozen=True)
+class Batch:
+    """A row."""
+
+    batch: int
 
 
 def batch(path: str, number: int) -> bool:
     """Record a batch; returns whether that made a commit."""
-    return record(path, {"batch": number}, SCHEMA, Transaction("lake/plan", number, {}))
+    return record(path, Batch(number), Transaction("lake/plan", number, {}))
 
 
 def batches(path: str) -> list[int]:

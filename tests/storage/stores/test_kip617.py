@@ -5,7 +5,7 @@ time range and go backwards, returning the first N value more efficiently."
 """
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,7 @@ from storage.stores.kinds.key_value import KeyValueStore
 from storage.stores.kinds.session import SessionStore
 from storage.stores.kinds.window import WindowStore
 from storage.stores.write.layout import Layout
-from stores_without_spark import make_store
-from transforms.model.event_time import EPOCH
-
-
-def at(seconds: int) -> datetime:
-    """A time so many seconds after 1970."""
-    return EPOCH + timedelta(seconds=seconds)
+from stores_without_spark import at, make_store
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from storage.stores.kinds.session import SessionStore
 from storage.stores.kinds.versioned import VersionedKeyValueStore
 from storage.stores.kinds.window import WindowStore
 from storage.stores.write.layout import Layout
-from stores_without_spark import make_store
+from stores_without_spark import at, make_store
 from transforms.model.event_time import EPOCH
 
 EXAMPLES = settings(
@@ -29,7 +29,7 @@ octets = st.lists(st.sampled_from([0, 1, 0x7F, 0x80, 0xFE, 0xFF]), max_size=3).m
 )
 characters = st.text(st.sampled_from("\0ab\u00e9\ud7ff\ue000\uffff\U00010000\U0010ffff"), max_size=3)
 contents = st.none() | st.sampled_from("xyz")
-seconds = st.integers(0, 20).map(lambda n: EPOCH + timedelta(seconds=n))
+seconds = st.integers(0, 20).map(at)
 _numbers = count()
 
 

@@ -21,16 +21,11 @@ from storage.stores.scan.order import Bound, Span
 from storage.stores.scan.reader import Reader
 from storage.stores.scan.table_columns import Shape, Source
 from storage.stores.write.layout import PUT
-from transforms.model.event_time import EPOCH
+from stores_without_spark import at
 
 pytestmark = pytest.mark.spark
 
 KEY, VALUE = "key string", StructType().add("value", StringType())
-
-
-def at(seconds: int) -> datetime:
-    """A time so many seconds after 1970."""
-    return EPOCH + timedelta(seconds=seconds)
 
 
 @pytest.fixture
