@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from expectations.keys import Kind
+from expectations.keys import STREAM_JOINS, TABLE_JOINS, Kind
 from expectations.validation import Asset
 from orchestration.checks.join_frames import Scope, join_assets
-from orchestration.checks.time_frames import BATCHES, STREAM_KINDS, stream_join_assets
+from orchestration.checks.time_frames import BATCHES, stream_join_assets
 from orchestration.config import Pipeline
 from orchestration.config.schema.model import Join
 from orchestration.config.schema.stream import AnyJoin, StreamJoin
@@ -31,13 +31,13 @@ class JoinRules:
 JOIN_RULES: Mapping[type[AnyJoin], JoinRules] = MappingProxyType(
     {
         Join: JoinRules(
-            kinds={"inner": "inner", "left": "left"},
+            kinds=TABLE_JOINS,
             of_buffer=None,
             assets=join_assets,
             touched=("subscriptions", "answers"),
         ),
         StreamJoin: JoinRules(
-            kinds=STREAM_KINDS,
+            kinds=STREAM_JOINS,
             of_buffer=(BATCHES, "batches"),
             assets=stream_join_assets,
             touched=("received", "released"),

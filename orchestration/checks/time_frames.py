@@ -1,14 +1,12 @@
 """Reads the frames that the rules of histories and of streams' joins need."""
 
-from collections.abc import Mapping
 from functools import reduce
-from types import MappingProxyType
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from expectations.keys import Kind
+from expectations.keys import STREAM_JOINS
 from expectations.validation import Asset
 from orchestration.checks.join_frames import Scope
 from orchestration.config import Pipeline
@@ -30,14 +28,13 @@ from transforms.model.schemas import (
     key_struct,
     named,
 )
-from transforms.model.specs import How, StreamJoinSpec, TableSpec
+from transforms.model.specs import StreamJoinSpec, TableSpec
 from transforms.stream_join.records import stream_schema
 from transforms.stream_join.table_join import ACCEPTED, is_due, stream_joined_schema, waiting
 
 HISTORY = "{}.versions"
 BATCHES = "{}.batches"
 """The names that a table's history and a join's batches have among the assets that are checked."""
-STREAM_KINDS: Mapping[How, Kind] = MappingProxyType({"inner": "stream", "left": "stream_left"})
 
 _COUNTED = pa.schema(
     [
@@ -99,7 +96,7 @@ def _stream_join(join: StreamJoinSpec, stream: TableSpec, scope: Scope) -> Asset
         "waiting": wait.select(position),
         "late": late.select(position),
     }
-    return Asset(join.name, STREAM_KINDS[join.how], frames, small=scope.in_one_task)
+    return Asset(join.name, STREAM_JOINS[join.how], frames, small=scope.in_one_task)
 
 
 def _waiting(join: StreamJoinSpec, stream: TableSpec, scope: Scope) -> DataFrame:

@@ -120,16 +120,6 @@ class Pipeline(Frozen):
         """The joins that can be computed anew from the rows of their sides."""
         return {name: join for name, join in self.joins.items() if not join.not_rebuilt}
 
-    @property
-    def foreign_key_joins(self) -> dict[str, Join]:
-        """The joins of tables with tables."""
-        return self.joins_of(Join)
-
-    @property
-    def stream_joins(self) -> dict[str, StreamJoin]:
-        """The joins of streams with tables."""
-        return self.joins_of(StreamJoin)
-
     def joins_of(self, kind: type[Kind]) -> dict[str, Kind]:
         """The joins of one kind."""
         return {name: join for name, join in self.joins.items() if isinstance(join, kind)}

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from orchestration.batch.context import Progress
-from orchestration.batch.joins.gate import JOIN_COUNTS
-from orchestration.batch.streams.table_join import STREAM_JOIN_COUNTS
+from orchestration.batch.join_stages import JOIN_STAGES
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
 from orchestration.lake_state.active_joins import joins_to_rebuild, still_wanted
@@ -100,7 +99,7 @@ def _given_up(
 def _counts(pipeline: Pipeline, plan: Plan) -> dict[str, dict[str, int]]:
     """Counts of the joins of a lake's first batch, which did nothing to them."""
     return {
-        name: dict.fromkeys(STREAM_JOIN_COUNTS if name in pipeline.stream_joins else JOIN_COUNTS, 0)
+        name: dict.fromkeys(JOIN_STAGES[type(pipeline.joins[name])].counts, 0)
         for name in plan.joins
         if name in pipeline.joins
     }

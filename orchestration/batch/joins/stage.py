@@ -1,17 +1,18 @@
 """Runs the foreign-key joins of a batch on their two sides and commits them: logs first, joined tables last."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.batch.context import Batch, GateResult
+from orchestration.batch.context import Batch, GateResult, JoinResults
 from orchestration.batch.first_load import write_join
 from orchestration.batch.joins.gate import JOIN_COUNTS, judge
 from orchestration.batch.joins.sides import left_bootstrap, left_join, left_table, right_table
 from orchestration.batch.tables.table import TableBatch
+from orchestration.config.schema.model import Join
 from storage.delta_table.commits import begin
 from storage.delta_table.private_transaction import DeltaTransaction
 from storage.lake.layout import changelog_of, joined_of, response_log_of, subscription_log_of
@@ -24,8 +25,47 @@ from transforms.model.schemas import DELETED, POSITION, POSITION_TYPE
 from transforms.model.specs import JoinSpec
 
 
+class ForeignKeyJoins:
+    """The foreign-key joins of a batch, in their order: each runs after its two sides."""
+
+    def __init__(self, batch: Batch, pool: ThreadPoolExecutor) -> None:
+        self._batch, self._pool = batch, pool
+        declared = batch.pipeline.joins_of(Join)
+        self._names = [name for name in batch.plan.joins if name in declared]
+        self._begun: dict[str, Future[DeltaTransaction]] = {}
+        self._joins: dict[str, JoinBatch] = {}
+        self._gate_results: dict[str, GateResult] = {}
+
+    def begin(self) -> None:
+        """Begin the commits to the joined tables that are there, while the sources are read."""
+        for name in self._names:
+            if joined_of(name) in self._batch.plan.versions:
+                path = self._batch.lake.path(joined_of(name))
+                self._begun[name] = self._pool.submit(begin, self._batch.spark, path)
+
+    def join(self, tables: Mapping[str, TableBatch]) -> list[Future[None]]:
+        """Run each join, and let its messages and answers follow its gate."""
+        logs, joins, gate_results = list[Future[None]](), self._joins, self._gate_results
+        for name in self._names:
+            join = self._batch.pipeline.join_spec(name)
+            with self._batch.jobs_of(f"join/{name}"):
+                found = run_join(self._batch, self._pool, join, tables, joins, gate_results)
+            joins[name], gate_results[name] = found
+            logs += commit_logs(self._batch, self._pool, *found)
+        return logs
+
+    def commit_joined(self, ready: Callable[[], None]) -> None:
+        """Change each joined table in one commit, once `ready` returns."""
+        for name, join in self._joins.items():
+            commit_joined(self._batch, join, self._gate_results[name], ready, self._begun.get(name))
+
+    def results(self) -> JoinResults:
+        """What the gates counted."""
+        return JoinResults({name: counts.result() for name, counts in self._gate_results.items()})
+
+
 def run_join(
-    batch: Batch, pool: ThreadPoolExecutor, join: JoinSpec, tables: dict[str, TableBatch],
+    batch: Batch, pool: ThreadPoolExecutor, join: JoinSpec, tables: Mapping[str, TableBatch],
     joins: dict[str, JoinBatch], gate_results: dict[str, GateResult],
 ) -> tuple[JoinBatch, GateResult]:  # fmt: skip
     """Run a join on its two sides and start its gate; return the join and its gate result, perhaps still to come."""
@@ -50,7 +90,7 @@ def _judged(batch: Batch, join: JoinBatch) -> dict[str, int]:
 
 
 def _left(
-    batch: Batch, join: JoinSpec, tables: dict[str, TableBatch], joins: dict[str, JoinBatch],
+    batch: Batch, join: JoinSpec, tables: Mapping[str, TableBatch], joins: dict[str, JoinBatch],
     gate_results: dict[str, GateResult],
 ) -> Left:  # fmt: skip
     if join.left in joins:
@@ -107,15 +147,6 @@ def _begins(batch: Batch, name: str, stage: str) -> bool:
     """Whether a log of a join begins with the batch: its join does, or did while it was not kept."""
     last = batch.journal.last.commits.get(stage, 0) if batch.journal.last else 0
     return name in batch.plan.bootstrap or last < batch.plan.begun.get(name, 0)
-
-
-def begin_joined(batch: Batch, pool: ThreadPoolExecutor) -> dict[str, Future[DeltaTransaction]]:
-    """Begin the commits to the joined tables that are there, while the sources are read."""
-    return {
-        name: pool.submit(begin, batch.spark, batch.lake.path(joined_of(name)))
-        for name in batch.plan.joins
-        if name in batch.pipeline.foreign_key_joins and joined_of(name) in batch.plan.versions
-    }
 
 
 def commit_joined(
