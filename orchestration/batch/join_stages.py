@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Protocol
 
 from expectations.keys import TABLE_JOINS, Kind
@@ -13,8 +12,7 @@ from orchestration.batch.joins.stage import ForeignKeyJoins
 from orchestration.batch.streams.stage import StreamJoins
 from orchestration.batch.streams.table_join import STREAM_JOIN_COUNTS
 from orchestration.batch.tables.table import TableBatch
-from orchestration.config.schema.model import Join
-from orchestration.config.schema.stream import AnyJoin, StreamJoin
+from orchestration.config import AnyJoin, Join, StreamJoin
 from transforms.model.specs import How
 
 
@@ -45,9 +43,7 @@ class JoinKind:
     """The kind that the rules of the gate go by; empty where there is no gate."""
 
 
-JOIN_STAGES: Mapping[type[AnyJoin], JoinKind] = MappingProxyType(
-    {
-        Join: JoinKind(ForeignKeyJoins, JOIN_COUNTS, gate=TABLE_JOINS),
-        StreamJoin: JoinKind(StreamJoins, STREAM_JOIN_COUNTS, gate={}),
-    }
-)
+JOIN_STAGES: Mapping[type[AnyJoin], JoinKind] = {
+    Join: JoinKind(ForeignKeyJoins, JOIN_COUNTS, gate=TABLE_JOINS),
+    StreamJoin: JoinKind(StreamJoins, STREAM_JOIN_COUNTS, gate={}),
+}

@@ -2,15 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from expectations.keys import STREAM_JOINS, TABLE_JOINS, Kind
 from expectations.validation import Asset
 from orchestration.checks.join_frames import Scope, join_assets
 from orchestration.checks.time_frames import BATCHES, stream_join_assets
-from orchestration.config import Pipeline
-from orchestration.config.schema.model import Join
-from orchestration.config.schema.stream import AnyJoin, StreamJoin
+from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
 from transforms.model.specs import How
 
 
@@ -28,19 +25,17 @@ class JoinRules:
     """Counts of a batch that say how many rows of the join it touched."""
 
 
-JOIN_RULES: Mapping[type[AnyJoin], JoinRules] = MappingProxyType(
-    {
-        Join: JoinRules(
-            kinds=TABLE_JOINS,
-            of_buffer=None,
-            assets=join_assets,
-            touched=("subscriptions", "answers"),
-        ),
-        StreamJoin: JoinRules(
-            kinds=STREAM_JOINS,
-            of_buffer=(BATCHES, "batches"),
-            assets=stream_join_assets,
-            touched=("received", "released"),
-        ),
-    }
-)
+JOIN_RULES: Mapping[type[AnyJoin], JoinRules] = {
+    Join: JoinRules(
+        kinds=TABLE_JOINS,
+        of_buffer=None,
+        assets=join_assets,
+        touched=("subscriptions", "answers"),
+    ),
+    StreamJoin: JoinRules(
+        kinds=STREAM_JOINS,
+        of_buffer=(BATCHES, "batches"),
+        assets=stream_join_assets,
+        touched=("received", "released"),
+    ),
+}

@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, PrivateAttr, field_validator
@@ -210,9 +209,10 @@ class Pipeline(Frozen):
         return hashlib.sha256(json.dumps(self.shape, sort_keys=True).encode()).hexdigest()
 
 
-_SPECS: Mapping[type[AnyJoin], Callable[[Pipeline, str], JoinSpec]] = MappingProxyType(
-    {Join: Pipeline.join_spec, StreamJoin: Pipeline.stream_join_spec}
-)
+_SPECS: Mapping[type[AnyJoin], Callable[[Pipeline, str], JoinSpec]] = {
+    Join: Pipeline.join_spec,
+    StreamJoin: Pipeline.stream_join_spec,
+}
 
 
 def _foreign_key(texts: Iterable[str], columns: Collection[str]) -> tuple[str, ...]:

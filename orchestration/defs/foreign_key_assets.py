@@ -1,12 +1,10 @@
 """Describes the steps of a foreign-key join for Dagster: `subscription log → response log → joined, changelog`."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from orchestration.config import Pipeline
-from orchestration.config.schema.model import Join
+from orchestration.config import Join, Pipeline
 from orchestration.defs.time_asset_specs import Columns
 from storage.lake.layout import changelog_of, joined_of, response_log_of, subscription_log_of
 from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
@@ -15,26 +13,24 @@ from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import STEP, subscription_schema
 from transforms.model.schemas import BATCH, LEFT_HASH, POSITION, RIGHT_HASH
 
-_NOTES: Mapping[str, str] = MappingProxyType(
-    {
-        "foreign_key": "Key of the right row that is asked; null when the left row refers to nothing",
-        "primary_key": "Key of the left row",
-        "hash": "Hash of the left value that the message was sent for",
-        MARK: "Batch and position of the left change that the message was sent for; without a batch: of this one",
-        "instruction": "What the right side does with the message (KIP-213)",
-        "right_hash": "Hash of the right value that the answer carries; null without one",
-        "right_position": "Position of the right row's last change",
-        "cause": "What was answered: a subscription, or a change of the right row",
-        "resolution": "What became of the answer: applied, superseded by a newer one, or stale",
-        "redundant": "True where the emission left the joined table as it was",
-        BATCH: "Number of the batch that wrote the row",
-        POSITION: "Where the change stood: date, file and line",
-        STEP: "Place of the message among those of one change",
-        LEFT_HASH: "Hash of the left value in the row",
-        RIGHT_HASH: "Hash of the right value in the row; null where nothing matched",
-        TOMBSTONE: "True where the emission deleted its key",
-    }
-)
+_NOTES: Mapping[str, str] = {
+    "foreign_key": "Key of the right row that is asked; null when the left row refers to nothing",
+    "primary_key": "Key of the left row",
+    "hash": "Hash of the left value that the message was sent for",
+    MARK: "Batch and position of the left change that the message was sent for; without a batch: of this one",
+    "instruction": "What the right side does with the message (KIP-213)",
+    "right_hash": "Hash of the right value that the answer carries; null without one",
+    "right_position": "Position of the right row's last change",
+    "cause": "What was answered: a subscription, or a change of the right row",
+    "resolution": "What became of the answer: applied, superseded by a newer one, or stale",
+    "redundant": "True where the emission left the joined table as it was",
+    BATCH: "Number of the batch that wrote the row",
+    POSITION: "Where the change stood: date, file and line",
+    STEP: "Place of the message among those of one change",
+    LEFT_HASH: "Hash of the left value in the row",
+    RIGHT_HASH: "Hash of the right value in the row; null where nothing matched",
+    TOMBSTONE: "True where the emission deleted its key",
+}
 
 
 def steps(pipeline: Pipeline, name: str) -> list[tuple[str, str]]:

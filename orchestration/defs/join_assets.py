@@ -2,11 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
-from orchestration.config import Pipeline
-from orchestration.config.schema.model import Join
-from orchestration.config.schema.stream import AnyJoin, StreamJoin
+from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
 from orchestration.defs import foreign_key_assets, stream_join_assets
 from orchestration.defs.time_asset_specs import Columns
 
@@ -23,9 +20,7 @@ class JoinAssets:
     columns: Callable[[Pipeline, str, str], Columns]
 
 
-JOIN_ASSETS: Mapping[type[AnyJoin], JoinAssets] = MappingProxyType(
-    {
-        kind: JoinAssets(module.steps, module.upstream, module.description, module.columns)
-        for kind, module in ((Join, foreign_key_assets), (StreamJoin, stream_join_assets))
-    }
-)
+JOIN_ASSETS: Mapping[type[AnyJoin], JoinAssets] = {
+    kind: JoinAssets(module.steps, module.upstream, module.description, module.columns)
+    for kind, module in ((Join, foreign_key_assets), (StreamJoin, stream_join_assets))
+}

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from storage.lake.layout import (
     changes_of,
@@ -28,26 +27,24 @@ class Step:
     """The table that its log is folded into."""
 
 
-STEPS: Mapping[str, Step] = MappingProxyType(
-    {
-        "table": Step(("read", "changes", "quarantine"), reads=(changes_of, rows_of), base=rows_of),
-        "versions": Step(
-            ("changes",), ("versions", "history", "expired"), reads=(versions_of,), base=versions_of
-        ),
-        "stream": Step(("read", "records", "quarantine")),
-        "buffer": Step(("join",), ("received", "buffered", "late", "released", "waiting")),
-        "subscription_log": Step(
-            ("subscription_log",),
-            ("subscriptions",),
-            reads=(subscription_log_of, subscription_store_of),
-            base=subscription_store_of,
-        ),
-        "response_log": Step(("response_log",), ("answers", "applied", "superseded", "stale")),
-        "joined": Step(
-            ("join", "joined"),
-            ("emissions", "tombstones", "at_once", "released", "late", "unmatched"),
-            reads=(joined_of,),
-        ),
-        "changelog": Step(("changelog",), ("emissions", "tombstones")),
-    }
-)
+STEPS: Mapping[str, Step] = {
+    "table": Step(("read", "changes", "quarantine"), reads=(changes_of, rows_of), base=rows_of),
+    "versions": Step(
+        ("changes",), ("versions", "history", "expired"), reads=(versions_of,), base=versions_of
+    ),
+    "stream": Step(("read", "records", "quarantine")),
+    "buffer": Step(("join",), ("received", "buffered", "late", "released", "waiting")),
+    "subscription_log": Step(
+        ("subscription_log",),
+        ("subscriptions",),
+        reads=(subscription_log_of, subscription_store_of),
+        base=subscription_store_of,
+    ),
+    "response_log": Step(("response_log",), ("answers", "applied", "superseded", "stale")),
+    "joined": Step(
+        ("join", "joined"),
+        ("emissions", "tombstones", "at_once", "released", "late", "unmatched"),
+        reads=(joined_of,),
+    ),
+    "changelog": Step(("changelog",), ("emissions", "tombstones")),
+}

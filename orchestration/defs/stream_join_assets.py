@@ -1,7 +1,6 @@
 """Describes the steps of the join of a stream for Dagster: `stream → buffer → joined ← history or table`."""
 
-from orchestration.config import Pipeline
-from orchestration.config.schema.stream import StreamJoin
+from orchestration.config import Pipeline, StreamJoin
 from orchestration.defs.time_asset_specs import NOTES, Columns
 from storage.lake.layout import joined_of, records_of
 from transforms.stream_join.records import stream_schema

@@ -1,14 +1,11 @@
 """Compares the columns that the configuration declares with those of a lake's tables."""
 
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
 
 from pyspark.sql.types import BooleanType, DataType, StructField, StructType
 
-from orchestration.config import Pipeline
+from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
 from orchestration.config.problems import KeyPath
-from orchestration.config.schema.model import Join
-from orchestration.config.schema.stream import AnyJoin, StreamJoin
 from storage.delta_log.snapshot import Snapshot
 from storage.delta_table.schema_evolution import schema_of
 from storage.errors import ConfigurationChanged
@@ -64,9 +61,10 @@ def _of_stream_join(pipeline: Pipeline, name: str) -> Iterator[tuple[str, Struct
     yield joined_of(name), stream_joined_schema(pipeline.stream_join_spec(name))
 
 
-_TABLES: Mapping[type[AnyJoin], Callable[[Pipeline, str], Iterator[tuple[str, StructType]]]] = (
-    MappingProxyType({Join: _of_foreign_key_join, StreamJoin: _of_stream_join})
-)
+_TABLES: Mapping[type[AnyJoin], Callable[[Pipeline, str], Iterator[tuple[str, StructType]]]] = {
+    Join: _of_foreign_key_join,
+    StreamJoin: _of_stream_join,
+}
 
 
 def misfits(stored: StructType, declared: StructType, *, within: bool) -> list[str]:

@@ -2,11 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
-from orchestration.config import Pipeline
-from orchestration.config.schema.model import Join
-from orchestration.config.schema.stream import AnyJoin, StreamJoin
+from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
 from storage.lake.layout import (
     QUARANTINE,
     changelog_of,
@@ -37,20 +34,18 @@ class JoinInLake:
     """Settings that may change from one batch to the next, and not within one."""
 
 
-JOINS_IN_LAKE: Mapping[type[AnyJoin], JoinInLake] = MappingProxyType(
-    {
-        Join: JoinInLake(
-            tables=(subscription_log_of, subscription_store_of, response_log_of, joined_of, changelog_of),
-            stages=("subscription_log", "response_log", "changelog", "joined"),
-            by_key=True,
-            bases={subscription_store_of: subscription_log_of},
-            changeable=("changelog",),
-        ),
-        StreamJoin: JoinInLake(
-            tables=(joined_of,), stages=("late", "joined"), by_key=False, bases={}, changeable=("late",)
-        ),
-    }
-)
+JOINS_IN_LAKE: Mapping[type[AnyJoin], JoinInLake] = {
+    Join: JoinInLake(
+        tables=(subscription_log_of, subscription_store_of, response_log_of, joined_of, changelog_of),
+        stages=("subscription_log", "response_log", "changelog", "joined"),
+        by_key=True,
+        bases={subscription_store_of: subscription_log_of},
+        changeable=("changelog",),
+    ),
+    StreamJoin: JoinInLake(
+        tables=(joined_of,), stages=("late", "joined"), by_key=False, bases={}, changeable=("late",)
+    ),
+}
 
 
 def state_tables(pipeline: Pipeline) -> list[str]:

@@ -2,13 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from pyspark.sql import Column, SparkSession
 
-from orchestration.config import Pipeline
-from orchestration.config.schema.model import Join
-from orchestration.config.schema.stream import AnyJoin, StreamJoin
+from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
 from orchestration.lake_state.inventory import results_by_key
 from storage.delta_table.compaction import SmallFiles, compact, has_many_small_files, small_files
 from storage.delta_table.schema_evolution import schema_of
@@ -31,9 +28,10 @@ class JoinStore:
     fold: Callable[[SparkSession, Lake, Journal, Plan, JoinSpec], None]
 
 
-_STORES: Mapping[type[AnyJoin], tuple[JoinStore, ...]] = MappingProxyType(
-    {Join: (JoinStore(subscription_store_of, "subscriptions", fold_subscriptions),), StreamJoin: ()}
-)
+_STORES: Mapping[type[AnyJoin], tuple[JoinStore, ...]] = {
+    Join: (JoinStore(subscription_store_of, "subscriptions", fold_subscriptions),),
+    StreamJoin: (),
+}
 """The bases of the joins of each kind."""
 
 

@@ -2,13 +2,10 @@
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from types import MappingProxyType
 
 from pyspark.sql.types import StructType
 
-from orchestration.config import Pipeline
-from orchestration.config.schema.model import Join
-from orchestration.config.schema.stream import AnyJoin, StreamJoin
+from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
 from orchestration.show.key_ranges import Ordered
 from orchestration.show.store_view import StoredTable
 from storage.stores.pipeline.histories_and_streams import (
@@ -56,9 +53,10 @@ def _of_stream_join(pipeline: Pipeline, name: str) -> list[StoredTable]:
     return found
 
 
-_STORED: Mapping[type[AnyJoin], Callable[[Pipeline, str], list[StoredTable]]] = MappingProxyType(
-    {Join: _of_foreign_key_join, StreamJoin: _of_stream_join}
-)
+_STORED: Mapping[type[AnyJoin], Callable[[Pipeline, str], list[StoredTable]]] = {
+    Join: _of_foreign_key_join,
+    StreamJoin: _of_stream_join,
+}
 """What is kept by key of the joins of each kind."""
 
 

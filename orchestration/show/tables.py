@@ -2,15 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from types import MappingProxyType
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructType
 
-from orchestration.config import Pipeline
-from orchestration.config.schema.model import Join
-from orchestration.config.schema.stream import AnyJoin, StreamJoin
+from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
 from orchestration.errors import unknown
 from orchestration.show.frame_view import View, columns_of, order_of
 from orchestration.show.time_views import Open, stream_join_views, time_views
@@ -88,9 +85,10 @@ def _join_views(pipeline: Pipeline, name: str) -> dict[str, Open]:
     return found
 
 
-_VIEWS: Mapping[type[AnyJoin], Callable[[Pipeline, str], dict[str, Open]]] = MappingProxyType(
-    {Join: _join_views, StreamJoin: stream_join_views}
-)
+_VIEWS: Mapping[type[AnyJoin], Callable[[Pipeline, str], dict[str, Open]]] = {
+    Join: _join_views,
+    StreamJoin: stream_join_views,
+}
 """What can be shown of the joins of each kind."""
 
 

@@ -12,7 +12,7 @@ from orchestration.batch.first_load import write_join
 from orchestration.batch.joins.gate import JOIN_COUNTS, judge
 from orchestration.batch.joins.sides import left_bootstrap, left_join, left_table, right_table
 from orchestration.batch.tables.table import TableBatch
-from orchestration.config.schema.model import Join
+from orchestration.config import Join
 from storage.delta_table.commits import begin
 from storage.delta_table.private_transaction import DeltaTransaction
 from storage.lake.layout import changelog_of, joined_of, response_log_of, subscription_log_of

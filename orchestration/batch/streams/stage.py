@@ -10,7 +10,7 @@ from orchestration.batch.context import Batch, JoinResults
 from orchestration.batch.streams.stream import StreamBatch, read_stream
 from orchestration.batch.streams.table_join import StreamJoinBatch, stream_join_batch
 from orchestration.batch.tables.table import TableBatch
-from orchestration.config.schema.stream import StreamJoin
+from orchestration.config import StreamJoin
 from storage.delta_table.direct_scan import TIMED_LOG_PROPERTIES
 from storage.lake.layout import QUARANTINE, joined_of, records_of
 from storage.state.joined_table import OF_STREAMS

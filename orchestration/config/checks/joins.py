@@ -1,7 +1,6 @@
 """Checks what must fit together between tables and joins: sides, order, foreign keys, names in the joined table."""
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 from pyspark.sql.types import DataType, StringType
 
@@ -42,9 +41,10 @@ def _check_sides(reading: Reading, join: str) -> None:
     _check_right(reading, join)
 
 
-_CHECKS: Mapping[type[AnyJoin], Callable[[Reading, str], None]] = MappingProxyType(
-    {Join: _check_sides, StreamJoin: check_stream_join}
-)
+_CHECKS: Mapping[type[AnyJoin], Callable[[Reading, str], None]] = {
+    Join: _check_sides,
+    StreamJoin: check_stream_join,
+}
 """What must fit together in a join of each kind, beside what all joins have in common."""
 
 

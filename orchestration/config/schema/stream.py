@@ -1,7 +1,6 @@
 """Models streams and their joins with tables in the file."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Discriminator, Field, Tag
@@ -85,9 +84,9 @@ AnyJoin = Annotated[
 ]
 """What may stand below `joins`: the one place that says which kinds of joins there are."""
 
-JOIN_KINDS: Mapping[str, type[AnyJoin]] = MappingProxyType(
-    {tag.tag: model for model, tag in map(get_args, get_args(get_args(AnyJoin)[0]))}
-)
+JOIN_KINDS: Mapping[str, type[AnyJoin]] = {
+    tag.tag: model for model, tag in map(get_args, get_args(get_args(AnyJoin)[0]))
+}
 """The kinds of joins by their tags. What else is to be known of a kind stands in tables with its model as the key."""
 
 
