@@ -45,13 +45,12 @@ class ForeignKeyJoins:
 
     def join(self, tables: Mapping[str, TableBatch]) -> list[Future[None]]:
         """Run each join, and let its messages and answers follow its gate."""
-        logs, joins, gate_results = list[Future[None]](), self._joins, self._gate_results
+        logs: list[Future[None]] = []
         for name in self._names:
-            join = self._batch.pipeline.join_spec(name)
             with self._batch.jobs_of(f"join/{name}"):
-                found = run_join(self._batch, self._pool, join, tables, joins, gate_results)
-            joins[name], gate_results[name] = found
-            logs += commit_logs(self._batch, self._pool, *found)
+                join, gate_result = self._run(self._batch.pipeline.join_spec(name), tables)
+            self._joins[name], self._gate_results[name] = join, gate_result
+            logs += commit_logs(self._batch, self._pool, join, gate_result)
         return logs
 
     def commit_joined(self, ready: Callable[[], None]) -> None:
@@ -63,50 +62,44 @@ class ForeignKeyJoins:
         """What the gates counted."""
         return JoinResults({name: counts.result() for name, counts in self._gate_results.items()})
 
+    def _run(self, join: JoinSpec, tables: Mapping[str, TableBatch]) -> tuple[JoinBatch, GateResult]:
+        """Run a join on its two sides and start its gate; return the join and its gate result, perhaps still to come."""
+        batch = self._batch
+        left = self._left(join, tables)
+        right = right_table(tables[join.right], batch.state, batch.frames)
+        batch.frames.expect(max(left.changed, right.changed))
+        result = join_batch(join, left, right, batch.state, batch.frames)
+        if not left.changed and not right.changed:
+            unchanged: GateResult = Future()
+            unchanged.set_result(dict.fromkeys(JOIN_COUNTS, 0))
+            return result, unchanged
+        result = write_join(batch, self._pool, result, left.changed)
+        gate_result = self._pool.submit(_judged, batch, result)
+        if not batch.frames.small:
+            gate_result.result()  # what follows would only take the processors from the gate
+        return result, gate_result
 
-def run_join(
-    batch: Batch, pool: ThreadPoolExecutor, join: JoinSpec, tables: Mapping[str, TableBatch],
-    joins: dict[str, JoinBatch], gate_results: dict[str, GateResult],
-) -> tuple[JoinBatch, GateResult]:  # fmt: skip
-    """Run a join on its two sides and start its gate; return the join and its gate result, perhaps still to come."""
-    left = _left(batch, join, tables, joins, gate_results)
-    right = right_table(tables[join.right], batch.state, batch.frames)
-    batch.frames.expect(max(left.changed, right.changed))
-    result = join_batch(join, left, right, batch.state, batch.frames)
-    if not left.changed and not right.changed:
-        unchanged: GateResult = Future()
-        unchanged.set_result(dict.fromkeys(JOIN_COUNTS, 0))
-        return result, unchanged
-    result = write_join(batch, pool, result, left.changed)
-    gate_result = pool.submit(_judged, batch, result)
-    if not batch.frames.small:
-        gate_result.result()  # what follows would only take the processors from the gate
-    return result, gate_result
+    def _left(self, join: JoinSpec, tables: Mapping[str, TableBatch]) -> Left:
+        batch = self._batch
+        if join.left in self._joins:
+            bootstrapped = join.name in batch.plan.bootstrap and join.left not in batch.plan.bootstrap
+            if not bootstrapped:
+                counts = self._gate_results[join.left].result()
+                return left_join(join, self._joins[join.left], counts, batch.state, batch.frames)
+            source = batch.pipeline.join_spec(join.left)
+            rows = with_joined_hash(batch.state.joined(source), source).withColumns(
+                {DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)}
+            )
+            return _bootstrap(batch, join, rows)
+        if join.name in batch.plan.bootstrap:
+            rows = batch.state.all_rows(batch.pipeline.tables[join.left].spec)
+            return _bootstrap(batch, join, rows)
+        return left_table(join, tables[join.left], batch.state, batch.frames)
 
 
 def _judged(batch: Batch, join: JoinBatch) -> dict[str, int]:
     with batch.stage(f"join/{join.spec.name}"):
         return judge(join, batch.accept, batch.frames)
-
-
-def _left(
-    batch: Batch, join: JoinSpec, tables: Mapping[str, TableBatch], joins: dict[str, JoinBatch],
-    gate_results: dict[str, GateResult],
-) -> Left:  # fmt: skip
-    if join.left in joins:
-        bootstrapped = join.name in batch.plan.bootstrap and join.left not in batch.plan.bootstrap
-        if not bootstrapped:
-            counts = gate_results[join.left].result()
-            return left_join(join, joins[join.left], counts, batch.state, batch.frames)
-        source = batch.pipeline.join_spec(join.left)
-        rows = with_joined_hash(batch.state.joined(source), source).withColumns(
-            {DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)}
-        )
-        return _bootstrap(batch, join, rows)
-    if join.name in batch.plan.bootstrap:
-        rows = batch.state.all_rows(batch.pipeline.tables[join.left].spec)
-        return _bootstrap(batch, join, rows)
-    return left_table(join, tables[join.left], batch.state, batch.frames)
 
 
 def _bootstrap(batch: Batch, join: JoinSpec, rows: DataFrame) -> Left:
