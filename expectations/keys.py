@@ -15,9 +15,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal
 
+from transforms.model.specs import How
+
 Kind = Literal["inner", "left", "table", "history", "stream", "stream_left", "batches"]
 """What a rule is about: a join of tables by its `how`, a declared table, the history of a versioned one, the join of a
 stream (inner, or left), or the batches of such a join."""
+
+TABLE_JOINS: Mapping[How, Kind] = MappingProxyType({"inner": "inner", "left": "left"})
+STREAM_JOINS: Mapping[How, Kind] = MappingProxyType({"inner": "stream", "left": "stream_left"})
+"""The kind that a join of tables, or of a stream, is by its `how`."""
 
 JOIN_FRAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

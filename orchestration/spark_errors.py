@@ -141,9 +141,8 @@ def _contexts(cause: Any) -> Any:
 def _place(pipeline: Pipeline, fragment: str) -> tuple[str, str] | None:
     """The first foreign key or condition that holds a piece of SQL, by file, line and path, and what else helps."""
     for name, join in pipeline.joins.items():
-        # what a stream's join has joined already cannot be computed anew
         other = " and give the join another name"
-        remedy = f" and add `--rebuild {name}`" if name in pipeline.foreign_key_joins else other
+        remedy = f" and add `--rebuild {name}`" if name in pipeline.rebuildable else other
         for index, text in enumerate(join.foreign_key):
             if fragment in text:
                 return str(pipeline.problem(("joins", name, "foreign_key", index), repr(text))), remedy

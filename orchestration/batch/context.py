@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from datetime import datetime
 from threading import Lock
 
 from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +34,17 @@ GateResult = Future[dict[str, int]]
 
 _MOST_ROWS, _LEAST_ROWS = 500_000, 200_000
 """Rows of a file: at most, and at least if a core would otherwise be idle."""
+
+
+@dataclass(frozen=True)
+class JoinResults:
+    """What the joins of one kind did in a batch, by their names."""
+
+    counts: Mapping[str, Mapping[str, int]]
+    clocks: Mapping[str, datetime | None] = field(default_factory=dict)
+    """The time that a join has reached, where it goes by one."""
+    inputs: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Counts of what was read for them beside the tables."""
 
 
 @dataclass

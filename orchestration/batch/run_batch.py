@@ -4,24 +4,15 @@ Everything here is a function of the plan. So a batch that was interrupted is si
 are skipped by Delta, and those that are missing come out the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 
 from pyspark.sql import SparkSession
 
-from orchestration.batch.context import Batch, GateResult, Progress
-from orchestration.batch.joins.stage import begin_joined, commit_joined, commit_logs, run_join
-from orchestration.batch.streams.stage import (
-    commit_late,
-    commit_stream,
-    commit_stream_join,
-    join_streams,
-    without_late,
-)
-from orchestration.batch.streams.stream import StreamBatch, read_stream
-from orchestration.batch.streams.table_join import StreamJoinBatch
+from orchestration.batch.context import Batch, JoinResults, Progress
+from orchestration.batch.join_stages import JOIN_STAGES
 from orchestration.batch.tables.stage import commit_table, read_table
 from orchestration.batch.tables.table import TableBatch
 from orchestration.config import Pipeline
@@ -32,7 +23,6 @@ from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan, Published
 from storage.spark.kept_frames import framing
-from transforms.foreign_key_join.batch import JoinBatch
 
 THREADS = 8
 """How many stages of a batch work side by side; most of the time each waits for Spark."""
@@ -48,8 +38,6 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
     `BatchFailed` for what failed in Spark and is not a mistake of ours.
     """
     tables: dict[str, TableBatch] = {}
-    joins: dict[str, JoinBatch] = {}
-    gate_results: dict[str, GateResult] = {}
     with (
         explained(pipeline, plan),
         framing(spark, lake.scratch(), plan.records) as frames,
@@ -59,31 +47,19 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
         # waits for none. Tasks begin in the order of their submission, so no number of threads can stall.
         with ThreadPoolExecutor(THREADS, thread_name_prefix="stage") as pool:
             logs: list[Future[None]] = []
+            stages = [kind.stage(batch, pool) for kind in JOIN_STAGES.values()]
             started = {name: pool.submit(read_table, batch, name) for name in pipeline.tables}
-            reading = {name: pool.submit(read_stream, batch, name) for name in pipeline.streams}
-            begun = begin_joined(batch, pool)
+            for stage in reversed(stages):  # the last kinds have sources to read, which takes longest
+                stage.begin()
             for name, future in started.items():
                 tables[name] = future.result()
                 logs += commit_table(batch, pool, tables[name])
-            for name in [name for name in plan.joins if name in pipeline.foreign_key_joins]:
-                spec = pipeline.join_spec(name)
-                with batch.jobs_of(f"join/{name}"):
-                    joins[name], gate_results[name] = run_join(batch, pool, spec, tables, joins, gate_results)
-                logs += commit_logs(batch, pool, joins[name], gate_results[name])
-            streams = {name: stream.result() for name, stream in reading.items()}
-            stream_joins = join_streams(batch, streams, tables)
-            streams = without_late(streams, stream_joins.values())
-            for stream in streams.values():
-                logs += commit_stream(batch, pool, stream)
-            logs += [commit_late(batch, pool, join) for join in stream_joins.values()]
-            for name, joined in joins.items():
-                made = partial(_made, logs)
-                commit_joined(batch, joined, gate_results[name], made, begun.get(name))
+            for stage in stages:
+                logs += stage.join(tables)
+            for stage in stages:
+                stage.commit_joined(partial(_made, logs))
             _made(logs)
-        for join in stream_joins.values():
-            commit_stream_join(batch, join)
-        counts = {name: gate_result.result() for name, gate_result in gate_results.items()}
-        return _publish(batch, tables, streams, counts, stream_joins)
+        return _publish(batch, tables, [stage.results() for stage in stages])
 
 
 def _made(commits: list[Future[None]]) -> None:
@@ -92,10 +68,7 @@ def _made(commits: list[Future[None]]) -> None:
         commit.result()
 
 
-def _publish(
-    batch: Batch, tables: dict[str, TableBatch], streams: dict[str, StreamBatch],
-    counts: dict[str, dict[str, int]], stream_joins: dict[str, StreamJoinBatch],
-) -> Published:  # fmt: skip
+def _publish(batch: Batch, tables: dict[str, TableBatch], joins: Sequence[JoinResults]) -> Published:
     previous = batch.journal.last
     commits = dict(previous.commits) if previous else {}
     commits |= dict.fromkeys(batch.committed, batch.plan.batch)
@@ -103,8 +76,10 @@ def _publish(
     for name, table in tables.items():
         rows[name] = rows.get(name, 0) + table.counts["inserted"] - table.counts["removed"]
     moved = {f"tables/{name}": table.clock for name, table in tables.items()}
-    moved |= {f"joins/{name}": join.clock for name, join in stream_joins.items()}
+    moved |= {f"joins/{name}": clock for kind in joins for name, clock in kind.clocks.items()}
     clocks = dict(batch.plan.clocks) | {name: clock for name, clock in moved.items() if clock is not None}
+    read: dict[str, Mapping[str, int]] = {name: table.counts for name, table in tables.items()}
+    read |= {name: counts for kind in joins for name, counts in kind.inputs.items()}
     versions = batch.lake.versions(state_tables(batch.pipeline))
     check_own_commits(batch.lake, batch.journal, versions, batch.commits_by_table())
     published = Published(
@@ -114,8 +89,8 @@ def _publish(
         dates=batch.plan.dates,
         versions=versions,
         commits=commits,
-        tables={name: read.counts for name, read in (tables | streams).items()},
-        joins=counts | {name: join.counts for name, join in stream_joins.items()},
+        tables=read,
+        joins={name: counts for kind in joins for name, counts in kind.counts.items()},
         rows=rows,
         seconds=dict(batch.seconds),
         accepted=tuple(batch.accept),

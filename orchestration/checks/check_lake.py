@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 from expectations.data_docs import DataDocs
 from expectations.results import RuleResult
 from expectations.validation import Asset, Validated, validate_assets
-from orchestration.checks.join_frames import Scope, join_asset, table_asset
-from orchestration.checks.time_frames import time_assets
+from orchestration.checks.join_frames import Scope, table_asset
+from orchestration.checks.join_rules import JOIN_RULES
+from orchestration.checks.time_frames import history_asset
 from orchestration.config import Pipeline
 from orchestration.lake_state.config_fingerprints import check_shapes
 from orchestration.lake_state.published_snapshot import published_snapshot
@@ -19,8 +20,8 @@ from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.state.pinned_state import State
 
-_MOVED = ("subscriptions", "answers", "received", "released")
-"""Names of counts that tell how many rows a batch touched in a join, table or stream."""
+_MOVED = [name for rules in JOIN_RULES.values() for name in rules.touched]
+"""Names of counts of joins that tell how many rows a batch touched."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,9 @@ def check_lake(
     state = State(spark, lake, published_snapshot(journal))
     finished = len(journal.published)
     since = None if batches is None else max(finished - batches, 0)
-    scope = Scope(state, since, _touched(journal, since or 0))
+    scope = Scope(journal, state, since, _touched(journal, since or 0))
     with explained(pipeline, "a check"):
-        every = _assets(pipeline, scope, journal)
+        every = _assets(pipeline, scope)
         docs = DataDocs(docs_folder(lake), assets={asset.name for asset in every}.union(pipeline.joins))
         found = _validated([asset for asset in every if names is None or asset.name in names], docs, run)
     not_begun = [name for name in pipeline.joins if name not in journal.kept]
@@ -90,11 +91,19 @@ def docs_folder(lake: Lake) -> Path:
     return lake.local / "_data_docs" if lake.local is not None else Path("data_docs")
 
 
-def _assets(pipeline: Pipeline, scope: Scope, journal: Journal) -> list[Asset]:
+def _assets(pipeline: Pipeline, scope: Scope) -> list[Asset]:
     tables = [table_asset(table.spec, scope) for table in pipeline.tables.values()]
-    kept = [name for name in pipeline.foreign_key_joins if name in journal.kept]
-    joins = [join_asset(pipeline, name, scope) for name in kept]
-    return [*tables, *joins, *time_assets(pipeline, scope, journal)]
+    histories = [history_asset(table.spec, scope) for table in pipeline.tables.values() if table.versioned]
+    of_joins, of_streams = (
+        [
+            asset
+            for name, join in joins.items()
+            if name in scope.journal.kept
+            for asset in JOIN_RULES[type(join)].assets(pipeline, name, scope)
+        ]
+        for joins in (pipeline.joins_of_tables, pipeline.joins_of_streams)
+    )
+    return [*tables, *of_joins, *histories, *of_streams]
 
 
 def _touched(journal: Journal, since: int) -> int:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from expectations.validation import Asset
 from orchestration.config import Pipeline
+from storage.lake.journal import Journal
 from storage.lake.layout import changes_of, response_log_of, subscription_log_of
 from storage.spark.kept_frames import fits_one_task
 from storage.state.pinned_state import State, read_log
@@ -41,6 +42,7 @@ BROADCAST = 500_000
 class Scope:
     """A snapshot of a lake and which of its rows are checked."""
 
+    journal: Journal
     state: State
     since: int | None
     """Rows that batches after this one touched; None for all rows."""
@@ -67,7 +69,7 @@ def table_asset(table: TableSpec, scope: Scope) -> Asset:
     return Asset(table.name, "table", {"rows": rows}, small=scope.in_one_task)
 
 
-def join_asset(pipeline: Pipeline, name: str, scope: Scope) -> Asset:
+def join_assets(pipeline: Pipeline, name: str, scope: Scope) -> list[Asset]:
     """Return the five frames of a join."""
     join = pipeline.join_spec(name)
     keys = None if scope.since is None else _touched(pipeline, join, scope)
@@ -87,7 +89,7 @@ def join_asset(pipeline: Pipeline, name: str, scope: Scope) -> Asset:
         "joined": joined,
         "answers": _answers(join, scope),
     }
-    return Asset(name, join.how, frames, small=scope.in_one_task)
+    return [Asset(name, join.how, frames, small=scope.in_one_task)]
 
 
 def _touched(pipeline: Pipeline, join: JoinSpec, scope: Scope) -> DataFrame:
@@ -99,7 +101,7 @@ def _touched(pipeline: Pipeline, join: JoinSpec, scope: Scope) -> DataFrame:
         _recent(read_log(scope.state, subscription_log_of(join.name), subscription_schema(join)), scope),
         _recent(read_log(scope.state, response_log_of(join.name), response_schema(join)), scope),
     ]
-    if join.left in pipeline.foreign_key_joins:
+    if join.left in pipeline.joins:
         left = _recent(scope.state.joined(pipeline.join_spec(join.left)), scope)
     else:
         left = _changed(pipeline.tables[join.left].spec, scope)
@@ -140,7 +142,7 @@ def _keyed(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
 
 
 def _left_rows(pipeline: Pipeline, join: JoinSpec, scope: Scope, keys: DataFrame | None) -> DataFrame:
-    if join.left in pipeline.foreign_key_joins:
+    if join.left in pipeline.joins:
         source = pipeline.join_spec(join.left)
         rows = _of_keys(scope.state.joined(source), join.left_key, scope, keys)
         rows = with_joined_hash(rows, source).withColumn(DELETED, F.lit(False))

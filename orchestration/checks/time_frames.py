@@ -6,12 +6,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from expectations.keys import Kind
+from expectations.keys import STREAM_JOINS
 from expectations.validation import Asset
 from orchestration.checks.join_frames import Scope
 from orchestration.config import Pipeline
 from orchestration.lake_state.published_snapshot import published_snapshot
-from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE, joined_of, records_of, versions_of
 from storage.lake.plan import Plan
 from storage.state.pinned_state import read_log
@@ -50,18 +49,15 @@ _COUNTED = pa.schema(
 )
 
 
-def time_assets(pipeline: Pipeline, scope: Scope, journal: Journal) -> list[Asset]:
-    """Return what is checked of versioned tables and of streams' joins."""
-    found = [_history(table.spec, scope) for table in pipeline.tables.values() if table.versioned]
-    for name in [name for name in pipeline.stream_joins if name in journal.kept]:
-        join = pipeline.stream_join_spec(name)
-        stream = pipeline.streams[join.left].spec
-        found.append(_stream_join(join, stream, scope, journal))
-        found.append(_batches(join, stream, scope, journal))
-    return found
+def stream_join_assets(pipeline: Pipeline, name: str, scope: Scope) -> list[Asset]:
+    """Return what is checked of the join of a stream: its rows, and its batches."""
+    join = pipeline.stream_join_spec(name)
+    stream = pipeline.streams[join.left].spec
+    return [_stream_join(join, stream, scope), _batches(join, stream, scope)]
 
 
-def _history(table: TableSpec, scope: Scope) -> Asset:
+def history_asset(table: TableSpec, scope: Scope) -> Asset:
+    """Return the frames of a versioned table."""
     state = scope.state
     stored = read_log(state, versions_of(table.name), versions_schema(table))
     every, rows = state.versions(table), state.all_rows(table)
@@ -79,7 +75,7 @@ def _history(table: TableSpec, scope: Scope) -> Asset:
     return Asset(HISTORY.format(table.name), "history", frames, small=scope.in_one_task)
 
 
-def _stream_join(join: StreamJoinSpec, stream: TableSpec, scope: Scope, journal: Journal) -> Asset:
+def _stream_join(join: StreamJoinSpec, stream: TableSpec, scope: Scope) -> Asset:
     state, position = scope.state, F.col(POSITION).alias("primary_key")
     log = read_log(state, records_of(join.left), stream_schema(stream)).where(F.col(VERDICT).isin(*ACCEPTED))
     joined = read_log(state, joined_of(join.name), stream_joined_schema(join))
@@ -89,7 +85,7 @@ def _stream_join(join: StreamJoinSpec, stream: TableSpec, scope: Scope, journal:
     if scope.since is not None and state.plan.begun.get(join.name, 0) <= scope.since:
         recent = [frame.where(named(BATCH) > scope.since).select(POSITION) for frame in (log, joined)]
         if join.grace is not None and scope.since > 0:
-            recent.append(_released(join, stream, scope, published_snapshot(journal, scope.since)))
+            recent.append(_released(join, stream, scope, published_snapshot(scope.journal, scope.since)))
         wanted = scope.keys(reduce(DataFrame.unionByName, recent).distinct())
         log, joined, wait, late = (
             restrict(frame, wanted, (POSITION,)) for frame in (log, joined, wait, late)
@@ -100,8 +96,7 @@ def _stream_join(join: StreamJoinSpec, stream: TableSpec, scope: Scope, journal:
         "waiting": wait.select(position),
         "late": late.select(position),
     }
-    kind: Kind = "stream_left" if join.how == "left" else "stream"
-    return Asset(join.name, kind, frames, small=scope.in_one_task)
+    return Asset(join.name, STREAM_JOINS[join.how], frames, small=scope.in_one_task)
 
 
 def _waiting(join: StreamJoinSpec, stream: TableSpec, scope: Scope) -> DataFrame:
@@ -133,14 +128,14 @@ def _late(join: StreamJoinSpec, scope: Scope) -> DataFrame:
     )
 
 
-def _batches(join: StreamJoinSpec, stream: TableSpec, scope: Scope, journal: Journal) -> Asset:
+def _batches(join: StreamJoinSpec, stream: TableSpec, scope: Scope) -> Asset:
     """A row for each batch of the join since it began.
 
     The lake itself says how many rows are left of each, and how many records wait after the last one.
     """
     rows, name, waited, clock = [], join.name, 0, None
     begun, since = scope.state.plan.begun.get(name, 0), scope.since or 0
-    for batch in journal.published[max(begun - 1, 0) :]:
+    for batch in scope.journal.published[max(begun - 1, 0) :]:
         counts, now = batch.joins.get(name), batch.clocks.get(f"joins/{name}")
         if counts is None:
             continue

@@ -87,7 +87,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     rebuilt = joins_to_rebuild(pipeline, rebuild or ())
     now = datetime.now(UTC)
     waiting = _waiting(pipeline, dates, rebuilt, now)
-    flush = flush and any(join.grace is not None for join in pipeline.stream_joins.values())
+    flush = flush and any(join.waits for join in pipeline.joins.values())
     if waiting.is_empty and replace is None and not (flush and _buffered(pipeline)):
         say(f"Nothing pending: {_files_read(pipeline, waiting, dates)}.")
         return

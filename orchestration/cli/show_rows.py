@@ -104,7 +104,7 @@ def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
     if asked.batch is not None:
         check_kept(lake, journal, snapshot, declared)
         if name == f"{declared}.buffer":  # which holds records of the stream
-            check_kept(lake, journal, snapshot, pipeline.stream_joins[declared].stream)
+            check_kept(lake, journal, snapshot, pipeline.joins[declared].left_side)
     stored = stored_tables(pipeline).get(name) if asked.where is None and time is None else None
     whole = asked.everything and not asked.range.given
     if stored is not None and not whole and stored.answers(asked.range):

@@ -107,7 +107,7 @@ def _print_new(pipeline: "Pipeline", join: str) -> None:
     from orchestration.lake_state.active_joins import join_remains, rebuild_command
     from storage.lake.layout import Lake
 
-    if join in pipeline.foreign_key_joins and join_remains(Lake(pipeline.lake), join):
+    if join in pipeline.rebuildable and join_remains(Lake(pipeline.lake), join):
         say(f"join {join} is not kept up to date: {rebuild_command(pipeline, [join])} begins it anew")
     else:
         say(f"join {join} is new: the next run starts it from the rows there are")

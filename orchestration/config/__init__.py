@@ -3,6 +3,9 @@
 from orchestration.config.loading import load, load_text
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import ConfigurationError
-from orchestration.config.schema.model import Input
+from orchestration.config.schema.model import Input, Join
+from orchestration.config.schema.stream import AnyJoin, StreamJoin
 
-__all__ = ["ConfigurationError", "Input", "Pipeline", "load", "load_text"]
+__all__ = [
+    "AnyJoin", "ConfigurationError", "Input", "Join", "Pipeline", "StreamJoin", "load", "load_text",
+]  # fmt: skip

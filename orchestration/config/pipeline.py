@@ -6,10 +6,10 @@ Only `load` makes a `Pipeline`, for it has also checked what concerns several va
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, PrivateAttr, field_validator
 from pyspark.sql.types import DataType, StructType
@@ -19,12 +19,14 @@ from orchestration.config.problems import KeyPath, Problem
 from orchestration.config.schema.column_types import parse_type, type_text
 from orchestration.config.schema.expression_types import Columns
 from orchestration.config.schema.expressions import expression_type
-from orchestration.config.schema.model import Input, Join, Maintenance, Spark, Table
+from orchestration.config.schema.model import DeclaredJoin, Input, Join, Maintenance, Spark, Table
 from orchestration.config.schema.source import Frozen
 from orchestration.config.schema.stream import AnyJoin, Stream, StreamJoin
 from orchestration.config.schema.values import LakePath, Name
 from transforms.model.schemas import quoted
 from transforms.model.specs import JoinSpec, StreamJoinSpec
+
+Kind = TypeVar("Kind", bound=DeclaredJoin)
 
 
 @dataclass(frozen=True)
@@ -67,15 +69,14 @@ class Pipeline(Frozen):
 
     @field_validator("joins")
     @classmethod
-    def _left_sides_first(cls, joins: dict[str, Join | StreamJoin]) -> dict[str, Join | StreamJoin]:
+    def _left_sides_first(cls, joins: dict[str, AnyJoin]) -> dict[str, AnyJoin]:
         """Whoever runs the joins in their order finds a join's left side done; ties stay as declared."""
-        ordered: dict[str, Join | StreamJoin] = {}
+        ordered: dict[str, AnyJoin] = {}
         for name in joins:
             chain, step = [], name
             while step in joins and step not in ordered and step not in chain:
                 chain.append(step)
-                join = joins[step]
-                step = join.left if isinstance(join, Join) else ""
+                step = joins[step].left_side
             ordered |= {link: joins[link] for link in reversed(chain)}
         return ordered
 
@@ -104,14 +105,23 @@ class Pipeline(Frozen):
         return {**self.tables, **self.streams}
 
     @property
-    def foreign_key_joins(self) -> dict[str, Join]:
-        """The joins of tables with tables."""
-        return {name: join for name, join in self.joins.items() if isinstance(join, Join)}
+    def joins_of_tables(self) -> dict[str, AnyJoin]:
+        """The joins that begin with a table, or with another join."""
+        return {name: join for name, join in self.joins.items() if join.left_side not in self.streams}
 
     @property
-    def stream_joins(self) -> dict[str, StreamJoin]:
-        """The joins of streams with tables."""
-        return {name: join for name, join in self.joins.items() if isinstance(join, StreamJoin)}
+    def joins_of_streams(self) -> dict[str, AnyJoin]:
+        """The joins that begin with a stream."""
+        return {name: join for name, join in self.joins.items() if join.left_side in self.streams}
+
+    @property
+    def rebuildable(self) -> dict[str, AnyJoin]:
+        """The joins that can be computed anew from the rows of their sides."""
+        return {name: join for name, join in self.joins.items() if not join.not_rebuilt}
+
+    def joins_of(self, kind: type[Kind]) -> dict[str, Kind]:
+        """The joins of one kind."""
+        return {name: join for name, join in self.joins.items() if isinstance(join, kind)}
 
     def problem(self, path: KeyPath, message: str) -> Problem:
         """A mistake that only showed after the file was read, with the line it stands on."""
@@ -119,7 +129,7 @@ class Pipeline(Frozen):
 
     def join_spec(self, name: str) -> JoinSpec:
         """The join as the stages take it: the rows and keys of its two sides, its foreign key as SQL."""
-        join = self.foreign_key_joins[name]
+        join = self.joins_of(Join)[name]
         right = self.tables[join.right].spec
         if join.left in self.joins:
             first = self.join_spec(join.left)
@@ -146,7 +156,7 @@ class Pipeline(Frozen):
 
     def stream_join_spec(self, name: str) -> StreamJoinSpec:
         """The join of a stream as the stages take it."""
-        join = self.stream_joins[name]
+        join = self.joins_of(StreamJoin)[name]
         stream, table = self.streams[join.stream].spec, self.tables[join.table].spec
         return StreamJoinSpec(
             name=name,
@@ -165,8 +175,8 @@ class Pipeline(Frozen):
         )
 
     def spec_of_join(self, name: str) -> JoinSpec:
-        """A join of either kind as the stages take it."""
-        return self.stream_join_spec(name) if name in self.stream_joins else self.join_spec(name)
+        """A join of any kind as the stages take it."""
+        return _SPECS[type(self.joins[name])](self, name)
 
     @property
     def unchecked_expressions(self) -> tuple[UncheckedExpression, ...]:
@@ -197,6 +207,12 @@ class Pipeline(Frozen):
     def fingerprint(self) -> str:
         """Hash of `shape`: equal for files that mean the same state, however they are written."""
         return hashlib.sha256(json.dumps(self.shape, sort_keys=True).encode()).hexdigest()
+
+
+_SPECS: Mapping[type[AnyJoin], Callable[[Pipeline, str], JoinSpec]] = {
+    Join: Pipeline.join_spec,
+    StreamJoin: Pipeline.stream_join_spec,
+}
 
 
 def _foreign_key(texts: Iterable[str], columns: Collection[str]) -> tuple[str, ...]:

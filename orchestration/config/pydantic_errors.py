@@ -11,7 +11,7 @@ from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import KeyPath, did_you_mean, found, listed, nearest
 from orchestration.config.schema.model import Join, Maintenance, Spark, Table, Versioned
 from orchestration.config.schema.source import Limits, Source
-from orchestration.config.schema.stream import Stream, StreamJoin, kind_of_join
+from orchestration.config.schema.stream import Stream, StreamJoin, model_of_join
 
 _MODELS: Mapping[KeyPath, type[BaseModel]] = {
     ("spark",): Spark,
@@ -127,7 +127,7 @@ def _choices(detail: ErrorDetails) -> str:
 def model_at(path: KeyPath, reading: Reading) -> type[BaseModel]:
     """The model that reads the mapping at a path."""
     if len(path) == 2 and path[0] == "joins":
-        return StreamJoin if kind_of_join(reading.raw(*path)) == "stream" else Join
+        return model_of_join(reading.raw(*path))
     shape = tuple(step for index, step in enumerate(path) if index != 1)
     return _MODELS.get(shape, Pipeline)
 

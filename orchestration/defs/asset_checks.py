@@ -23,7 +23,8 @@ from expectations.keys import Kind
 from expectations.results import RuleResult
 from expectations.rules import rules_for
 from orchestration.checks.check_lake import Checked, check_lake
-from orchestration.checks.time_frames import BATCHES, HISTORY
+from orchestration.checks.join_rules import JOIN_RULES
+from orchestration.checks.time_frames import HISTORY
 from orchestration.config import Pipeline
 from orchestration.defs.asset_keys import step_key, table_key
 from orchestration.defs.check_cursor import THROUGH, first_batch
@@ -86,17 +87,16 @@ def _subjects(pipeline: Pipeline) -> dict[AssetKey, tuple[str, Kind]]:
     found: dict[AssetKey, tuple[str, Kind]] = {
         table_key(pipeline, name): (name, "table") for name in pipeline.tables
     }
-    for name, join in pipeline.stream_joins.items():
-        found[step_key(pipeline, name, "joined")] = (name, "stream_left" if join.how == "left" else "stream")
-        if join.grace is not None:
-            found[step_key(pipeline, name, "buffer")] = (BATCHES.format(name), "batches")
     for name, table in pipeline.tables.items():
         if table.versioned:
             found[step_key(pipeline, name, "versions")] = (HISTORY.format(name), "history")
-    return found | {
-        step_key(pipeline, name, "joined"): (name, join.how)
-        for name, join in pipeline.foreign_key_joins.items()
-    }
+    for name, join in pipeline.joins.items():
+        rules = JOIN_RULES[type(join)]
+        found[step_key(pipeline, name, "joined")] = (name, rules.kinds[join.how])
+        if rules.of_buffer and join.waits:
+            called, kind = rules.of_buffer
+            found[step_key(pipeline, name, "buffer")] = (called.format(name), kind)
+    return found
 
 
 def _seen_through(checked: Checked, first: int | None) -> int:

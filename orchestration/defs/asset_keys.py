@@ -5,33 +5,14 @@ the first one's joined table. Keys are `pipeline/table`, `pipeline/join` for the
 for what leads to it.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from dagster import AssetKey
 
 from orchestration.config import Pipeline
-from storage.lake.layout import (
-    changelog_of,
-    changes_of,
-    joined_of,
-    records_of,
-    response_log_of,
-    rows_of,
-    subscription_log_of,
-    subscription_store_of,
-    versions_of,
-)
-
-Step = Literal[
-    "table", "versions", "stream", "subscription_log", "response_log", "buffer", "joined", "changelog"
-]
-_BASES: dict[Step, Callable[[str], str]] = {
-    "table": rows_of,
-    "versions": versions_of,
-    "subscription_log": subscription_store_of,
-}
+from orchestration.defs.join_assets import JOIN_ASSETS
+from orchestration.defs.steps import STEPS
+from storage.lake.layout import changes_of, records_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +20,8 @@ class LakeAsset:
     """An asset: a step of a declared table or join, and the Delta table below the lake that stands for it."""
 
     key: AssetKey
-    step: Step
+    step: str
+    """One of `STEPS`."""
     name: str
     """Of the declared table or join."""
     table: str
@@ -59,19 +41,8 @@ def lake_assets(pipeline: Pipeline) -> list[LakeAsset]:
     found += [
         LakeAsset(table_key(pipeline, name), "stream", name, records_of(name)) for name in pipeline.streams
     ]
-    for name, stream_join in pipeline.stream_joins.items():
-        if stream_join.grace is not None:
-            key = step_key(pipeline, name, "buffer")
-            found.append(LakeAsset(key, "buffer", name, records_of(stream_join.stream)))
-        found.append(LakeAsset(step_key(pipeline, name, "joined"), "joined", name, joined_of(name)))
-    for name, join in pipeline.foreign_key_joins.items():
-        steps: list[tuple[Step, str]] = [
-            ("subscription_log", subscription_log_of(name)),
-            ("response_log", response_log_of(name)),
-            ("joined", joined_of(name)),
-        ]
-        if join.changelog:
-            steps.append(("changelog", changelog_of(name)))
+    for name, join in (pipeline.joins_of_streams | pipeline.joins_of_tables).items():
+        steps = JOIN_ASSETS[type(join)].steps(pipeline, name)
         found += [LakeAsset(step_key(pipeline, name, step), step, name, table) for step, table in steps]
     return found
 
@@ -83,7 +54,8 @@ def assets_of_tables(pipeline: Pipeline) -> dict[str, LakeAsset]:
     """
     assets = lake_assets(pipeline)
     found = {asset.table: asset for asset in reversed(assets)}  # who writes a table comes before who reads it
-    return found | {_BASES[asset.step](asset.name): asset for asset in assets if asset.step in _BASES}
+    bases = [(STEPS[asset.step].base, asset) for asset in assets]
+    return found | {base(asset.name): asset for base, asset in bases if base is not None}
 
 
 def table_key(pipeline: Pipeline, name: str) -> AssetKey:
@@ -91,6 +63,7 @@ def table_key(pipeline: Pipeline, name: str) -> AssetKey:
     return AssetKey([pipeline.name, name])
 
 
-def step_key(pipeline: Pipeline, join: str, step: str) -> AssetKey:
-    """Key of the asset of one step of a join; the joined table bears the join's own name, as tables do theirs."""
-    return AssetKey([pipeline.name, join] if step == "joined" else [pipeline.name, join, step])
+def step_key(pipeline: Pipeline, name: str, step: str) -> AssetKey:
+    """Key of the asset of one step; the joined table bears the join's own name, as tables and streams do theirs."""
+    own = step in {"table", "stream", "joined"}
+    return table_key(pipeline, name) if own else AssetKey([pipeline.name, name, step])

@@ -3,52 +3,20 @@
 Dagster plots numbers in metadata over the materialisations of an asset, so they carry the same names in each.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestration.defs.asset_keys import LakeAsset, Step
+from orchestration.defs.asset_keys import LakeAsset
+from orchestration.defs.steps import STEPS
 from orchestration.defs.time_asset_specs import clock_metadata
 from storage.errors import LakejoinError
-from storage.lake.layout import (
-    Lake,
-    changes_of,
-    joined_of,
-    rows_of,
-    subscription_log_of,
-    subscription_store_of,
-    versions_of,
-)
+from storage.lake.layout import Lake
 from storage.lake.plan import Published
 from storage.lake.table_counts import row_count
 
 STANDING = "already applied"
 """The status of what a run found done."""
-_COUNTS: dict[Step, tuple[str, ...]] = {
-    "subscription_log": ("subscriptions",),
-    "response_log": ("answers", "applied", "superseded", "stale"),
-    "versions": ("versions", "history", "expired"),
-    "buffer": ("received", "buffered", "late", "released", "waiting"),
-    "joined": ("emissions", "tombstones", "at_once", "released", "late", "unmatched"),
-    "changelog": ("emissions", "tombstones"),
-}
-_STAGES: dict[Step, tuple[str, ...]] = {
-    "table": ("read", "changes", "quarantine"),
-    "versions": ("changes",),
-    "stream": ("read", "records", "quarantine"),
-    "buffer": ("join",),
-    "subscription_log": ("subscription_log",),
-    "response_log": ("response_log",),
-    "joined": ("join", "joined"),
-    "changelog": ("changelog",),
-}
-_READ: dict[Step, tuple[Callable[[str], str], ...]] = {
-    "table": (changes_of, rows_of),
-    "versions": (versions_of,),
-    "subscription_log": (subscription_log_of, subscription_store_of),
-    "joined": (joined_of,),
-}
-"""Tables in which a batch looks something up."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +53,9 @@ def batch_metadata(asset: LakeAsset, batch: Published, lake: Lake) -> dict[str, 
     """Metadata of an asset after a batch; what is not known is left out."""
     of_asset = batch.tables if asset.step in {"table", "versions", "stream"} else batch.joins
     counts = of_asset.get(asset.name, {})
-    names = _COUNTS.get(asset.step, tuple(counts))
-    seconds = sum(batch.seconds.get(f"{stage}/{asset.name}", 0.0) for stage in _STAGES[asset.step])
+    step = STEPS[asset.step]
+    names = tuple(counts) if step.counts is None else step.counts
+    seconds = sum(batch.seconds.get(f"{stage}/{asset.name}", 0.0) for stage in step.stages)
     return {
         "status": "applied",
         "batch": batch.batch,
@@ -111,7 +80,7 @@ def standing_metadata(
 
 def _files(asset: LakeAsset, batch: Published) -> dict[str, int]:
     """How many files of the asset's tables the batch read, of how many."""
-    tables = [table(asset.name) for table in _READ.get(asset.step, ())]
+    tables = [table(asset.name) for table in STEPS[asset.step].reads]
     read = [batch.files[table] for table in tables if table in batch.files]
     return {f"files_{name}": sum(counts[name] for counts in read) for name in ("read", "held") if read}
 

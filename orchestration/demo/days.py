@@ -67,7 +67,7 @@ def _compared(example: Example, spark: SparkSession, batch: Published) -> Iterat
             f"batch {batch.batch} covers {len(batch.dates)} days; the demo compares day by day"
         )
     lake = Lake(example.pipeline.lake)
-    for name in example.pipeline.foreign_key_joins:
+    for name in example.pipeline.joins_of_tables:
         table = joined_of(name)
         reader = spark.read.format("delta").option("versionAsOf", batch.versions[table])
         expected = read_expected(spark, str(example.answer(name, batch.dates[0])))

@@ -44,7 +44,7 @@ class Explained:
 
 def has_departures(example: Example) -> bool:
     """Whether the example has the join and an answer to it."""
-    return JOIN in example.pipeline.stream_joins and any(example.expected.glob(FILE))
+    return JOIN in example.pipeline.joins_of_streams and any(example.expected.glob(FILE))
 
 
 def explain(example: Example, state: State) -> Explained:

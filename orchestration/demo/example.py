@@ -30,11 +30,11 @@ class Example:
     @property
     def comparisons(self) -> int:
         """How many comparisons there are in all: each join of tables on each day."""
-        return len(self.days) * len(self.pipeline.foreign_key_joins)
+        return len(self.days) * len(self.pipeline.joins_of_tables)
 
     def answer(self, join: str, day: date) -> Path:
         """Return the file with the database's answer for a join at the end of a day."""
-        stem = f"{self.pipeline.foreign_key_joins[join].how}_join.csv"
+        stem = f"{self.pipeline.joins[join].how}_join.csv"
         found = sorted((self.expected / day.isoformat()).glob(f"{stem}*"))
         if not found:
             raise WrongUsage(

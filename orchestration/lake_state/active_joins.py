@@ -9,16 +9,10 @@ from dataclasses import replace
 
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage, unknown
+from orchestration.lake_state.inventory import JOINS_IN_LAKE
 from storage.errors import ConfigurationChanged
 from storage.lake.journal import Journal
-from storage.lake.layout import (
-    Lake,
-    changelog_of,
-    joined_of,
-    response_log_of,
-    subscription_log_of,
-    subscription_store_of,
-)
+from storage.lake.layout import Lake, joined_of
 from storage.lake.plan import Plan
 
 
@@ -37,7 +31,7 @@ def new_joins(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Collect
     new = [name for name in pipeline.joins if name not in kept]
     left = [name for name in new if name not in rebuilt and join_remains(lake, name)]
     if left:
-        anew = {*rebuilt, *left} & pipeline.foreign_key_joins.keys()
+        anew = {*rebuilt, *left} & pipeline.rebuildable.keys()
         told = [pipeline.problem(("joins", name), _left_behind(pipeline, lake, name, anew)) for name in left]
         raise ConfigurationChanged("\n".join(map(str, told)))
     return new
@@ -54,7 +48,7 @@ def check_up_to_date(pipeline: Pipeline, journal: Journal, snapshot: Plan, name:
     if joined_of(name) in snapshot.versions:
         other = (
             f"it begins anew with {rebuild_command(pipeline, [name])}"
-            if name in pipeline.foreign_key_joins
+            if name in pipeline.rebuildable
             else "give the join another name"
         )
         raise WrongUsage(
@@ -67,7 +61,7 @@ def _left_behind(pipeline: Pipeline, lake: Lake, name: str, anew: Collection[str
     folder = lake.path(f"joins/{name}")
     other = (
         f"compute it anew: {rebuild_command(pipeline, anew)}"
-        if name in pipeline.foreign_key_joins
+        if name in pipeline.rebuildable
         else "remove that directory"
     )
     return (
@@ -96,37 +90,29 @@ def still_wanted(pipeline: Pipeline, plan: Plan, rebuilt: Collection[str] = ()) 
 def joins_to_rebuild(pipeline: Pipeline, names: Collection[str]) -> tuple[str, ...]:
     """Return these joins and every join over one of them, left sides first.
 
-    Raises `WrongUsage` for a name that is no join of two tables.
+    Raises `WrongUsage` for a name that is no join, or one that cannot be computed anew.
     """
+    known = pipeline.rebuildable
     for name in names:
-        if name in pipeline.stream_joins:
-            raise WrongUsage(
-                f"{name} joins a stream, and what it met when its records came is no longer known: the history of its "
-                "table reaches back no further than its retention. Give the join another name: it then begins with "
-                "the records of the stream as they can be joined today."
-            )
-        if name not in pipeline.foreign_key_joins:
-            raise unknown("join", name, pipeline.foreign_key_joins)
+        if name in known:
+            continue
+        if name in pipeline.joins:
+            raise WrongUsage(f"{name} {pipeline.joins[name].not_rebuilt}")
+        raise unknown("join", name, known)
     found: set[str] = set()
-    for name, join in pipeline.foreign_key_joins.items():  # left sides come first
-        if name in names or join.left in found:
+    for name, join in known.items():  # left sides come first
+        if name in names or join.left_side in found:
             found.add(name)
-    return tuple(name for name in pipeline.foreign_key_joins if name in found)
-
-
-def tables_of_join(name: str) -> list[str]:
-    """Every table of a foreign-key join, by its name below the lake; the result last."""
-    kinds = (subscription_log_of, subscription_store_of, response_log_of, changelog_of, joined_of)
-    return [kind(name) for kind in kinds]
+    return tuple(name for name in known if name in found)
 
 
 def join_remains(lake: Lake, name: str) -> bool:
-    """Whether the lake has tables of a join, kept or not."""
-    return bool(lake.versions(tables_of_join(name)))
+    """Whether the lake has tables of a join, kept or not, of whatever kind it was."""
+    return bool(lake.versions({table(name) for kind in JOINS_IN_LAKE.values() for table in kind.tables}))
 
 
 def rebuild_command(pipeline: Pipeline, names: Collection[str]) -> str:
-    """The command that computes joins of tables anew; of a join and one over it, it names the first."""
+    """The command that computes joins anew; of a join and one over it, it names the first."""
     anew = joins_to_rebuild(pipeline, names)
-    first = [name for name in anew if pipeline.foreign_key_joins[name].left not in anew]
+    first = [name for name in anew if pipeline.joins[name].left_side not in anew]
     return f"`lakejoin run {pipeline.path}{''.join(f' --rebuild {name}' for name in first)}`"

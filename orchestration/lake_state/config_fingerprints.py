@@ -10,13 +10,16 @@ from orchestration.config import Pipeline
 from orchestration.config.problems import KeyPath, Problem
 from orchestration.lake_state import hash_version
 from orchestration.lake_state.active_joins import kept_joins, rebuild_command
+from orchestration.lake_state.inventory import JOINS_IN_LAKE
 from storage.errors import ConfigurationChanged
 from storage.lake.journal import Journal
 from storage.lake.plan import Plan
 
-_CHANGEABLE = {"tombstone_retention", "on_truncate", "changelog", "late", "where"}
+_CHANGEABLE = {"tombstone_retention", "on_truncate", "where"}.union(
+    *[kind.changeable for kind in JOINS_IN_LAKE.values()]
+)
 """Settings that count for future batches only, and leave what is in the lake as it is."""
-_KINDS = (("tables", "key"), ("streams", "key"), ("joins", "left"), ("joins", "stream"))
+_KINDS = (("tables", "key"), ("streams", "key"), *[("joins", kind.told_by) for kind in JOINS_IN_LAKE])
 """What can be declared by a name, each with a setting that all of its kind have and nothing else of that name has."""
 
 
@@ -50,10 +53,9 @@ def readings_of(pipeline: Pipeline) -> dict[str, str]:
         kind = "tables" if name in pipeline.tables else "streams"
         settings[f"{kind}/{name}/source.limits"] = [read.source.limits.line, read.source.limits.depth]
         settings[f"{kind}/{name}/max_future"] = str(read.max_future)
-    for name, join in pipeline.stream_joins.items():
-        settings[f"joins/{name}/late"] = join.late
-    for name, pair in pipeline.foreign_key_joins.items():
-        settings[f"joins/{name}/changelog"] = pair.changelog
+    for name, join in pipeline.joins.items():
+        for setting in JOINS_IN_LAKE[type(join)].changeable:
+            settings[f"joins/{name}/{setting}"] = getattr(join, setting)
     fingerprints = {name: _fingerprint(value) for name, value in settings.items()}
     return fingerprints | hash_version.of_inputs(pipeline)
 
@@ -161,7 +163,7 @@ def _refusal(
     pipeline: Pipeline, plan: Plan, changed: Collection[str], rebuilt: Collection[str] = ()
 ) -> ConfigurationChanged:
     """`rebuilt`: joins that begin anew beside; a command that names only others would be refused for these."""
-    anew = {*rebuilt, *(name.split("/")[1] for name in changed)} & pipeline.foreign_key_joins.keys()
+    anew = {*rebuilt, *(name.split("/")[1] for name in changed)} & pipeline.rebuildable.keys()
     return ConfigurationChanged("\n".join(str(_problem(pipeline, plan, name, anew)) for name in changed))
 
 
@@ -191,7 +193,7 @@ def _ways_for(pipeline: Pipeline, kind: str, name: str, setting: str, anew: Coll
     other = ", give the join another name"
     return (
         f"{other}, or compute it anew: {rebuild_command(pipeline, anew)}"
-        if name in pipeline.foreign_key_joins
+        if name in pipeline.rebuildable
         else other
     )
 

@@ -1,10 +1,10 @@
 """Compares the columns that the configuration declares with those of a lake's tables."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from pyspark.sql.types import BooleanType, DataType, StructField, StructType
 
-from orchestration.config import Pipeline
+from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
 from orchestration.config.problems import KeyPath
 from storage.delta_log.snapshot import Snapshot
 from storage.delta_table.schema_evolution import schema_of
@@ -44,9 +44,10 @@ def tables_of_input(pipeline: Pipeline, name: str) -> Iterator[tuple[str, Struct
 
 def tables_of_join(pipeline: Pipeline, name: str) -> Iterator[tuple[str, StructType]]:
     """Yield every table of a join with its columns; of its logs those that hold values of its sides."""
-    if name in pipeline.stream_joins:
-        yield joined_of(name), stream_joined_schema(pipeline.stream_join_spec(name))
-        return
+    return _TABLES[type(pipeline.joins[name])](pipeline, name)
+
+
+def _of_foreign_key_join(pipeline: Pipeline, name: str) -> Iterator[tuple[str, StructType]]:
     join = pipeline.join_spec(name)
     yield subscription_log_of(name), subscription_schema(join)
     yield subscription_store_of(name), subscription_schema(join)
@@ -54,6 +55,16 @@ def tables_of_join(pipeline: Pipeline, name: str) -> Iterator[tuple[str, StructT
     told = [StructField(column, BooleanType()) for column in (TOMBSTONE, REDUNDANT)]
     yield changelog_of(name), StructType([*joined_schema(join), *told])
     yield joined_of(name), joined_schema(join)
+
+
+def _of_stream_join(pipeline: Pipeline, name: str) -> Iterator[tuple[str, StructType]]:
+    yield joined_of(name), stream_joined_schema(pipeline.stream_join_spec(name))
+
+
+_TABLES: Mapping[type[AnyJoin], Callable[[Pipeline, str], Iterator[tuple[str, StructType]]]] = {
+    Join: _of_foreign_key_join,
+    StreamJoin: _of_stream_join,
+}
 
 
 def misfits(stored: StructType, declared: StructType, *, within: bool) -> list[str]:

@@ -5,11 +5,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from orchestration.config import Pipeline
-from orchestration.lake_state.inventory import bases_of, state_tables
+from orchestration.lake_state.inventory import JOINS_IN_LAKE, bases_of, state_tables
 from orchestration.lake_state.published_snapshot import published_snapshot
 from storage.delta_log.snapshot import Snapshot
 from storage.lake.journal import Journal
-from storage.lake.layout import Lake, is_base, subscription_store_of
+from storage.lake.layout import Lake, is_base
 from storage.lake.plan import Plan
 
 
@@ -33,7 +33,8 @@ def pinned_bases(pipeline: Pipeline, lake: Lake, journal: Journal) -> tuple[dict
     begins with the batch after the last one folded.
     """
     versions, folded = {}, {}
-    begun = {subscription_store_of(name): batch for name, batch in journal.begun.items()}
+    stores = [base for kind in JOINS_IN_LAKE.values() for base in kind.bases]
+    begun = {base(name): batch for name, batch in journal.begun.items() for base in stores}
     for base in bases_of(pipeline):
         stored = lake.snapshot(base)
         if stored is None:

@@ -19,8 +19,8 @@ FIRST = "1"
 
 
 def of_joins(pipeline: Pipeline) -> dict[str, str]:
-    """The specification that the joins of tables are kept with, by names as `shapes_of` has them."""
-    return {f"joins/{name}/{SETTING}": _now() for name in pipeline.foreign_key_joins}
+    """The specification that joins which can begin anew are kept with, by names as `shapes_of` has them."""
+    return {f"joins/{name}/{SETTING}": _now() for name in pipeline.rebuildable}
 
 
 def of_inputs(pipeline: Pipeline) -> dict[str, str]:

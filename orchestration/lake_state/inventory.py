@@ -1,6 +1,9 @@
 """Lists the tables and stages that a pipeline has."""
 
-from orchestration.config import Pipeline
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
 from storage.lake.layout import (
     QUARANTINE,
     changelog_of,
@@ -15,17 +18,56 @@ from storage.lake.layout import (
 )
 
 
+@dataclass(frozen=True)
+class JoinInLake:
+    """What a kind of join has in a lake."""
+
+    tables: tuple[Callable[[str], str], ...]
+    """Its tables, by the functions that name them."""
+    stages: tuple[str, ...]
+    """The stages of a batch that commit to tables of data, as transaction identifiers call them."""
+    by_key: bool
+    """Whether the rows of the result are kept by key; else it is a log, to which batches only add."""
+    bases: Mapping[Callable[[str], str], Callable[[str], str]]
+    """Those of the tables that a log is folded into, with that log."""
+    changeable: tuple[str, ...]
+    """Settings that may change from one batch to the next, and not within one."""
+
+
+JOINS_IN_LAKE: Mapping[type[AnyJoin], JoinInLake] = {
+    Join: JoinInLake(
+        tables=(subscription_log_of, subscription_store_of, response_log_of, joined_of, changelog_of),
+        stages=("subscription_log", "response_log", "changelog", "joined"),
+        by_key=True,
+        bases={subscription_store_of: subscription_log_of},
+        changeable=("changelog",),
+    ),
+    StreamJoin: JoinInLake(
+        tables=(joined_of,), stages=("late", "joined"), by_key=False, bases={}, changeable=("late",)
+    ),
+}
+
+
 def state_tables(pipeline: Pipeline) -> list[str]:
     """Every table of a lake that a batch reads or writes, by its name below the lake."""
     of_tables = [table for name in pipeline.tables for table in (changes_of(name), rows_of(name))]
-    of_joins = [
-        kind(name)
-        for name in pipeline.foreign_key_joins
-        for kind in (subscription_log_of, subscription_store_of, response_log_of, joined_of, changelog_of)
-    ]
     histories = [versions_of(name) for name, table in pipeline.tables.items() if table.versioned]
-    of_streams = [*map(records_of, pipeline.streams), *map(joined_of, pipeline.stream_joins)]
-    return [QUARANTINE, *of_tables, *histories, *of_joins, *of_streams]
+    of_joins, of_streams = (
+        [table(name) for name, kind in _in_lake(joins) for table in kind.tables]
+        for joins in (pipeline.joins_of_tables, pipeline.joins_of_streams)
+    )
+    return [QUARANTINE, *of_tables, *histories, *of_joins, *map(records_of, pipeline.streams), *of_streams]
+
+
+def tables_of_join(pipeline: Pipeline, name: str) -> list[str]:
+    """Every table of a join, by its name below the lake; the result last."""
+    tables = [table(name) for table in JOINS_IN_LAKE[type(pipeline.joins[name])].tables]
+    return sorted(tables, key=joined_of(name).__eq__)
+
+
+def results_by_key(pipeline: Pipeline) -> list[str]:
+    """The joins whose results are kept by key."""
+    return [name for name, kind in _in_lake(pipeline.joins) if kind.by_key]
 
 
 def log_of(pipeline: Pipeline, name: str) -> str:
@@ -35,12 +77,11 @@ def log_of(pipeline: Pipeline, name: str) -> str:
 
 def stages_of(pipeline: Pipeline) -> list[str]:
     """Every stage of a batch that commits to a table of data, as its transaction identifiers call it."""
-    of_joins = ("subscription_log", "response_log", "changelog", "joined")
+    joins = pipeline.joins_of_tables | pipeline.joins_of_streams
     return [
         *[f"{kind}/{name}" for name in pipeline.tables for kind in ("changes", "quarantine")],
         *[f"{kind}/{name}" for name in pipeline.streams for kind in ("records", "quarantine")],
-        *[f"{kind}/{name}" for name in pipeline.foreign_key_joins for kind in of_joins],
-        *[f"{kind}/{name}" for name in pipeline.stream_joins for kind in ("late", "joined")],
+        *[f"{stage}/{name}" for name, kind in _in_lake(joins) for stage in kind.stages],
     ]
 
 
@@ -50,5 +91,11 @@ def bases_of(pipeline: Pipeline) -> dict[str, str]:
     histories = {
         versions_of(name): changes_of(name) for name, table in pipeline.tables.items() if table.versioned
     }
-    stores = {subscription_store_of(name): subscription_log_of(name) for name in pipeline.foreign_key_joins}
+    stores = {
+        base(name): log(name) for name, kind in _in_lake(pipeline.joins) for base, log in kind.bases.items()
+    }
     return rows | histories | stores
+
+
+def _in_lake(joins: Mapping[str, AnyJoin]) -> Iterator[tuple[str, JoinInLake]]:
+    return ((name, JOINS_IN_LAKE[type(join)]) for name, join in joins.items())

@@ -1,11 +1,12 @@
 """Finds which bases and small files are due, and folds and compacts them: after a batch or apart, never within one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, SparkSession
 
-from orchestration.config import Pipeline
+from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
+from orchestration.lake_state.inventory import results_by_key
 from storage.delta_table.compaction import SmallFiles, compact, has_many_small_files, small_files
 from storage.delta_table.schema_evolution import schema_of
 from storage.lake.bookkeeping import condense, row_files
@@ -14,6 +15,24 @@ from storage.lake.layout import BOOKKEEPING, Lake, joined_of, rows_of, subscript
 from storage.lake.plan import Plan
 from storage.state.folds import Folds, fold_rows, fold_subscriptions, fold_versions, is_due
 from transforms.model.schemas import BATCH, named
+from transforms.model.specs import JoinSpec
+
+
+@dataclass(frozen=True)
+class JoinStore:
+    """A base of a join, which holds about as many rows as the left side."""
+
+    base: Callable[[str], str]
+    count: str
+    """Of the counts of a join in a batch that of the rows of its log."""
+    fold: Callable[[SparkSession, Lake, Journal, Plan, JoinSpec], None]
+
+
+_STORES: Mapping[type[AnyJoin], tuple[JoinStore, ...]] = {
+    Join: (JoinStore(subscription_store_of, "subscriptions", fold_subscriptions),),
+    StreamJoin: (),
+}
+"""The bases of the joins of each kind."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +84,12 @@ def behind(pipeline: Pipeline, lake: Lake, journal: Journal, snapshot: Plan) -> 
         *[of(rows_of(name), "tables", name, "changed", rows.get(name, 0)) for name in pipeline.tables],
         *[of(versions_of(name), "tables", name, "versions", held(name)) for name in histories],
         *[
-            of(
-                subscription_store_of(name), "joins", name, "subscriptions",
-                rows.get(pipeline.join_spec(name).left, 0),
-            )
-            for name in pipeline.foreign_key_joins
+            of(store.base(name), "joins", name, store.count, rows.get(join.left_side, 0))
+            for name, join in pipeline.joins.items()
             if name in journal.kept
+            for store in _STORES[type(join)]
         ],
-    ]  # fmt: skip
+    ]
 
 
 def fold(
@@ -87,9 +104,10 @@ def fold(
             fold_rows(spark, lake, journal, snapshot, table.spec, retention)
         if base == versions_of(name):
             fold_versions(spark, lake, journal, snapshot, table.spec)
-    for name in pipeline.foreign_key_joins:
-        if base == subscription_store_of(name):
-            fold_subscriptions(spark, lake, journal, snapshot, pipeline.join_spec(name))
+    for name, join in pipeline.joins.items():
+        for store in _STORES[type(join)]:
+            if base == store.base(name):
+                store.fold(spark, lake, journal, snapshot, pipeline.spec_of_join(name))
 
 
 def put_together(
@@ -99,8 +117,8 @@ def put_together(
     order: list[Column] = [named(BATCH)]
     snapshot = lake.snapshot(table)
     stored = schema_of(snapshot.delta).names if snapshot else []
-    for name in pipeline.foreign_key_joins:
-        key = pipeline.join_spec(name).joined_key
+    for name in results_by_key(pipeline):
+        key = pipeline.spec_of_join(name).joined_key
         # a join that is to begin anew may have another key by now
         if table == joined_of(name) and set(key) <= set(stored):
             order = [named(column) for column in key]
@@ -115,7 +133,7 @@ def tidy_up(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journa
     for found in behind(pipeline, lake, journal, snapshot):
         if found.due:
             fold(pipeline, spark, lake, journal, snapshot, found.base)
-    for name in pipeline.foreign_key_joins:
+    for name in results_by_key(pipeline):
         table = joined_of(name)
         if table in snapshot.versions and has_many_small_files(lake.path(table)):
             put_together(pipeline, spark, lake, journal, table, small_files(lake.path(table)))

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from orchestration.config import Pipeline
 from orchestration.lake_state.config_fingerprints import check_shapes
 from orchestration.lake_state.fold_progress import finished_state, pinned_versions
-from orchestration.lake_state.inventory import bases_of, state_tables
+from orchestration.lake_state.inventory import bases_of, results_by_key, state_tables
 from orchestration.lake_state.preflight import check_progress
 from orchestration.maintenance.folds import behind, fold, put_together
 from storage.delta_log.live_files import stored_files
@@ -171,7 +171,7 @@ class Upkeep:
         bases = bases_of(self._pipeline)
         if table in bases:
             return None
-        if table in map(joined_of, self._pipeline.foreign_key_joins):
+        if table in map(joined_of, results_by_key(self._pipeline)):
             return small_files(self._lake.path(table))
         folded, finished = self._state.folded, len(self._journal.published)
         through = min((folded.get(base, 0) for base, log in bases.items() if log == table), default=finished)

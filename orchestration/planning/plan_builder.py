@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
 from orchestration.config import Pipeline
-from orchestration.lake_state.active_joins import kept_joins, still_wanted, tables_of_join
+from orchestration.lake_state.active_joins import kept_joins, still_wanted
 from orchestration.lake_state.config_fingerprints import check_readings, readings_of, shapes_of
 from orchestration.lake_state.fold_progress import pinned_bases, with_present_bases
-from orchestration.lake_state.inventory import bases_of, state_tables
+from orchestration.lake_state.inventory import bases_of, state_tables, tables_of_join
 from orchestration.lake_state.preflight import check_not_given_up, snapshots_of, stages_done
 from orchestration.planning.pending_input import Group, check_unchanged
 from storage.lake.journal import Journal
@@ -27,7 +27,7 @@ class PlanBuilder:
 
     def bootstrap(self, joins: Sequence[str], kind: Kind = "bootstrap") -> Plan:
         """The first batch of joins that begin in a lake with rows; nothing they had before counts."""
-        before = {table for name in joins for table in tables_of_join(name)}
+        before = {table for name in joins for table in tables_of_join(self._pipeline, name)}
         plan = self.batch(Group((), ())).without(before)
         wanted = {*plan.joins, *joins}
         together = tuple(name for name in self._pipeline.joins if name in wanted)

@@ -7,13 +7,12 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 
 from orchestration.batch.context import Progress
-from orchestration.batch.joins.gate import JOIN_COUNTS
-from orchestration.batch.streams.table_join import STREAM_JOIN_COUNTS
+from orchestration.batch.join_stages import JOIN_STAGES
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
-from orchestration.lake_state.active_joins import joins_to_rebuild, still_wanted, tables_of_join
+from orchestration.lake_state.active_joins import joins_to_rebuild, still_wanted
 from orchestration.lake_state.config_fingerprints import check_shapes
-from orchestration.lake_state.inventory import state_tables
+from orchestration.lake_state.inventory import state_tables, tables_of_join
 from orchestration.lake_state.log_checks import settle_logs
 from orchestration.lake_state.preflight import check_progress, giving_up, snapshots_of, stages_done
 from orchestration.runs.run import run_batches
@@ -55,13 +54,14 @@ def abandon(
         check_progress(pipeline, lake, journal)
         spark = session()
         done = stages_done(pipeline, journal, plan, snapshots_of(pipeline, lake, journal))
-        touched = [name for name in pipeline.foreign_key_joins if f"joined/{name}" in done]
-        begun = [name for name in plan.bootstrap if name in pipeline.foreign_key_joins]
+        touched = [name for name in pipeline.rebuildable if f"joined/{name}" in done]
+        begun = [name for name in plan.bootstrap if name in pipeline.rebuildable]
         anew = joins_to_rebuild(pipeline, {*touched, *begun})
-        begun_streams = [joined_of(name) for name in plan.bootstrap if name in pipeline.stream_joins]
-        for table in filter(lake.has, begun_streams):
+        lasting = pipeline.joins.keys() - pipeline.rebuildable.keys()
+        others_begun = [joined_of(name) for name in plan.bootstrap if name in lasting]
+        for table in filter(lake.has, others_begun):
             set_aside(spark, lake, table, datetime.now(UTC))
-        others = {journal.table_of(stage) for stage in done} - {*map(joined_of, anew), *begun_streams}
+        others = {journal.table_of(stage) for stage in done} - {*map(joined_of, anew), *others_begun}
         for table in sorted(others):
             progress(f"remove/{table}")
             remove_batch(spark, lake.path(table), journal.transaction(giving_up(table), plan.batch))
@@ -84,7 +84,7 @@ def _given_up(
         if name not in anew
     }
     # readers see those joins as they were until they have begun anew
-    going = {table for name in anew for table in tables_of_join(name)}
+    going = {table for name in anew for table in tables_of_join(pipeline, name)}
     versions = lake.versions([table for table in state_tables(pipeline) if table not in going])
     return replace(
         none,
@@ -99,7 +99,7 @@ def _given_up(
 def _counts(pipeline: Pipeline, plan: Plan) -> dict[str, dict[str, int]]:
     """Counts of the joins of a lake's first batch, which did nothing to them."""
     return {
-        name: dict.fromkeys(STREAM_JOIN_COUNTS if name in pipeline.stream_joins else JOIN_COUNTS, 0)
+        name: dict.fromkeys(JOIN_STAGES[type(pipeline.joins[name])].counts, 0)
         for name in plan.joins
         if name in pipeline.joins
     }

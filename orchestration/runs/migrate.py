@@ -74,7 +74,7 @@ def migrate(
         changed = changed_shapes(pipeline, journal)
         columns = [place for place in changed if place.endswith("/columns")]
         grown = [place.split("/")[1] for place in columns]
-        others = {place.split("/")[1] for place in changed} & pipeline.foreign_key_joins.keys()
+        others = {place.split("/")[1] for place in changed} & pipeline.rebuildable.keys()
         anew = joins_to_rebuild(pipeline, others) if grown else ()
         check_shapes(pipeline, journal, anew, migrated=columns)
         _check_inputs(pipeline, lake, grown)
@@ -115,8 +115,8 @@ def _ended(
 
 
 def _left_out(pipeline: Pipeline, before: Collection[str], plan: Plan) -> Iterator[LeftOut]:
-    """Joins of tables that were kept before a plan, and are not from it on."""
-    if left := [name for name in pipeline.foreign_key_joins if name in before and name not in plan.joins]:
+    """Joins that can be computed anew, were kept before a plan, and are not from it on."""
+    if left := [name for name in pipeline.rebuildable if name in before and name not in plan.joins]:
         yield LeftOut(left, rebuild_command(pipeline, left))
 
 
@@ -147,7 +147,7 @@ def _check_inputs(pipeline: Pipeline, lake: Lake, names: list[str]) -> None:
 def _misfits(pipeline: Pipeline, lake: Lake, journal: Journal, joins: set[str]) -> set[str]:
     """The joins with columns of a table without any record, of which no log knows that they were other ones.
 
-    Raises `ConfigurationChanged` for the join of a stream, which cannot be computed anew.
+    Raises `ConfigurationChanged` for a join that cannot be computed anew.
     """
     found = dict[str, list[str]]()
     for name in joins:
@@ -157,7 +157,7 @@ def _misfits(pipeline: Pipeline, lake: Lake, journal: Journal, joins: set[str]) 
                 continue
             if wrong := misfits(schema_of(snapshot.delta), columns, within=True):
                 found[name] = wrong
-    for name in found.keys() & pipeline.stream_joins.keys():
+    for name in found.keys() - pipeline.rebuildable.keys():
         problem = pipeline.problem(
             ("joins", name),
             f"{lake.path(f'joins/{name}')} was made with other columns: {'; '.join(found[name])}. Undo that, or give "
@@ -170,6 +170,6 @@ def _misfits(pipeline: Pipeline, lake: Lake, journal: Journal, joins: set[str]) 
 def _is_of_before(pipeline: Pipeline, journal: Journal, join: str, table: Snapshot) -> bool:
     """Whether a table of a join is one that it does not use: a changelog it keeps no more, a store of what it was."""
     if table.table == changelog_of(join):
-        return not pipeline.join_spec(join).changelog
+        return not pipeline.spec_of_join(join).changelog
     through = folded_through(journal, table) if is_base(table.table) else None
     return through is not None and through < journal.begun.get(join, 0)

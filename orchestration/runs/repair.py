@@ -14,10 +14,10 @@ from orchestration.batch.context import Progress
 from orchestration.batch.run_batch import run_batch
 from orchestration.config import Pipeline
 from orchestration.errors import unknown
-from orchestration.lake_state.active_joins import joins_to_rebuild, new_joins, tables_of_join
+from orchestration.lake_state.active_joins import joins_to_rebuild, new_joins
 from orchestration.lake_state.config_fingerprints import check_shapes
 from orchestration.lake_state.fold_progress import finished_state, folded_ahead
-from orchestration.lake_state.inventory import bases_of, state_tables
+from orchestration.lake_state.inventory import bases_of, state_tables, tables_of_join
 from orchestration.lake_state.log_checks import settle_logs
 from orchestration.lake_state.preflight import check_progress, snapshots_of, wrong_stages
 from orchestration.lake_state.sql_checks import check_expressions
@@ -60,7 +60,7 @@ def examine(pipeline: Pipeline) -> list[Damage]:
     lake = Lake(pipeline.lake)
     journal = Journal(lake)
     mendable = {base: base.split("/")[1] for base in bases_of(pipeline)}
-    mendable |= {table: name for name in pipeline.foreign_key_joins for table in tables_of_join(name)}
+    mendable |= {table: name for name in pipeline.rebuildable for table in tables_of_join(pipeline, name)}
     found: list[Damage] = []
     for table in filter(lake.has, state_tables(pipeline)):
         found += [Damage(table, what, mendable.get(table)) for what in damages(lake.path(table))]
@@ -102,7 +102,7 @@ def repair(
         journal = Journal(lake)
         check_shapes(pipeline, journal, rebuilt)
         bases = [base for name in tables for base in (rows_of(name), versions_of(name))]
-        going = [*filter(lake.has, bases), *_unusable(lake, journal, rebuilt)]
+        going = [*filter(lake.has, bases), *_unusable(pipeline, lake, journal, rebuilt)]
         settle_logs(pipeline, lake, beside=going)
         _check_changes(lake, tables)
         spark, now = session(), datetime.now(UTC)
@@ -131,10 +131,10 @@ def _check_changes(lake: Lake, tables: Collection[str]) -> None:
             )
 
 
-def _unusable(lake: Lake, journal: Journal, joins: Collection[str]) -> Iterator[str]:
+def _unusable(pipeline: Pipeline, lake: Lake, journal: Journal, joins: Collection[str]) -> Iterator[str]:
     """Tables of joins that cannot be written over: damaged, or with commits of batches that are still to come."""
     for name in joins:
-        for table in filter(lake.has, tables_of_join(name)):
+        for table in filter(lake.has, tables_of_join(pipeline, name)):
             if any(damages(lake.path(table))) or _is_ahead(lake, journal, table):
                 yield table
 

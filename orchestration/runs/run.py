@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from expectations.rules import rules_for
 from orchestration.batch.context import Progress
+from orchestration.batch.join_stages import JOIN_STAGES
 from orchestration.batch.run_batch import run_batch
 from orchestration.batch.tables.replaced_files import check_truncates
 from orchestration.config import Pipeline
@@ -128,9 +129,10 @@ def _commit(journal: Journal, plan: Plan) -> Plan:
 def check_accepted(pipeline: Pipeline, names: Collection[str]) -> None:
     """Refuse a mistyped rule at once, and not after the batch that it should have let pass.
 
-    Raises `WrongUsage` for a name that is no rule of any declared join of tables, which are those that have a gate.
+    Raises `WrongUsage` for a name that is no rule of any declared join that has a gate.
     """
-    kinds = {join.how for join in pipeline.foreign_key_joins.values()}
+    gates = [(JOIN_STAGES[type(join)].gate, join.how) for join in pipeline.joins.values()]
+    kinds = {gate[how] for gate, how in gates if gate}
     known = sorted({rule.name for kind in kinds for rule in rules_for(kind)})
     for name in names:
         if name not in known:

@@ -1,11 +1,11 @@
 """Tells which tables of a lake `show` reads as stores, without a JVM: those that are kept by key."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from pyspark.sql.types import StructType
 
-from orchestration.config import Pipeline
+from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
 from orchestration.show.key_ranges import Ordered
 from orchestration.show.store_view import StoredTable
 from storage.stores.pipeline.histories_and_streams import (
@@ -34,16 +34,30 @@ def stored_tables(pipeline: Pipeline) -> dict[str, StoredTable]:
         found += [_rows(name, table.spec), _rows(f"{name}.rows", table.spec, tombstones=True)]
         if table.versioned:
             found.append(_versions(table.spec))
-    for name in pipeline.foreign_key_joins:
-        join = pipeline.join_spec(name)
-        found += [_joined(join), _subscriptions(join)]
     found += [_stream(stream.spec) for stream in pipeline.streams.values()]
-    for name in pipeline.stream_joins:
-        of_stream = pipeline.stream_join_spec(name)
-        found.append(_stream_joined(of_stream))
-        if of_stream.grace is not None and foreign_columns(of_stream):
-            found.append(_buffer(of_stream, pipeline.streams[of_stream.left].spec))
+    for name, join in pipeline.joins.items():
+        found += _STORED[type(join)](pipeline, name)
     return {table.ordered.name: table for table in found}
+
+
+def _of_foreign_key_join(pipeline: Pipeline, name: str) -> list[StoredTable]:
+    join = pipeline.join_spec(name)
+    return [_joined(join), _subscriptions(join)]
+
+
+def _of_stream_join(pipeline: Pipeline, name: str) -> list[StoredTable]:
+    join = pipeline.stream_join_spec(name)
+    found = [_stream_joined(join)]
+    if join.grace is not None and foreign_columns(join):
+        found.append(_buffer(join, pipeline.streams[join.left].spec))
+    return found
+
+
+_STORED: Mapping[type[AnyJoin], Callable[[Pipeline, str], list[StoredTable]]] = {
+    Join: _of_foreign_key_join,
+    StreamJoin: _of_stream_join,
+}
+"""What is kept by key of the joins of each kind."""
 
 
 def _rows(name: str, table: TableSpec, *, tombstones: bool = False) -> StoredTable:

@@ -1,16 +1,16 @@
 """Opens the tables of a lake by the names that users know, as of a published batch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructType
 
-from orchestration.config import Pipeline
+from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
 from orchestration.errors import unknown
 from orchestration.show.frame_view import View, columns_of, order_of
-from orchestration.show.time_views import time_views
+from orchestration.show.time_views import Open, stream_join_views, time_views
 from storage.lake.layout import (
     QUARANTINE,
     changelog_of,
@@ -29,7 +29,7 @@ from transforms.model.specs import JoinSpec, TableSpec
 _KEYS = ("primary_key", "foreign_key")
 
 
-def find_view(pipeline: Pipeline, name: str) -> Callable[[State], View]:
+def find_view(pipeline: Pipeline, name: str) -> Open:
     """Return what opens a table of the lake; it can be called once there is a session.
 
     Raises `WrongUsage` for a name that there is not; the message lists those there are.
@@ -40,16 +40,19 @@ def find_view(pipeline: Pipeline, name: str) -> Callable[[State], View]:
     return known[name]
 
 
-def views(pipeline: Pipeline) -> dict[str, Callable[[State], View]]:
+def views(pipeline: Pipeline) -> dict[str, Open]:
     """Return what can be shown, by name: tables, joins, their logs and stores, and the quarantine."""
-    found: dict[str, Callable[[State], View]] = {}
+    found: dict[str, Open] = {}
     for name, table in pipeline.tables.items():
         found[name] = partial(_table, table.spec)
         found[f"{name}.rows"] = partial(_rows, table.spec)
         found[f"{name}.changes"] = partial(_changes, table.spec)
-    for name in pipeline.foreign_key_joins:
-        found |= _join_views(pipeline.join_spec(name))
-    return {**found, **time_views(pipeline), QUARANTINE: _quarantine}
+    for name, join in pipeline.joins_of_tables.items():
+        found |= _VIEWS[type(join)](pipeline, name)
+    found |= time_views(pipeline)
+    for name, join in pipeline.joins_of_streams.items():
+        found |= _VIEWS[type(join)](pipeline, name)
+    return {**found, QUARANTINE: _quarantine}
 
 
 def _table(table: TableSpec, state: State) -> View:
@@ -71,15 +74,22 @@ def _changes(table: TableSpec, state: State) -> View:
     return View(f"{table.name}.changes", rows, columns_of(table.key), order)
 
 
-def _join_views(join: JoinSpec) -> dict[str, Callable[[State], View]]:
-    logs = (subscription_log_of, response_log_of)
-    found: dict[str, Callable[[State], View]] = {join.name: partial(_joined, join)}
+def _join_views(pipeline: Pipeline, name: str) -> dict[str, Open]:
+    join, logs = pipeline.join_spec(name), (subscription_log_of, response_log_of)
+    found: dict[str, Open] = {join.name: partial(_joined, join)}
     for table, schema in zip(logs, (subscription_schema(join), response_schema(join)), strict=True):
         found[_shown_name(table(join.name))] = partial(_log, join, table(join.name), schema)
     found[_shown_name(subscription_store_of(join.name))] = partial(_store, join)
     if join.changelog:
         found[_shown_name(changelog_of(join.name))] = partial(_changelog, join)
     return found
+
+
+_VIEWS: Mapping[type[AnyJoin], Callable[[Pipeline, str], dict[str, Open]]] = {
+    Join: _join_views,
+    StreamJoin: stream_join_views,
+}
+"""What can be shown of the joins of each kind."""
 
 
 def _shown_name(table: str) -> str:

@@ -23,7 +23,7 @@ Open = Callable[[State], View]
 
 
 def time_views(pipeline: Pipeline) -> dict[str, Open]:
-    """Return what can be shown, by name."""
+    """Return what can be shown of versioned tables and of streams, by name."""
     found: dict[str, Open] = {}
     for name, table in pipeline.tables.items():
         if table.versioned:
@@ -31,11 +31,15 @@ def time_views(pipeline: Pipeline) -> dict[str, Open]:
     for name, stream in pipeline.streams.items():
         found[name] = partial(_stream, stream.spec)
         found[f"{name}.records"] = partial(_records, stream.spec)
-    for name in pipeline.stream_joins:
-        join = pipeline.stream_join_spec(name)
-        found[name] = partial(_joined, join)
-        if join.grace is not None:
-            found[f"{name}.buffer"] = partial(_buffer, join, pipeline.streams[join.left].spec)
+    return found
+
+
+def stream_join_views(pipeline: Pipeline, name: str) -> dict[str, Open]:
+    """Return what can be shown of the join of a stream, by name."""
+    join = pipeline.stream_join_spec(name)
+    found: dict[str, Open] = {name: partial(_joined, join)}
+    if join.grace is not None:
+        found[f"{name}.buffer"] = partial(_buffer, join, pipeline.streams[join.left].spec)
     return found
 
 

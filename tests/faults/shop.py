@@ -120,7 +120,7 @@ def joins(pipeline: Pipeline, spark: SparkSession) -> Content:
     """The rows of every join of tables as the last finished batch left them, without internal columns."""
     state = State(spark, Lake(pipeline.lake), published_snapshot(Journal(Lake(pipeline.lake))))
     found = {}
-    for name in pipeline.foreign_key_joins:
+    for name in pipeline.joins_of_tables:
         rows = state.joined(pipeline.join_spec(name))
         found[name] = texts(rows.select(*[named(c) for c in rows.columns if not is_internal(c)]))
     return found

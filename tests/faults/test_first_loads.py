@@ -81,7 +81,7 @@ def test_join_that_was_cut_off_behind_its_logs_is_not_written_ahead(
     whole, cut_off = (make_shop(tmp_path / name, FIRST_DAY) for name in ("whole", "cut off"))
     run(whole, spark)
     with monkeypatch.context() as patched:
-        patched.setattr("orchestration.batch.run_batch.commit_joined", _fail)
+        patched.setattr("orchestration.batch.joins.stage.commit_joined", _fail)
         with pytest.raises(RuntimeError, match="cut off"):
             run(cut_off, spark)
     lake, written = Lake(cut_off.lake), list[str]()

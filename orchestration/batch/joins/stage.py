@@ -1,17 +1,18 @@
 """Runs the foreign-key joins of a batch on their two sides and commits them: logs first, joined tables last."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.batch.context import Batch, GateResult
+from orchestration.batch.context import Batch, GateResult, JoinResults
 from orchestration.batch.first_load import write_join
 from orchestration.batch.joins.gate import JOIN_COUNTS, judge
 from orchestration.batch.joins.sides import left_bootstrap, left_join, left_table, right_table
 from orchestration.batch.tables.table import TableBatch
+from orchestration.config import Join
 from storage.delta_table.commits import begin
 from storage.delta_table.private_transaction import DeltaTransaction
 from storage.lake.layout import changelog_of, joined_of, response_log_of, subscription_log_of
@@ -24,49 +25,81 @@ from transforms.model.schemas import DELETED, POSITION, POSITION_TYPE
 from transforms.model.specs import JoinSpec
 
 
-def run_join(
-    batch: Batch, pool: ThreadPoolExecutor, join: JoinSpec, tables: dict[str, TableBatch],
-    joins: dict[str, JoinBatch], gate_results: dict[str, GateResult],
-) -> tuple[JoinBatch, GateResult]:  # fmt: skip
-    """Run a join on its two sides and start its gate; return the join and its gate result, perhaps still to come."""
-    left = _left(batch, join, tables, joins, gate_results)
-    right = right_table(tables[join.right], batch.state, batch.frames)
-    batch.frames.expect(max(left.changed, right.changed))
-    result = join_batch(join, left, right, batch.state, batch.frames)
-    if not left.changed and not right.changed:
-        unchanged: GateResult = Future()
-        unchanged.set_result(dict.fromkeys(JOIN_COUNTS, 0))
-        return result, unchanged
-    result = write_join(batch, pool, result, left.changed)
-    gate_result = pool.submit(_judged, batch, result)
-    if not batch.frames.small:
-        gate_result.result()  # what follows would only take the processors from the gate
-    return result, gate_result
+class ForeignKeyJoins:
+    """The foreign-key joins of a batch, in their order: each runs after its two sides."""
+
+    def __init__(self, batch: Batch, pool: ThreadPoolExecutor) -> None:
+        self._batch, self._pool = batch, pool
+        declared = batch.pipeline.joins_of(Join)
+        self._names = [name for name in batch.plan.joins if name in declared]
+        self._begun: dict[str, Future[DeltaTransaction]] = {}
+        self._joins: dict[str, JoinBatch] = {}
+        self._gate_results: dict[str, GateResult] = {}
+
+    def begin(self) -> None:
+        """Begin the commits to the joined tables that are there, while the sources are read."""
+        for name in self._names:
+            if joined_of(name) in self._batch.plan.versions:
+                path = self._batch.lake.path(joined_of(name))
+                self._begun[name] = self._pool.submit(begin, self._batch.spark, path)
+
+    def join(self, tables: Mapping[str, TableBatch]) -> list[Future[None]]:
+        """Run each join, and let its messages and answers follow its gate."""
+        logs: list[Future[None]] = []
+        for name in self._names:
+            with self._batch.jobs_of(f"join/{name}"):
+                join, gate_result = self._run(self._batch.pipeline.join_spec(name), tables)
+            self._joins[name], self._gate_results[name] = join, gate_result
+            logs += commit_logs(self._batch, self._pool, join, gate_result)
+        return logs
+
+    def commit_joined(self, ready: Callable[[], None]) -> None:
+        """Change each joined table in one commit, once `ready` returns."""
+        for name, join in self._joins.items():
+            commit_joined(self._batch, join, self._gate_results[name], ready, self._begun.get(name))
+
+    def results(self) -> JoinResults:
+        """What the gates counted."""
+        return JoinResults({name: counts.result() for name, counts in self._gate_results.items()})
+
+    def _run(self, join: JoinSpec, tables: Mapping[str, TableBatch]) -> tuple[JoinBatch, GateResult]:
+        """Run a join on its two sides and start its gate; return both, the gate result perhaps still to come."""
+        batch = self._batch
+        left = self._left(join, tables)
+        right = right_table(tables[join.right], batch.state, batch.frames)
+        batch.frames.expect(max(left.changed, right.changed))
+        result = join_batch(join, left, right, batch.state, batch.frames)
+        if not left.changed and not right.changed:
+            unchanged: GateResult = Future()
+            unchanged.set_result(dict.fromkeys(JOIN_COUNTS, 0))
+            return result, unchanged
+        result = write_join(batch, self._pool, result, left.changed)
+        gate_result = self._pool.submit(_judged, batch, result)
+        if not batch.frames.small:
+            gate_result.result()  # what follows would only take the processors from the gate
+        return result, gate_result
+
+    def _left(self, join: JoinSpec, tables: Mapping[str, TableBatch]) -> Left:
+        batch = self._batch
+        if join.left in self._joins:
+            bootstrapped = join.name in batch.plan.bootstrap and join.left not in batch.plan.bootstrap
+            if not bootstrapped:
+                counts = self._gate_results[join.left].result()
+                return left_join(join, self._joins[join.left], counts, batch.state, batch.frames)
+            source = batch.pipeline.join_spec(join.left)
+            rows = with_joined_hash(batch.state.joined(source), source).withColumns(
+                {DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)}
+            )
+            return _bootstrap(batch, join, rows)
+        if join.name in batch.plan.bootstrap:
+            rows = batch.state.all_rows(batch.pipeline.tables[join.left].spec)
+            return _bootstrap(batch, join, rows)
+        return left_table(join, tables[join.left], batch.state, batch.frames)
 
 
 def _judged(batch: Batch, join: JoinBatch) -> dict[str, int]:
     with batch.stage(f"join/{join.spec.name}"):
         return judge(join, batch.accept, batch.frames)
-
-
-def _left(
-    batch: Batch, join: JoinSpec, tables: dict[str, TableBatch], joins: dict[str, JoinBatch],
-    gate_results: dict[str, GateResult],
-) -> Left:  # fmt: skip
-    if join.left in joins:
-        bootstrapped = join.name in batch.plan.bootstrap and join.left not in batch.plan.bootstrap
-        if not bootstrapped:
-            counts = gate_results[join.left].result()
-            return left_join(join, joins[join.left], counts, batch.state, batch.frames)
-        source = batch.pipeline.join_spec(join.left)
-        rows = with_joined_hash(batch.state.joined(source), source).withColumns(
-            {DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)}
-        )
-        return _bootstrap(batch, join, rows)
-    if join.name in batch.plan.bootstrap:
-        rows = batch.state.all_rows(batch.pipeline.tables[join.left].spec)
-        return _bootstrap(batch, join, rows)
-    return left_table(join, tables[join.left], batch.state, batch.frames)
 
 
 def _bootstrap(batch: Batch, join: JoinSpec, rows: DataFrame) -> Left:
@@ -107,15 +140,6 @@ def _begins(batch: Batch, name: str, stage: str) -> bool:
     """Whether a log of a join begins with the batch: its join does, or did while it was not kept."""
     last = batch.journal.last.commits.get(stage, 0) if batch.journal.last else 0
     return name in batch.plan.bootstrap or last < batch.plan.begun.get(name, 0)
-
-
-def begin_joined(batch: Batch, pool: ThreadPoolExecutor) -> dict[str, Future[DeltaTransaction]]:
-    """Begin the commits to the joined tables that are there, while the sources are read."""
-    return {
-        name: pool.submit(begin, batch.spark, batch.lake.path(joined_of(name)))
-        for name in batch.plan.joins
-        if name in batch.pipeline.foreign_key_joins and joined_of(name) in batch.plan.versions
-    }
 
 
 def commit_joined(

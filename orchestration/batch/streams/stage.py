@@ -1,19 +1,58 @@
 """Runs the streams of a batch: joins them with their tables as these are after the batch, and commits both."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import reduce
 
 from pyspark.sql import DataFrame
 
-from orchestration.batch.context import Batch
-from orchestration.batch.streams.stream import StreamBatch
+from orchestration.batch.context import Batch, JoinResults
+from orchestration.batch.streams.stream import StreamBatch, read_stream
 from orchestration.batch.streams.table_join import StreamJoinBatch, stream_join_batch
 from orchestration.batch.tables.table import TableBatch
+from orchestration.config import StreamJoin
 from storage.delta_table.direct_scan import TIMED_LOG_PROPERTIES
 from storage.lake.layout import QUARANTINE, joined_of, records_of
 from storage.state.joined_table import OF_STREAMS
 from transforms.model.schemas import POSITION
+
+
+class StreamJoins:
+    """The streams of a batch and their joins, each after its stream and its table."""
+
+    def __init__(self, batch: Batch, pool: ThreadPoolExecutor) -> None:
+        self._batch, self._pool = batch, pool
+        self._reading: dict[str, Future[StreamBatch]] = {}
+        self._streams: dict[str, StreamBatch] = {}
+        self._joins: dict[str, StreamJoinBatch] = {}
+
+    def begin(self) -> None:
+        """Begin to read the streams, beside the tables."""
+        for name in self._batch.pipeline.streams:
+            self._reading[name] = self._pool.submit(read_stream, self._batch, name)
+
+    def join(self, tables: Mapping[str, TableBatch]) -> list[Future[None]]:
+        """Run each join; then it is known which records are late, and the streams' logs can be committed."""
+        batch, pool = self._batch, self._pool
+        streams = {name: stream.result() for name, stream in self._reading.items()}
+        self._joins = join_streams(batch, streams, tables)
+        self._streams = without_late(streams, self._joins.values())
+        logs = [log for stream in self._streams.values() for log in commit_stream(batch, pool, stream)]
+        return [*logs, *[commit_late(batch, pool, join) for join in self._joins.values()]]
+
+    def commit_joined(self, ready: Callable[[], None]) -> None:
+        """Append what each join emits, once `ready` returns."""
+        ready()
+        for join in self._joins.values():
+            commit_stream_join(self._batch, join)
+
+    def results(self) -> JoinResults:
+        """What was counted of streams and joins, and the stream time after the batch."""
+        return JoinResults(
+            counts={name: join.counts for name, join in self._joins.items()},
+            clocks={name: join.clock for name, join in self._joins.items()},
+            inputs={name: stream.counts for name, stream in self._streams.items()},
+        )
 
 
 def join_streams(
@@ -21,11 +60,11 @@ def join_streams(
 ) -> dict[str, StreamJoinBatch]:
     """Run every join of a stream that the batch keeps."""
     joined: dict[str, StreamJoinBatch] = {}
-    for name in batch.plan.joins:
-        if name in batch.pipeline.stream_joins:
-            join = batch.pipeline.stream_join_spec(name)
-            with batch.stage(f"join/{name}"):
-                joined[name] = stream_join_batch(join, streams[join.left], tables[join.right], batch)
+    declared = batch.pipeline.joins_of(StreamJoin)
+    for name in [name for name in batch.plan.joins if name in declared]:
+        join = batch.pipeline.stream_join_spec(name)
+        with batch.stage(f"join/{name}"):
+            joined[name] = stream_join_batch(join, streams[join.left], tables[join.right], batch)
     return joined
 
 

@@ -1,5 +1,7 @@
 """Checks what must fit together between tables and joins: sides, order, foreign keys, names in the joined table."""
 
+from collections.abc import Callable, Mapping
+
 from pyspark.sql.types import DataType, StringType
 
 from orchestration.config.checked_document import Reading
@@ -10,7 +12,7 @@ from orchestration.config.schema.column_types import type_text
 from orchestration.config.schema.expression_types import Columns
 from orchestration.config.schema.expressions import expression_type
 from orchestration.config.schema.model import Join
-from orchestration.config.schema.stream import kind_of_join
+from orchestration.config.schema.stream import AnyJoin, StreamJoin, model_of_join
 from orchestration.config.schema.values import check_column_name
 from transforms.model.schemas import quoted
 
@@ -19,11 +21,7 @@ def check_joins(reading: Reading) -> None:
     """Note the mistakes of every join; a join whose sides are in doubt is not looked into."""
     for join in reading.names("joins"):
         _check_shared_name(reading, join)
-        if kind_of_join(reading.raw("joins", join)) == "stream":
-            check_stream_join(reading, join)
-            continue
-        _check_left(reading, join)
-        _check_right(reading, join)
+        _CHECKS[model_of_join(reading.raw("joins", join))](reading, join)
     _check_cycles(reading)
     for join in reading.names("joins"):
         _check_result_key(reading, join)
@@ -38,6 +36,18 @@ def _check_shared_name(reading: Reading, join: str) -> None:
             reading.refuse(("joins", join), message, at_key=True)
 
 
+def _check_sides(reading: Reading, join: str) -> None:
+    _check_left(reading, join)
+    _check_right(reading, join)
+
+
+_CHECKS: Mapping[type[AnyJoin], Callable[[Reading, str], None]] = {
+    Join: _check_sides,
+    StreamJoin: check_stream_join,
+}
+"""What must fit together in a join of each kind, beside what all joins have in common."""
+
+
 def _check_left(reading: Reading, join: str) -> None:
     left, known = reading.value("joins", join, "left"), [*reading.names("tables"), *reading.names("joins")]
     path = ("joins", join, "left")
@@ -45,7 +55,7 @@ def _check_left(reading: Reading, join: str) -> None:
         reading.refuse(
             path, f"'{left}' is a stream; join it with `stream` and `table` in place of `left` and `right`"
         )
-    elif left in reading.names("joins") and kind_of_join(reading.raw("joins", left)) == "stream":
+    elif left in reading.names("joins") and model_of_join(reading.raw("joins", left)) is StreamJoin:
         reading.refuse(path, f"'{left}' is the join of a stream, and only adds rows; begin with a table")
     elif left is not None and left not in known:
         message = f"no table or join is named '{left}'{did_you_mean(left, known)}"

@@ -6,7 +6,7 @@ The texts below the fields make the reference in `docs/configuration.md` and the
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, PrivateAttr
 from pyspark.sql.types import DataType, LongType, StructField, StructType, TimestampType
@@ -154,9 +154,29 @@ class Table(Input):
         )
 
 
-class Join(Named):
+class DeclaredJoin(Named):
+    """What the kinds of joins have in common."""
+
+    told_by: ClassVar[str]
+    """The key that names the left side; no other kind has it."""
+    not_rebuilt: ClassVar[str] = ""
+    """Why a join of this kind cannot be computed anew; empty where it can."""
+
+    @property
+    def left_side(self) -> str:
+        """The name of what holds the foreign key."""
+        return str(getattr(self, self.told_by))
+
+    @property
+    def waits(self) -> bool:
+        """Whether what is to be joined waits for what the right side learns late."""
+        return False
+
+
+class Join(DeclaredJoin):
     """A foreign-key join of a table, or of another join, with a table."""
 
+    told_by = "left"
     left: Name
     """Table or join whose rows hold the foreign key."""
     right: Name

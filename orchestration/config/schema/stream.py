@@ -1,10 +1,11 @@
 """Models streams and their joins with tables in the file."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Discriminator, Field, Tag
 
-from orchestration.config.schema.model import Input, Join, Named
+from orchestration.config.schema.model import DeclaredJoin, Input, Join
 from orchestration.config.schema.values import Duration, Name
 from transforms.model.schemas import quoted
 from transforms.model.specs import How, TableSpec
@@ -37,9 +38,15 @@ class Stream(Input):
         )
 
 
-class StreamJoin(Named):
+class StreamJoin(DeclaredJoin):
     """A join of each record of a stream with the table row that its foreign key refers to (KIP-923)."""
 
+    told_by = "stream"
+    not_rebuilt = (
+        "joins a stream, and what it met when its records came is no longer known: the history of its table reaches "
+        "back no further than its retention. Give the join another name: it then begins with the records of the stream "
+        "as they can be joined today."
+    )
     stream: Name
     """Stream whose records are joined."""
     table: Name
@@ -59,6 +66,11 @@ class StreamJoin(Named):
     prefix: str = "right_"
     """Put before the names of the table's columns in the joined table."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether records wait in a buffer."""
+        return self.grace is not None
+
 
 def kind_of_join(value: Any) -> str:
     """`stream` or `foreign_key`, told by the keys that only one kind of join has."""
@@ -70,4 +82,14 @@ def kind_of_join(value: Any) -> str:
 AnyJoin = Annotated[
     Annotated[Join, Tag("foreign_key")] | Annotated[StreamJoin, Tag("stream")], Discriminator(kind_of_join)
 ]
-"""What may stand below `joins`."""
+"""What may stand below `joins`: the one place that says which kinds of joins there are."""
+
+JOIN_KINDS: Mapping[str, type[AnyJoin]] = {
+    tag.tag: model for model, tag in map(get_args, get_args(get_args(AnyJoin)[0]))
+}
+"""The kinds of joins by their tags. What else is to be known of a kind stands in tables with its model as the key."""
+
+
+def model_of_join(value: Any) -> type[AnyJoin]:
+    """The kind that a mapping below `joins` is of."""
+    return JOIN_KINDS[kind_of_join(value)]

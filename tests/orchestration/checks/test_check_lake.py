@@ -65,10 +65,10 @@ def broken(
 ) -> dict[str, set[str]]:
     """The rules that do not hold among the rows that the second batch touched, of what has these names."""
     journal = Journal(Lake(pipeline.lake))
-    scope = Scope(State(spark, Lake(pipeline.lake), snapshot), since=1, touched=10)
+    scope = Scope(journal, State(spark, Lake(pipeline.lake), snapshot), since=1, touched=10)
     return {
         asset.name: {row["rule"] for row in broken_rules(asset.frames, asset.kind, small=asset.small)}
-        for asset in check_lake._assets(pipeline, scope, journal)
+        for asset in check_lake._assets(pipeline, scope)
         if asset.name in names
     }
 

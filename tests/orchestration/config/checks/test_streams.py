@@ -156,8 +156,8 @@ def test_kinds_of_joins_are_told_apart() -> None:
     """Joins stand below one key, each with the keys of its own kind."""
     text = SOUND + "  paired: {left: items, right: items, foreign_key: [item], how: inner}\n"
 
-    assert list(pipeline(text).foreign_key_joins) == ["paired"]
-    assert list(pipeline(text).stream_joins) == ["priced", "labelled"]
+    assert list(pipeline(text).joins_of_tables) == ["paired"]
+    assert list(pipeline(text).joins_of_streams) == ["priced", "labelled"]
 
 
 def test_versions_are_ordered_by_their_time_first() -> None:

@@ -1,0 +1,49 @@
+"""Says which kinds of joins a batch works off, in their order, and what it asks of each."""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+from expectations.keys import TABLE_JOINS, Kind
+from orchestration.batch.context import Batch, JoinResults
+from orchestration.batch.joins.gate import JOIN_COUNTS
+from orchestration.batch.joins.stage import ForeignKeyJoins
+from orchestration.batch.streams.stage import StreamJoins
+from orchestration.batch.streams.table_join import STREAM_JOIN_COUNTS
+from orchestration.batch.tables.table import TableBatch
+from orchestration.config import AnyJoin, Join, StreamJoin
+from transforms.model.specs import How
+
+
+class JoinStage(Protocol):
+    """The joins of one kind in a batch."""
+
+    def begin(self) -> None:
+        """Begin what needs no table of the batch: to read other sources, to open what is committed to."""
+
+    def join(self, tables: Mapping[str, TableBatch]) -> list[Future[None]]:
+        """Run the joins upon the tables, and begin to commit their logs; return these commits."""
+
+    def commit_joined(self, ready: Callable[[], None]) -> None:
+        """Change each joined table in one commit, once `ready` returns: then all logs of the batch are committed."""
+
+    def results(self) -> JoinResults:
+        """What the joins did."""
+
+
+@dataclass(frozen=True)
+class JoinKind:
+    """How a batch works off the joins of one kind."""
+
+    stage: Callable[[Batch, ThreadPoolExecutor], JoinStage]
+    counts: tuple[str, ...]
+    """What a batch counts of each join."""
+    gate: Mapping[How, Kind]
+    """The kind that the rules of the gate go by; empty where there is no gate."""
+
+
+JOIN_STAGES: Mapping[type[AnyJoin], JoinKind] = {
+    Join: JoinKind(ForeignKeyJoins, JOIN_COUNTS, gate=TABLE_JOINS),
+    StreamJoin: JoinKind(StreamJoins, STREAM_JOIN_COUNTS, gate={}),
+}

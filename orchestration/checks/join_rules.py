@@ -1,0 +1,41 @@
+"""Says which rules the joins of each kind are held to, and which frames these read."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from expectations.keys import STREAM_JOINS, TABLE_JOINS, Kind
+from expectations.validation import Asset
+from orchestration.checks.join_frames import Scope, join_assets
+from orchestration.checks.time_frames import BATCHES, stream_join_assets
+from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
+from transforms.model.specs import How
+
+
+@dataclass(frozen=True)
+class JoinRules:
+    """What is checked of the joins of one kind."""
+
+    kinds: Mapping[How, Kind]
+    """The kind that the rules of the result go by."""
+    of_buffer: tuple[str, Kind] | None
+    """What else is checked where rows wait: how it is called after the join, and the kind its rules go by."""
+    assets: Callable[[Pipeline, str, Scope], list[Asset]]
+    """The frames of a join's rules."""
+    touched: tuple[str, ...]
+    """Counts of a batch that say how many rows of the join it touched."""
+
+
+JOIN_RULES: Mapping[type[AnyJoin], JoinRules] = {
+    Join: JoinRules(
+        kinds=TABLE_JOINS,
+        of_buffer=None,
+        assets=join_assets,
+        touched=("subscriptions", "answers"),
+    ),
+    StreamJoin: JoinRules(
+        kinds=STREAM_JOINS,
+        of_buffer=(BATCHES, "batches"),
+        assets=stream_join_assets,
+        touched=("received", "released"),
+    ),
+}
