@@ -1,7 +1,7 @@
 """Validates assets: checks their frames against the rules through Great Expectations, and writes Data Docs.
 
 This is the slow, visible way to run the rules: for asset checks, `lakejoin check` and people who look at Data Docs.
-What must hold before a commit goes through `expectations.gate` alone.
+Before a commit the rules are run by `expectations.gate` alone, of a first load also by `expectations.totals`.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""Runs one batch from its plan to its publication: `plan → changes → subscriptions → responses → joined`.
+"""Runs one batch from its plan to its publication: reads the tables, then joins, then commits the joined tables.
 
 Everything here is a function of the plan. So a batch that was interrupted is simply run again: commits that were made
-are skipped by Delta, and those that are missing come out the same.
+are found in the tables' logs and skipped, and those that are missing come out the same.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,8 +43,8 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
         framing(spark, lake.scratch(), plan.records) as frames,
         closing(Batch(pipeline, spark, lake, journal, plan, accept, progress, frames)) as batch,
     ):
-        # A task waits for another in one place: a log's commit for its join's gate, which was submitted before it and
-        # waits for none. Tasks begin in the order of their submission, so no number of threads can stall.
+        # A task waits for another's end in one place: a log's commit for its join's gate, which was submitted before it
+        # and waits for none. Tasks begin in the order of their submission, so no number of threads can stall.
         with ThreadPoolExecutor(THREADS, thread_name_prefix="stage") as pool:
             logs: list[Future[None]] = []
             stages = [kind.stage(batch, pool) for kind in JOIN_STAGES.values()]

@@ -3,8 +3,8 @@
 from orchestration.config.loading import load, load_text
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import ConfigurationError
-from orchestration.config.schema.model import Input, Join
-from orchestration.config.schema.stream import AnyJoin, StreamJoin
+from orchestration.config.schema.joins import AnyJoin, Join, StreamJoin
+from orchestration.config.schema.model import Input
 
 __all__ = [
     "AnyJoin", "ConfigurationError", "Input", "Join", "Pipeline", "StreamJoin", "load", "load_text",

@@ -9,9 +9,10 @@ from pydantic_core import ErrorDetails
 from orchestration.config.checked_document import Reading
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import KeyPath, did_you_mean, found, listed, nearest
-from orchestration.config.schema.model import Join, Maintenance, Spark, Table, Versioned
+from orchestration.config.schema.joins import Join, StreamJoin, model_of_join
+from orchestration.config.schema.model import Maintenance, Spark, Table, Versioned
 from orchestration.config.schema.source import Limits, Source
-from orchestration.config.schema.stream import Stream, StreamJoin, model_of_join
+from orchestration.config.schema.stream import Stream
 
 _MODELS: Mapping[KeyPath, type[BaseModel]] = {
     ("spark",): Spark,

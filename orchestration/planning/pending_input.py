@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Literal
 
+from pyspark.sql import SparkSession
+
 from orchestration.config import Input, Pipeline
 from storage.errors import SourceChanged, SourceError
 from storage.lake.journal import Journal
 from storage.lake.plan import Plan, dates_of
-from storage.sources.files import Dates, FileCounter
+from storage.sources.files import Dates
 from storage.sources.formats.source_format import Look
 from storage.sources.planned_file import PlannedFile, between, together
 
@@ -35,7 +37,7 @@ def pending_groups(  # noqa: PLR0913 - the options of a run that choose its inpu
     journal: Journal,
     *,
     now: datetime,
-    counter: FileCounter | None,
+    spark: SparkSession | None,
     dates: Dates | None = None,
     batch_by: BatchBy = "date",
     settle: timedelta | None = None,
@@ -47,7 +49,7 @@ def pending_groups(  # noqa: PLR0913 - the options of a run that choose its inpu
     after it was read, or that cannot be read.
     """
     look = Look(now, settle, dates)
-    found = [file for table in pipeline.inputs.values() for file in _unread(table, journal, look, counter)]
+    found = [file for table in pipeline.inputs.values() for file in _unread(table, journal, look, spark)]
     waiting = [file for file in found if file.records]
     days = sorted({file.date for file in waiting if file.date is not None})
     if batch_by == "all" or not days:
@@ -58,11 +60,9 @@ def pending_groups(  # noqa: PLR0913 - the options of a run that choose its inpu
     return groups
 
 
-def _unread(table: Input, journal: Journal, look: Look, counter: FileCounter | None) -> Iterator[PlannedFile]:
+def _unread(table: Input, journal: Journal, look: Look, spark: SparkSession | None) -> Iterator[PlannedFile]:
     with blamed(table):
-        yield from table.source_format.unread(
-            table.source_spec, journal.known_files(table.name), look, counter
-        )
+        yield from table.source_format.unread(table.source_spec, journal.known_files(table.name), look, spark)
 
 
 @contextmanager

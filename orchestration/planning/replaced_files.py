@@ -3,13 +3,15 @@
 from collections.abc import Collection, Iterator, Mapping
 from datetime import date, datetime, timedelta
 
+from pyspark.sql import SparkSession
+
 from orchestration.config import Input, Pipeline
 from orchestration.errors import WrongUsage
 from orchestration.planning.pending_input import blamed
 from storage.errors import SourceChanged, SourceNotFound
 from storage.lake.journal import Journal
 from storage.lake.plan import Plan
-from storage.sources.files import FileCounter, FoundFile, find_files
+from storage.sources.files import FoundFile, find_files
 from storage.sources.formats.file_format import FileFormat
 from storage.sources.planned_file import PlannedFile
 
@@ -23,7 +25,7 @@ def day_or_name(text: str | None) -> date | str | None:
 
 
 def exported_again(
-    pipeline: Pipeline, journal: Journal, what: date | str, *, now: datetime, counter: FileCounter | None,
+    pipeline: Pipeline, journal: Journal, what: date | str, *, now: datetime, spark: SparkSession | None,
     finished: Plan | None,
 ) -> list[PlannedFile]:  # fmt: skip
     """Return the files of a `{date}`, or of a name, whose content is no longer what was read, whole.
@@ -32,7 +34,7 @@ def exported_again(
     under way. Where that was what is asked for, none need be left. Raises `SourceNotFound` where one of them is gone,
     and `WrongUsage` where none of them changed, or where a table or stream does not allow it.
     """
-    found = list(_changed(pipeline, journal, what, now, counter))
+    found = list(_changed(pipeline, journal, what, now, spark))
     just_replaced = finished.files if finished is not None and finished.kind == "replace" else ()
     if not found and not any(what in (file.date, file.name) for file in just_replaced):
         which = f"of the name {what!r}" if isinstance(what, str) else "of that day"
@@ -55,7 +57,7 @@ def exported_again(
 
 
 def _changed(
-    pipeline: Pipeline, journal: Journal, what: date | str, now: datetime, counter: FileCounter | None
+    pipeline: Pipeline, journal: Journal, what: date | str, now: datetime, spark: SparkSession | None
 ) -> Iterator[PlannedFile]:
     """The files that have other content; that one of any table is gone is told before any is read."""
     asked = [
@@ -72,7 +74,7 @@ def _changed(
             if before is None or _has_grown(table, form, file, before):
                 continue
             with blamed(table):
-                measured = form.measure(file, None, counter, table.source.file_limits)
+                measured = form.measure(file, None, spark, table.source.file_limits)
             if measured.fingerprint != before.fingerprint:
                 yield PlannedFile.behind(0, measured, table.name)
 
@@ -110,7 +112,7 @@ def _has_grown(table: Input, form: FileFormat, file: FoundFile, before: PlannedF
     if file.size <= before.size:  # as large, it may have other content, whatever its time
         return False
     try:
-        with blamed(table):  # without a counter only the bytes are looked at
+        with blamed(table):  # without a session only the bytes are looked at
             form.measure(file, before.measured, None, table.source.file_limits)
     except SourceChanged:
         return False

@@ -30,7 +30,6 @@ from storage.lake.layout import Lake
 from storage.lake.lock import writing
 from storage.lake.plan import Plan, Published
 from storage.sources.files import Dates
-from storage.sources.formats.csv import csv_counter
 
 
 def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
@@ -96,11 +95,11 @@ def _plans(
     finished = None  # the batch that was under way
     for finished in under_way(pipeline, lake, journal, asked.rebuilt):
         yield finished
-    draft, now, counter = PlanBuilder(pipeline, lake, journal), datetime.now(UTC), csv_counter(spark)
+    draft, now = PlanBuilder(pipeline, lake, journal), datetime.now(UTC)
     if new := new_joins(pipeline, lake, journal, asked.rebuilt):
         yield _commit(journal, draft.bootstrap(new))
     again = asked.replace and exported_again(
-        pipeline, journal, asked.replace, now=now, counter=counter, finished=finished
+        pipeline, journal, asked.replace, now=now, spark=spark, finished=finished
     )
     if again:
         plan = draft.replace(again)
@@ -109,7 +108,7 @@ def _plans(
         check_truncates(pipeline, spark, lake, journal, plan)
         yield _commit(journal, plan)
     groups = pending_groups(
-        pipeline, journal, now=now, counter=counter, dates=asked.dates, batch_by=asked.batch_by, settle=asked.settle,
+        pipeline, journal, now=now, spark=spark, dates=asked.dates, batch_by=asked.batch_by, settle=asked.settle,
     )  # fmt: skip
     for group in groups:
         check_schemas(pipeline, spark, group.files)

@@ -1,7 +1,7 @@
 """Makes each commit to a Delta table exactly once: it carries a transaction identifier, by which a rerun finds it.
 
-An identifier in the commit itself wins over the session's settings. So appends may run beside a MERGE, whose identifier
-can only be given through the session.
+An identifier in the commit itself wins over the session's settings. So appends may run beside an overwrite or, with
+`spark.lakejoin.merge`, a real MERGE, whose identifiers can only be given through the session.
 """
 
 import logging
@@ -93,7 +93,7 @@ def replace(  # noqa: PLR0913
             return
         stated = transaction.stating(settled.metadata)
         with _SESSION, _settings(new.sparkSession, {"commitInfo.userMetadata": stated.user_metadata}):
-            delta.commit_merge(replaced, written, transaction.app, transaction.batch, settled.rows)
+            delta.commit_replaced(replaced, written, transaction.app, transaction.batch, settled.rows)
 
     _once(path, transaction, attempt)
 

@@ -248,8 +248,8 @@ class DeltaTransaction:
         operation = self._operation("Write", mode, self._none, self._none, stated, *[self._none] * 5)
         self._commit(written, operation, app, version)
 
-    def commit_merge(self, replaced: Replaced, written: Any, app: str, version: int, rows: int) -> None:
-        """Commit the end of some rows and new files with `rows` rows as a MERGE."""
+    def commit_replaced(self, replaced: Replaced, written: Any, app: str, version: int, rows: int) -> None:
+        """Commit the end of some rows, and new files with `rows` rows; the table's history calls it a MERGE."""
         operation = self._operation("Merge", *[self._none] * 4, *[self._nil] * 3)
         names = [*operation.operationMetrics().mkString(",").split(","), "operationNumSourceRows"]
         done = {"numTargetRowsDeleted": replaced.rows, "numTargetRowsInserted": rows, "numOutputRows": rows}

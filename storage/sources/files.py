@@ -6,7 +6,7 @@ lines may be added behind it, nothing before that may change. The errors are in 
 """
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -55,9 +55,6 @@ class Counted:
     stray_quotes: bool = False
     """A quoted field holds a quote that is not doubled."""
 
-
-FileCounter = Callable[[FoundFile], Counted]
-"""Counts the records of a CSV file, whose fields may hold line ends: only the reader itself can."""
 
 Dates = tuple[date, date]
 """The first and the last of some days."""

@@ -1,4 +1,4 @@
-"""Writes the joined table: a plain Delta table that every batch changes in exactly one commit."""
+"""Writes the joined table: a plain Delta table that a batch changes in one commit."""
 
 from collections.abc import Callable, Mapping
 

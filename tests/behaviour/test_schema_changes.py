@@ -20,7 +20,6 @@ from orchestration.planning.pending_input import pending_groups
 from orchestration.runs.run import run_batches
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
-from storage.sources.formats.csv import csv_counter
 from transforms.parsing.schema_drift import always_fits
 
 TEXT = """\
@@ -76,9 +75,8 @@ def pipeline_of(
 
 def check(spark: SparkSession, pipeline: Pipeline) -> str:
     """What is said of the files that wait; empty if nothing is."""
-    counter = csv_counter(spark)
     journal, now = Journal(Lake(pipeline.lake)), datetime.now(UTC)
-    groups = pending_groups(pipeline, journal, now=now, counter=counter, batch_by="all", settle=timedelta(0))
+    groups = pending_groups(pipeline, journal, now=now, spark=spark, batch_by="all", settle=timedelta(0))
     try:
         check_schemas(pipeline, spark, groups[0].files)
     except SchemaChanged as error:

@@ -16,7 +16,6 @@ from pyspark.sql.types import LongType, StructField, StructType
 from fuzz.mutations import flat, mutated, recorded, seeds
 from orchestration.config.schema.column_types import parse_type
 from storage.sources.files import FileRange, find_files
-from storage.sources.formats.csv import csv_counter
 from storage.sources.formats.file_format import FileFormat
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.reader import read_records
@@ -43,7 +42,7 @@ def read(spark: SparkSession, path: Path, table: TableSpec, form: str) -> tuple[
     (found,) = find_files(str(path), settle=timedelta(0), now=datetime.now(UTC))
     files = FORMATS[form]
     assert isinstance(files, FileFormat)
-    file = files.measure(found, None, csv_counter(spark))
+    file = files.measure(found, None, spark)
     part = FileRange(file.path, file.name, None, 0, file.lines, file.lines)
     records = read_records(spark, table, ParseOptions(form, max_line=50_000), [part])
     own = [row for row in records.collect() if not row[DERIVED]]

@@ -48,11 +48,13 @@ Reason = Literal[
     "bad_timestamp",
     "null_sequence",
 ]
-"""Why a record is quarantined; of several reasons the first in this order."""
+"""Why a record cannot be read; of several reasons the first in this order. What is wrong with one that can be read,
+`transforms.changelog` and `transforms.model.event_time` say."""
 
 
 DEEPEST = 998
-"""Levels of a line that Spark's parser can read: it ends at 1,000, of which two are ours (`parsing_json`)."""
+"""Levels of a line that Spark's parser can read: it ends at 1,000, of which two are ours
+(`transforms.parsing.json_lines`)."""
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from orchestration.config.problems import did_you_mean, listed
 from orchestration.config.schema.column_types import type_text
 from orchestration.config.schema.expression_types import Columns
 from orchestration.config.schema.expressions import expression_type
-from orchestration.config.schema.model import Join
-from orchestration.config.schema.stream import AnyJoin, StreamJoin, model_of_join
+from orchestration.config.schema.joins import AnyJoin, Join, StreamJoin, model_of_join
 from orchestration.config.schema.values import check_column_name
 from transforms.model.schemas import quoted
 

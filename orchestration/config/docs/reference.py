@@ -17,10 +17,11 @@ from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import ConfigurationError
 from orchestration.config.schema.column_types import NAMES
 from orchestration.config.schema.expressions import FUNCTIONS
-from orchestration.config.schema.model import Join, Maintenance, Spark, Table, Versioned
+from orchestration.config.schema.joins import Join, StreamJoin
+from orchestration.config.schema.model import Maintenance, Spark, Table, Versioned
 from orchestration.config.schema.sizes import SIZE_PATTERN
 from orchestration.config.schema.source import Limits, Source
-from orchestration.config.schema.stream import Stream, StreamJoin
+from orchestration.config.schema.stream import Stream
 from orchestration.config.schema.values import DURATION_PATTERN
 
 SCHEMA_FILE = Path(__file__).parents[2] / "lakejoin.schema.json"

@@ -6,7 +6,7 @@ The texts below the fields make the reference in `docs/configuration.md` and the
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, PrivateAttr
 from pyspark.sql.types import DataType, LongType, StructField, StructType, TimestampType
@@ -18,14 +18,13 @@ from orchestration.config.schema.values import (
     ColumnType,
     Duration,
     Master,
-    Name,
     Setting,
     SettingText,
 )
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.formats.source_format import SourceFormat, SourceSpec
 from transforms.model.schemas import POSITION_TYPE, TIME
-from transforms.model.specs import How, ResolvedBy, ResultKey, TableSpec
+from transforms.model.specs import TableSpec
 
 
 class Spark(Frozen):
@@ -152,50 +151,6 @@ class Table(Input):
             history_retention=self.versioned.history_retention if self.versioned else None,
             max_future=self.max_future if self.versioned else None,
         )
-
-
-class DeclaredJoin(Named):
-    """What the kinds of joins have in common."""
-
-    told_by: ClassVar[str]
-    """The key that names the left side; no other kind has it."""
-    not_rebuilt: ClassVar[str] = ""
-    """Why a join of this kind cannot be computed anew; empty where it can."""
-
-    @property
-    def left_side(self) -> str:
-        """The name of what holds the foreign key."""
-        return str(getattr(self, self.told_by))
-
-    @property
-    def waits(self) -> bool:
-        """Whether what is to be joined waits for what the right side learns late."""
-        return False
-
-
-class Join(DeclaredJoin):
-    """A foreign-key join of a table, or of another join, with a table."""
-
-    told_by = "left"
-    left: Name
-    """Table or join whose rows hold the foreign key."""
-    right: Name
-    """Table that the foreign key refers to: by its key."""
-    foreign_key: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Columns of the left row, or deterministic SQL expressions over it: one for each column of the right
-    key, of the same type. A row with a null in any of them refers to nothing."""
-    how: How
-    """`inner`: rows with a match; `left`: all left rows, the right columns null where nothing matches."""
-    prefix: str = "right_"
-    """Put before the names of the right columns in the joined table."""
-    changelog: bool = False
-    """Also keep every emission, in order, in `joins/NAME/changelog`."""
-    resolution: ResolvedBy = "hash"
-    """How an answer that comes too late is told: by the `hash` of the left row it was given to, or by
-    `highwater`, the place of that row's change among the changes of its key."""
-    result_key: ResultKey = "left"
-    """What identifies a joined row: the `left` key, or `combined`: right key and left key, so that a new
-    foreign key ends one row and begins another. Only with `how: inner`."""
 
 
 def _struct(types: Mapping[str, DataType]) -> StructType:

@@ -1,14 +1,8 @@
-"""Models streams and their joins with tables in the file."""
+"""Models streams in the file."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_args
-
-from pydantic import Discriminator, Field, Tag
-
-from orchestration.config.schema.model import DeclaredJoin, Input, Join
-from orchestration.config.schema.values import Duration, Name
+from orchestration.config.schema.model import Input
 from transforms.model.schemas import quoted
-from transforms.model.specs import How, TableSpec
+from transforms.model.specs import TableSpec
 
 
 class Stream(Input):
@@ -36,60 +30,3 @@ class Stream(Input):
             max_future=self.max_future,
             append_only=True,
         )
-
-
-class StreamJoin(DeclaredJoin):
-    """A join of each record of a stream with the table row that its foreign key refers to (KIP-923)."""
-
-    told_by = "stream"
-    not_rebuilt = (
-        "joins a stream, and what it met when its records came is no longer known: the history of its table reaches "
-        "back no further than its retention. Give the join another name: it then begins with the records of the stream "
-        "as they can be joined today."
-    )
-    stream: Name
-    """Stream whose records are joined."""
-    table: Name
-    """Table that the foreign key refers to: by its key. A versioned one is read as of the record's time, any other
-    as it is when the record is joined."""
-    foreign_key: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Columns of the record, or deterministic SQL expressions over it: one for each column of the table's key, of
-    the same type. A record with a null in any of them refers to nothing."""
-    how: How
-    """`inner`: records with a match; `left`: all records, the table's columns null where nothing matches."""
-    grace: Duration | None = None
-    """How long a record waits, in the stream's time, for what the table learns late. Needs a versioned table, and at
-    most its `history_retention`. Without it a record is joined in its batch."""
-    late: Literal["drop", "join"] | None = None
-    """What becomes of a record that comes after its grace period: `drop` (the default: counted as `late`, kept in
-    quarantine) or `join` (joined at once)."""
-    prefix: str = "right_"
-    """Put before the names of the table's columns in the joined table."""
-
-    @property
-    def waits(self) -> bool:
-        """Whether records wait in a buffer."""
-        return self.grace is not None
-
-
-def kind_of_join(value: Any) -> str:
-    """`stream` or `foreign_key`, told by the keys that only one kind of join has."""
-    if isinstance(value, dict):
-        return "stream" if {"stream", "table"} & value.keys() else "foreign_key"
-    return "stream" if isinstance(value, StreamJoin) else "foreign_key"
-
-
-AnyJoin = Annotated[
-    Annotated[Join, Tag("foreign_key")] | Annotated[StreamJoin, Tag("stream")], Discriminator(kind_of_join)
-]
-"""What may stand below `joins`: the one place that says which kinds of joins there are."""
-
-JOIN_KINDS: Mapping[str, type[AnyJoin]] = {
-    tag.tag: model for model, tag in map(get_args, get_args(get_args(AnyJoin)[0]))
-}
-"""The kinds of joins by their tags. What else is to be known of a kind stands in tables with its model as the key."""
-
-
-def model_of_join(value: Any) -> type[AnyJoin]:
-    """The kind that a mapping below `joins` is of."""
-    return JOIN_KINDS[kind_of_join(value)]

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from storage.sources.column_preview import beginning
 from storage.sources.csv_files import count_records, csv_rows, parse_csv
-from storage.sources.files import Counted, FileCounter, FoundFile, MeasuredFile, sizes
+from storage.sources.files import Counted, FoundFile, MeasuredFile, sizes
 from storage.sources.fingerprint import FileContent
 from storage.sources.formats.file_format import FileFormat
 from storage.sources.formats.source_format import Ranges
@@ -33,16 +33,16 @@ class Csv(FileFormat):
         return [name for name in header if name != OP_COLUMN]
 
     def count(
-        self, found: FoundFile, known: MeasuredFile | None, content: FileContent, counter: FileCounter | None
+        self, found: FoundFile, known: MeasuredFile | None, content: FileContent, spark: SparkSession | None
     ) -> Counted:
         """Count the records of a file that is new or has grown."""
         if not found.size:
             return Counted(content.lines)
-        if known is not None and (counter is None or found.size == known.size):
+        if known is not None and (spark is None or found.size == known.size):
             return Counted(known.lines, known.stray_quotes)
-        if counter is None:
-            raise ValueError(f"{found.path}: a CSV file that is read for the first time needs a counter")
-        return counter(found)
+        if spark is None:
+            raise ValueError(f"{found.path}: a CSV file that is read for the first time is counted by Spark")
+        return count_records(spark, found.path)
 
     def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read files by their headers."""
@@ -54,8 +54,3 @@ class Csv(FileFormat):
     ) -> list[Difference]:
         """Read the rows and count what they have."""
         return of_rows(csv_rows(spark, ranges), table, options, len(ranges) if strict else None)
-
-
-def csv_counter(spark: SparkSession) -> FileCounter:
-    """Return what counts the records of a CSV file."""
-    return lambda found: count_records(spark, found.path)

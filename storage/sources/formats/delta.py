@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType
 
-from storage.sources.files import FileCounter, FoundFile
+from storage.sources.files import FoundFile
 from storage.sources.formats.source_format import Known, Look, Ranges, SourceFormat, SourceSpec, Waiting
 from storage.sources.planned_file import FEED, PlannedFile
 from storage.sources.schema_check import Difference, of_schema
@@ -58,7 +58,7 @@ class Delta(SourceFormat):
         return Waiting(tuple(found), 1)
 
     def unread(
-        self, source: SourceSpec, known: Known, look: Look, counter: FileCounter | None
+        self, source: SourceSpec, known: Known, look: Look, spark: SparkSession | None
     ) -> Iterator[PlannedFile]:
         """Yield the versions behind the last one that was planned, each as a part of its own."""
         feed, before = _feed(source.place), known.get(FEED)

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 
+from pyspark.sql import SparkSession
+
 from storage.sources.files import (
     Counted,
     Dates,
-    FileCounter,
     FoundFile,
     MeasuredFile,
     changed,
@@ -40,14 +41,14 @@ class FileFormat(SourceFormat, ABC):
         return Waiting(tuple(settled), len(listed), len(unread) - len(settled))
 
     def unread(
-        self, source: SourceSpec, known: Known, look: Look, counter: FileCounter | None
+        self, source: SourceSpec, known: Known, look: Look, spark: SparkSession | None
     ) -> Iterator[PlannedFile]:
         """Yield the part of each file behind what was read of it."""
         for file in find_files(source.path, settle=_settle(source, look), now=look.now, since=source.start):
             if not _is_wanted(file, source, look.dates):
                 continue
             before = known.get(file.name)
-            measured = self.measure(file, before.measured if before else None, counter, source.limits)
+            measured = self.measure(file, before.measured if before else None, spark, source.limits)
             start = before.to_line if before else 0
             # A file without new records goes with a batch of others: so it is known next time, and need not wait.
             if measured.lines > start or not _is_known(file, before):
@@ -71,21 +72,21 @@ class FileFormat(SourceFormat, ABC):
         self,
         found: FoundFile,
         known: MeasuredFile | None = None,
-        counter: FileCounter | None = None,
+        spark: SparkSession | None = None,
         limits: FileLimits = NO_LIMITS,
     ) -> MeasuredFile:
         """Fingerprint a file and count its records; hold it against what was planned of it before, if it was.
 
-        A file with the size and time of `known` is not read. Without a `counter` a file that needs one and has grown is
-        only checked, and keeps its known lines. Raises `SourceChanged` where anything but lines behind the known ones
-        changed, `SourceBroken` for a torn file, `SourceTooLarge` for one beyond its limits.
+        A file with the size and time of `known` is not read. Without `spark`, a grown file whose records only Spark can
+        count is checked and keeps its known lines. Raises `SourceChanged` where anything but lines behind the known
+        ones changed, `SourceBroken` for a torn file, `SourceTooLarge` for one beyond its limits.
         """
         if known is not None and (found.size, found.modified) == (known.size, known.modified):
             return replace(known, **asdict(found))
         if known is not None and found.size < known.size:
             raise changed(found, f"has {found.size} bytes now, had {known.size}")
         content = self.scan(found, known, limits)
-        counted = self.count(found, known, content, counter)
+        counted = self.count(found, known, content, spark)
         return MeasuredFile(
             **asdict(found), fingerprint=content.fingerprint, lines=counted.records, complete=content.complete,
             stray_quotes=counted.stray_quotes, returns=content.returns,
@@ -100,7 +101,7 @@ class FileFormat(SourceFormat, ABC):
         return content
 
     def count(
-        self, found: FoundFile, known: MeasuredFile | None, content: FileContent, counter: FileCounter | None
+        self, found: FoundFile, known: MeasuredFile | None, content: FileContent, spark: SparkSession | None
     ) -> Counted:
         """Say how many records a file has that was passed over."""
         return Counted(content.lines)

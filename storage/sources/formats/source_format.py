@@ -4,6 +4,7 @@ A source is read in parts (`PlannedFile`): lines of files, or versions of a Delt
 of the formats starts a JVM; what reads with Spark is handed a session.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -11,7 +12,7 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.files import Dates, FileCounter, FileRange, FoundFile
+from storage.sources.files import Dates, FileRange, FoundFile
 from storage.sources.limits import NO_LIMITS, FileLimits
 from storage.sources.path_patterns import plain
 from storage.sources.planned_file import PlannedFile
@@ -101,28 +102,33 @@ class SourceFormat(Protocol):
         return f"{waiting} of {held} {self.unit}"
 
     # What is read without a JVM.
+    @abstractmethod
     def waiting(self, source: SourceSpec, known: Known, look: Look) -> Waiting:
         """List what is not read; nothing is opened but a log. Raises `SourceError`."""
 
+    @abstractmethod
     def unread(
-        self, source: SourceSpec, known: Known, look: Look, counter: FileCounter | None
+        self, source: SourceSpec, known: Known, look: Look, spark: SparkSession | None
     ) -> Iterator[PlannedFile]:
         """Yield what is not read, measured, in the order of its positions.
 
-        `counter`: counts records that only Spark can tell apart. Raises `SourceError` for what changed after it was
-        read, or cannot be read.
+        `spark`: for records that only Spark can count; None where nothing new is to be read. Raises `SourceError` for
+        what changed after it was read, or cannot be read.
         """
 
+    @abstractmethod
     def check_same(self, source: SourceSpec, part: PlannedFile, *, thoroughly: bool) -> None:
         """Refuse a part that is no longer what was planned. Raises `SourceError`.
 
         `thoroughly`: see as well that all it needs is still there, where the reading itself would tell.
         """
 
+    @abstractmethod
     def columns(self, source: SourceSpec, now: datetime) -> list[str]:
         """Return the names of the columns that the newest data has, as far as a short look shows."""
 
     # What Spark reads.
+    @abstractmethod
     def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read parts, of which there is one or more, into records (`transforms.parsing.options.records_schema`).
 
@@ -130,6 +136,7 @@ class SourceFormat(Protocol):
         context. Raises `SourceError` for what is gone, shorter than planned or not of the format.
         """
 
+    @abstractmethod
     def differences(
         self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, strict: bool
     ) -> list[Difference]:

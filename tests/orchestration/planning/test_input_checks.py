@@ -13,7 +13,6 @@ from orchestration.planning.pending_input import pending_groups
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan
-from storage.sources.formats.csv import csv_counter
 
 pytestmark = pytest.mark.spark
 
@@ -46,8 +45,8 @@ def check_text(spark: SparkSession, folder: Path, text: str) -> None:
     """The same of any pipeline."""
     pipeline = load_text(text, folder / "lakejoin.yaml")
     now = datetime.now(UTC)
-    journal, counter = Journal(Lake(pipeline.lake)), csv_counter(spark)
-    groups = pending_groups(pipeline, journal, now=now, counter=counter, settle=timedelta(0))
+    journal = Journal(Lake(pipeline.lake))
+    groups = pending_groups(pipeline, journal, now=now, spark=spark, settle=timedelta(0))
     draft = Plan(1, "batch", now, groups[0].files, {}, {}, {}, (), (), "", {}, "0.1")
     check_bad_ratio(pipeline, spark, draft)
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from orchestration.config import Pipeline, load_text
 from orchestration.planning.backlog import backlog
@@ -25,6 +26,8 @@ from storage.sources.files import Counted, Dates
 from storage.sources.planned_file import PlannedFile
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
+SPARK = Mock(spec=SparkSession)
+"""Stands in for a session where only CSV files ask for one."""
 TEXT = """\
 name: shop
 lake: ./lake
@@ -56,8 +59,8 @@ def plan_of(files: Sequence[PlannedFile]) -> Plan:
 
 def planned(shop: Pipeline, count: int = 0) -> list[PlannedFile]:
     """What is pending of a pipeline; CSV files are said to have `count` records."""
-    journal = Journal(Lake(shop.lake))
-    groups = pending_groups(shop, journal, now=NOW, counter=lambda _: Counted(count))
+    with patch("storage.sources.formats.csv.count_records", lambda *_: Counted(count)):
+        groups = pending_groups(shop, Journal(Lake(shop.lake)), now=NOW, spark=SPARK)
     return [file for group in groups for file in group.files]
 
 
@@ -79,7 +82,7 @@ def test_run_and_backlog_begin_with_the_start_of_a_source(
         write(tmp_path / "orders" / f"2024-01-0{day}.jsonl", '{"op": "c", "id": 1}\n')
     shop = pipeline(tmp_path, TEXT.replace('.jsonl"}', f'.jsonl"{start}}}'))
 
-    groups = pending_groups(shop, Journal(Lake(shop.lake)), now=NOW, counter=None, dates=dates)
+    groups = pending_groups(shop, Journal(Lake(shop.lake)), now=NOW, spark=None, dates=dates)
 
     assert [group.dates for group in groups] == [(date(2024, 1, day),) for day in expected]
     assert backlog(shop, NOW, dates=dates).dates == tuple(date(2024, 1, day) for day in expected)
@@ -103,7 +106,7 @@ CSV = TEXT.replace("jsonl", "csv")
 def test_changed_csv_file_of_an_unfinished_batch_is_refused(
     tmp_path: Path, before: str, after: str, message: str
 ) -> None:
-    """A batch that was cut off is finished with what was planned, or not at all; no counter is needed for it."""
+    """A batch that was cut off is finished with what was planned, or not at all; it needs no Spark."""
     file, shop = tmp_path / "orders" / "2024-01-01.csv", pipeline(tmp_path, CSV)
     write(file, before)
     plan = plan_of(planned(shop, 1))
@@ -158,14 +161,18 @@ def test_file_that_changed_while_it_was_read_is_refused(
 
 
 @pytest.mark.bad_input(22)
-def test_file_without_new_records_is_planned_beside_others(tmp_path: Path) -> None:
+def test_file_without_new_records_is_planned_beside_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A header alone, or a copy with a new time, is no batch; but once planned it does not wait any more."""
     shop, folder = pipeline(tmp_path, CSV), tmp_path / "orders"
     counts = {"2024-01-01.csv": 0, "2024-01-02.csv": 2, "2024-01-03.csv": 0}
     write(folder / "2024-01-01.csv", "op,id\n")
     write(folder / "2024-01-03.csv", "")
     journal = Journal(Lake(shop.lake))
-    pending = partial(pending_groups, shop, journal, now=NOW, counter=lambda file: Counted(counts[file.name]))
+    counted = lambda _, path: Counted(counts[Path(path).name])  # noqa: E731 - a stand-in for Spark
+    monkeypatch.setattr("storage.sources.formats.csv.count_records", counted)
+    pending = partial(pending_groups, shop, journal, now=NOW, spark=SPARK)
     assert pending() == []
 
     write(folder / "2024-01-02.csv", "op,id\nc,1\nc,2\n")

@@ -69,7 +69,7 @@ def plan_of(files: Sequence[PlannedFile]) -> Plan:
 
 def pending(shop: Pipeline, journal: Journal, rows: int | None = None) -> list[Group]:
     """The batches that a run would make."""
-    groups = pending_groups(shop, journal, now=NOW, counter=None)
+    groups = pending_groups(shop, journal, now=NOW, spark=None)
     return [piece for group in groups for piece in cut(group, rows)]
 
 

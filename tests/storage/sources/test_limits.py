@@ -148,5 +148,5 @@ tables:
     pipeline = load_text(text, tmp_path / "lakejoin.yaml")
 
     with pytest.raises(SourceTooLarge, match=r"table orders: .*orders.jsonl: has over 100 bytes, unpacked"):
-        pending_groups(pipeline, Journal(Lake(pipeline.lake)), now=datetime.now(UTC), counter=None)
+        pending_groups(pipeline, Journal(Lake(pipeline.lake)), now=datetime.now(UTC), spark=None)
     assert not (tmp_path / "lake").exists()

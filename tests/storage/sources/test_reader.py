@@ -18,7 +18,6 @@ from pyspark.sql.types import StructType
 from storage.errors import SourceBroken, SourceChanged, SourceNotFound
 from storage.sources.csv_files import csv_rows
 from storage.sources.files import FileRange, MeasuredFile, find_files
-from storage.sources.formats.csv import csv_counter
 from storage.sources.formats.file_format import FileFormat
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.reader import read_records
@@ -63,7 +62,7 @@ def measure(spark: SparkSession, path: Path | str, form: str) -> list[MeasuredFi
     found = find_files(str(path), settle=timedelta(0), now=datetime.now(UTC))
     files = FORMATS[form]
     assert isinstance(files, FileFormat)
-    return [files.measure(file, None, csv_counter(spark)) for file in found]
+    return [files.measure(file, None, spark) for file in found]
 
 
 def ranges(files: Sequence[MeasuredFile], start: int = 0, end: int | None = None) -> list[FileRange]:

@@ -18,9 +18,10 @@ from orchestration.config.docs.reference import (
 )
 from orchestration.config.docs.text import EXAMPLE
 from orchestration.config.pipeline import Pipeline
-from orchestration.config.schema.model import Join, Maintenance, Spark, Table, Versioned
+from orchestration.config.schema.joins import Join, StreamJoin
+from orchestration.config.schema.model import Maintenance, Spark, Table, Versioned
 from orchestration.config.schema.source import Limits, Source
-from orchestration.config.schema.stream import Stream, StreamJoin
+from orchestration.config.schema.stream import Stream
 
 CASES = Path(__file__).parents[1]
 

@@ -3,10 +3,12 @@
 import gzip
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from storage.errors import (
     SourceBroken,
@@ -172,17 +174,31 @@ def test_file_that_ends_early_is_an_error(write: Callable[..., FoundFile], tmp_p
         Jsonl().measure(found)
 
 
-def test_csv_records_are_counted_by_the_reader(write: Callable[..., FoundFile]) -> None:
-    """Line ends within quotes make no record, so the counter decides; an open quote allows none to follow."""
-    counted = lambda found: Counted(found.size, stray_quotes=True)  # noqa: E731 - a stand-in for Spark
-    whole = Csv().measure(write("x.csv", b'a,op\n"1\n",c\n'), None, counted)
-    torn = Csv().measure(write("y.csv", b'a,op\n"1\n'), None, counted)
+@pytest.fixture
+def spark_counts(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], SparkSession]:
+    """Return what stands in for a session that counts so many records in each CSV file, and finds stray quotes."""
+
+    def session(records: int) -> SparkSession:
+        counted = Counted(records, stray_quotes=True)
+        monkeypatch.setattr("storage.sources.formats.csv.count_records", lambda *_: counted)
+        return Mock(spec=SparkSession)
+
+    return session
+
+
+def test_csv_records_are_counted_by_the_reader(
+    write: Callable[..., FoundFile], spark_counts: Callable[[int], SparkSession]
+) -> None:
+    """Line ends within quotes make no record, so Spark decides; an open quote allows none to follow."""
+    spark = spark_counts(12)
+    whole = Csv().measure(write("x.csv", b'a,op\n"1\n",c\n'), None, spark)
+    torn = Csv().measure(write("y.csv", b'a,op\n"1\n'), None, spark)
 
     assert (whole.lines, whole.complete, whole.stray_quotes) == (12, True, True)
-    assert Csv().measure(write("x.csv", b'a,op\n"1\n",c\n', modified=2), whole, counted).stray_quotes
-    assert (torn.lines, torn.complete) == (8, False)
-    assert Csv().measure(write("z.csv"), None, counted).lines == 0
-    with pytest.raises(ValueError, match="needs a counter"):
+    assert Csv().measure(write("x.csv", b'a,op\n"1\n",c\n', modified=2), whole, spark).stray_quotes
+    assert (torn.lines, torn.complete) == (12, False)
+    assert Csv().measure(write("z.csv"), None, spark).lines == 0
+    with pytest.raises(ValueError, match="is counted by Spark"):
         Csv().measure(write("x.csv", b"a,op\n"))
 
 
@@ -199,21 +215,27 @@ def test_csv_records_are_counted_by_the_reader(write: Callable[..., FoundFile]) 
     ids=["none", "within quotes", "outside", "behind a stray quote", "between chunks", "the same in quotes"],
 )
 def test_csv_line_that_ends_with_a_carriage_return_is_noticed(
-    write: Callable[..., FoundFile], content: bytes, *, returns: bool
+    write: Callable[..., FoundFile],
+    spark_counts: Callable[[int], SparkSession],
+    content: bytes,
+    *,
+    returns: bool,
 ) -> None:
     """Wherever in the file it is; within quotes it is data."""
-    found = Csv().measure(write("x.csv", content), None, lambda _: Counted(1))
+    found = Csv().measure(write("x.csv", content), None, spark_counts(1))
 
     assert found.returns == returns
 
 
-def test_grown_csv_file_is_checked_without_a_counter(write: Callable[..., FoundFile]) -> None:
+def test_grown_csv_file_is_checked_without_a_session(
+    write: Callable[..., FoundFile], spark_counts: Callable[[int], SparkSession]
+) -> None:
     """To finish a planned batch it is enough that the planned part is the same."""
-    known = Csv().measure(write("x.csv", b"a,op\n1,c\n"), None, lambda _: Counted(1))
+    known = Csv().measure(write("x.csv", b"a,op\n1,c\n"), None, spark_counts(1))
     grown = write("x.csv", b"a,op\n1,c\n2,c\n", modified=2)
 
     assert Csv().measure(grown, known).lines == 1
-    assert Csv().measure(grown, known, lambda _: Counted(2)).lines == 2
+    assert Csv().measure(grown, known, spark_counts(2)).lines == 2
 
 
 def test_parquet_rows_are_counted_by_the_footer(write: Callable[..., FoundFile], tmp_path: Path) -> None:
