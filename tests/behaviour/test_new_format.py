@@ -5,7 +5,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 from typer.testing import CliRunner
@@ -17,15 +17,15 @@ from orchestration.planning.input_checks import SchemaChanged
 from orchestration.runs.run import run_batches
 from storage.sources.column_preview import beginning
 from storage.sources.files import FoundFile
-from storage.sources.formats.file_format import FileFormat
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.formats.source_format import Ranges
-from storage.sources.schema_check import Difference, of_schema
+from storage.sources.formats.text_format import TextFormat
 from storage.sources.text_lines import read_lines
-from transforms.model.schemas import RAW
+from transforms.model.schemas import CONTEXT, POSITION, RAW
 from transforms.model.specs import TableSpec
 from transforms.parsing.flat_rows import parse_rows
 from transforms.parsing.options import ParseOptions
+from transforms.parsing.schema_drift import ENTRIES
 
 TEXT = """\
 name: shop
@@ -44,13 +44,12 @@ joins:
 """
 
 
-class Pairs(FileFormat):
+class Pairs(TextFormat):
     """Lines of `name=value`, apart by spaces; a value has no space."""
 
     not_for: Mapping[tuple[str, ...], str] = MappingProxyType(
         {("timezone",): "is for text with times; a pair has none. Remove it"}
     )
-    is_text = True
 
     def columns_of(self, file: FoundFile) -> list[str]:
         """Look at the first lines."""
@@ -59,23 +58,18 @@ class Pairs(FileFormat):
 
     def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read each line as a row."""
-        texts = F.str_to_map(F.col(RAW), F.lit(" "), F.lit("="))
-        columns = {name: (texts[name], StringType()) for name in (*table.columns.names, "op")}
+        columns = {name: (_pairs()[name], StringType()) for name in (*table.columns.names, "op")}
         return parse_rows(read_lines(spark, ranges), table, options, columns, F.col(RAW))
 
-    def differences(
-        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, strict: bool
-    ) -> list[Difference]:
-        """Compare the names that each file has."""
-        types = {field.name: field.dataType for field in table.columns}
-        found = [
-            (part.name, self.columns_of(FoundFile(part.path, part.name, part.date, 0, 0))) for part in ranges
-        ]
-        return [
-            one
-            for name, names in found
-            for one in of_schema(name, {column: types.get(column) for column in names}, table, strict=strict)
-        ]
+    def entries(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
+        """Read all pairs of each line."""
+        lines = read_lines(spark, ranges).where(~F.col(CONTEXT))
+        entries = F.map_entries(_pairs()).cast("array<struct<name:string,text:string>>")
+        return lines.select(POSITION, entries.alias(ENTRIES))
+
+
+def _pairs() -> Column:
+    return F.str_to_map(F.col(RAW), F.lit(" "), F.lit("="))
 
 
 @pytest.fixture
@@ -144,6 +138,6 @@ def test_new_format_is_held_against_the_declared_columns(spark: SparkSession, sh
     shop.write_text(shop.read_text().replace('customers.txt"}', declared))
 
     with pytest.raises(
-        SchemaChanged, match=r"customers.txt: phone: expected no such column \(strict\), found one"
+        SchemaChanged, match=r"customers.txt:1: phone: expected no such column \(strict\), found one"
     ):
         list(run_batches(load(shop), spark))

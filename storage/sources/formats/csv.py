@@ -10,18 +10,16 @@ from storage.sources.column_preview import beginning
 from storage.sources.csv_files import count_records, csv_rows, parse_csv
 from storage.sources.files import Counted, FoundFile, MeasuredFile, sizes
 from storage.sources.fingerprint import FileContent
-from storage.sources.formats.file_format import FileFormat
 from storage.sources.formats.source_format import Ranges
-from storage.sources.schema_check import Difference, of_rows
+from storage.sources.formats.text_format import TextFormat
 from transforms.model.specs import TableSpec
 from transforms.parsing.flat_rows import OP_COLUMN
 from transforms.parsing.options import ParseOptions
 
 
-class Csv(FileFormat):
+class Csv(TextFormat):
     """Rows as in RFC 4180, whose fields may hold line ends: only the reader itself can count them."""
 
-    is_text = True
     quoted = True
 
     def columns_of(self, file: FoundFile) -> list[str]:
@@ -49,8 +47,6 @@ class Csv(FileFormat):
         sizes(ranges)
         return reduce(DataFrame.unionByName, parse_csv(spark, table, options, ranges))
 
-    def differences(
-        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, strict: bool
-    ) -> list[Difference]:
-        """Read the rows and count what they have."""
-        return of_rows(csv_rows(spark, ranges), table, options, len(ranges) if strict else None)
+    def entries(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
+        """Read each whole record that is no delete."""
+        return csv_rows(spark, ranges)

@@ -4,9 +4,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from storage.sources.column_preview import json_objects, names_of
 from storage.sources.files import FoundFile
-from storage.sources.formats.file_format import FileFormat
 from storage.sources.formats.source_format import Ranges
-from storage.sources.schema_check import Difference, of_rows
+from storage.sources.formats.text_format import TextFormat
 from storage.sources.text_lines import read_lines
 from transforms.model.specs import TableSpec
 from transforms.parsing.debezium import parse_debezium
@@ -15,12 +14,12 @@ from transforms.parsing.options import ParseOptions
 from transforms.parsing.schema_drift import event_rows
 
 
-class Debezium(FileFormat):
+class Debezium(TextFormat):
     """Events as they go through a topic, or their values alone."""
 
     envelope = SEQUENCE_NAMES
     truncates = True
-    is_text = True
+    has_key_beside = True
 
     def columns_of(self, file: FoundFile) -> list[str]:
         """Look at the last state of each event's row, wherever the envelope is wrapped."""
@@ -30,12 +29,9 @@ class Debezium(FileFormat):
         """Read each line as an event."""
         return parse_debezium(read_lines(spark, ranges), table, options)
 
-    def differences(
-        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, strict: bool
-    ) -> list[Difference]:
-        """Read the rows and count what they have; an event has its key beside the row, too."""
-        rows = event_rows(read_lines(spark, ranges), options)
-        return of_rows(rows, table, options, len(ranges) if strict else None, may_lack=table.key)
+    def entries(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
+        """Read the row after each event."""
+        return event_rows(read_lines(spark, ranges), options)
 
 
 def _row(event: object) -> object:

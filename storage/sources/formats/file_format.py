@@ -17,17 +17,14 @@ from storage.sources.files import (
     has_settled,
     stat_file,
 )
-from storage.sources.fingerprint import FileContent, scan_text
+from storage.sources.fingerprint import FileContent
 from storage.sources.formats.source_format import Known, Look, SourceFormat, SourceSpec, Waiting
 from storage.sources.limits import NO_LIMITS, FileLimits
 from storage.sources.planned_file import PlannedFile
 
 
 class FileFormat(SourceFormat, ABC):
-    """A format of files; unless a method says otherwise, of text with a record a line."""
-
-    quoted: bool = False
-    """Fields may hold line ends within double quotes."""
+    """A format whose records lie in files that are listed, fingerprinted and counted."""
 
     def waiting(self, source: SourceSpec, known: Known, look: Look) -> Waiting:
         """List the files that no batch has read as they are now, or not to their end; none is opened.
@@ -92,27 +89,15 @@ class FileFormat(SourceFormat, ABC):
             stray_quotes=counted.stray_quotes, returns=content.returns,
         )  # fmt: skip
 
+    @abstractmethod
     def scan(self, found: FoundFile, known: MeasuredFile | None, limits: FileLimits) -> FileContent:
         """Pass over a file's bytes. Raises `SourceChanged` where they do not begin with what is known."""
-        boundary = known.size if known is not None else None
-        content = scan_text(found.path, found.size, boundary=boundary, quoted=self.quoted, limits=limits)
-        if known is not None:
-            _check_appended(found, known, content)
-        return content
 
     def count(
         self, found: FoundFile, known: MeasuredFile | None, content: FileContent, spark: SparkSession | None
     ) -> Counted:
         """Say how many records a file has that was passed over."""
         return Counted(content.lines)
-
-
-def _check_appended(found: FoundFile, known: MeasuredFile, content: FileContent) -> None:
-    if content.beginning != known.fingerprint:
-        raise changed(found, f"differs within its first {known.size} bytes, which were read")
-    ends_line = content.appended in {b"", b"\r\n"} or content.appended.startswith(b"\n")
-    if content.continued or not (known.complete or ends_line):
-        raise changed(found, f"line {known.lines} had no end when it was read, and has grown")
 
 
 def _settle(source: SourceSpec, look: Look) -> timedelta:

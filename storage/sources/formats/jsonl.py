@@ -4,9 +4,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from storage.sources.column_preview import json_objects, names_of
 from storage.sources.files import FoundFile
-from storage.sources.formats.file_format import FileFormat
 from storage.sources.formats.source_format import Ranges
-from storage.sources.schema_check import Difference, of_rows
+from storage.sources.formats.text_format import TextFormat
 from storage.sources.text_lines import read_lines
 from transforms.model.specs import TableSpec
 from transforms.parsing.flat_rows import OP_COLUMN, parse_jsonl
@@ -14,10 +13,9 @@ from transforms.parsing.options import ParseOptions
 from transforms.parsing.schema_drift import json_rows
 
 
-class Jsonl(FileFormat):
+class Jsonl(TextFormat):
     """Rows as JSON objects."""
 
-    is_text = True
     is_one_object = True
 
     def columns_of(self, file: FoundFile) -> list[str]:
@@ -28,9 +26,6 @@ class Jsonl(FileFormat):
         """Read each line as a row."""
         return parse_jsonl(read_lines(spark, ranges), table, options)
 
-    def differences(
-        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, strict: bool
-    ) -> list[Difference]:
-        """Read the rows and count what they have."""
-        rows = json_rows(read_lines(spark, ranges), options)
-        return of_rows(rows, table, options, len(ranges) if strict else None)
+    def entries(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
+        """Read each whole line that is no delete."""
+        return json_rows(read_lines(spark, ranges), options)

@@ -1,0 +1,51 @@
+"""Measures text files and compares their columns: what all formats share whose records are lines or rows of text."""
+
+from abc import abstractmethod
+
+from pyspark.sql import DataFrame, SparkSession
+
+from storage.sources.files import FoundFile, MeasuredFile, changed
+from storage.sources.fingerprint import FileContent, scan_text
+from storage.sources.formats.file_format import FileFormat
+from storage.sources.formats.source_format import Ranges
+from storage.sources.limits import FileLimits
+from storage.sources.schema_check import Difference, of_rows
+from transforms.model.specs import TableSpec
+from transforms.parsing.options import ParseOptions
+
+
+class TextFormat(FileFormat):
+    """A format of text, with a record a line unless fields may hold line ends."""
+
+    is_text = True
+    has_key_beside: bool = False
+    """A record has its key beside the row, so that the row may lack it."""
+    quoted: bool = False
+    """Fields may hold line ends within double quotes."""
+
+    def scan(self, found: FoundFile, known: MeasuredFile | None, limits: FileLimits) -> FileContent:
+        """Pass over a file's bytes. Raises `SourceChanged` where they do not begin with what is known."""
+        boundary = known.size if known is not None else None
+        content = scan_text(found.path, found.size, boundary=boundary, quoted=self.quoted, limits=limits)
+        if known is not None:
+            _check_appended(found, known, content)
+        return content
+
+    def differences(
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, strict: bool
+    ) -> list[Difference]:
+        """Read the rows, once more than a batch does, and count what they have."""
+        rows, files = self.entries(spark, options, ranges), len(ranges) if strict else None
+        return of_rows(rows, table, options, files, may_lack=table.key if self.has_key_beside else ())
+
+    @abstractmethod
+    def entries(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
+        """Read the names and texts of rows that are whole and no deletes: position, entries."""
+
+
+def _check_appended(found: FoundFile, known: MeasuredFile, content: FileContent) -> None:
+    if content.beginning != known.fingerprint:
+        raise changed(found, f"differs within its first {known.size} bytes, which were read")
+    ends_line = content.appended in {b"", b"\r\n"} or content.appended.startswith(b"\n")
+    if content.continued or not (known.complete or ends_line):
+        raise changed(found, f"line {known.lines} had no end when it was read, and has grown")
