@@ -12,7 +12,7 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
 from storage.filesystem import quoted_uri
-from transforms.model.guards import stands
+from transforms.model.guards import guarded
 
 
 @dataclass(frozen=True)
@@ -61,4 +61,4 @@ def _commits(store: fs.PyFileSystem, *versions: int) -> list[_Commit | None]:
 def has_committed(table: DeltaTable, app: str, version: int) -> bool:
     """Whether a table's log has a transaction identifier (Delta protocol, "Transaction Identifiers")."""
     last = table.transaction_version(app)
-    return stands("transaction_identifier") and last is not None and last >= version
+    return guarded("transaction_identifier") and last is not None and last >= version

@@ -1,4 +1,7 @@
-"""Writes rows into files of a table that no commit names yet: they can be read, and committed or left."""
+"""Writes rows into files that no commit names yet, unless an earlier run committed them.
+
+The files can be read, and committed or left.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,8 +56,9 @@ class Written:
 def write(
     rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = NONE
 ) -> Written | None:
-    """Put rows into files of a Delta table, which they may be the first of; None where they are committed.
+    """Put rows into files of a Delta table, which they may be the first of.
 
+    Returns None where the table's log has the transaction: an earlier run made this commit, and it is not made again.
     `properties` are those of a table that this makes.
     """
     delta = DeltaTransaction(rows.sparkSession, path)

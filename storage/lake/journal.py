@@ -20,7 +20,7 @@ from storage.lake.layout import (
 from storage.lake.plan import Kind, Plan, Published
 from storage.lake.symlinks import check_links
 from storage.sources.planned_file import PlannedFile
-from transforms.model.guards import stands
+from transforms.model.guards import guarded
 
 _TABLES: dict[str, Callable[[str], str]] = {
     "changes": changes_of,
@@ -113,7 +113,7 @@ class Journal:
         Raises `LakeBusy` where another run planned this batch first: what this run knows is out of date.
         """
         # dense: of two runs that plan after the same batch, both commit the same identifier
-        number = plan.batch if stands("dense_batches") else int(plan.planned_at.timestamp() * 1e6)
+        number = plan.batch if guarded("dense_batches") else int(plan.planned_at.timestamp() * 1e6)
         made = record(self._lake.path(PLAN), plan, Transaction(PLAN, number, {}))
         if not made and plan not in Journal(self._lake).plans:
             raise LakeBusy(

@@ -36,7 +36,7 @@ from storage.state.pinned_state import State
 from transforms.changelog.versions import VALID_FROM, intervals, reachable
 from transforms.foreign_key_join.subscriptions import live_subscriptions
 from transforms.model.event_time import from_micros, instant, latest, moved_back
-from transforms.model.guards import stands
+from transforms.model.guards import guarded
 from transforms.model.schemas import BATCH, DELETED, EXACT_TIMES, SEQUENCE, TIME, named
 from transforms.model.specs import JoinSpec, TableSpec
 
@@ -166,7 +166,7 @@ def _framing(
 
 def _cutoff(rows: DataFrame, table: TableSpec, retention: timedelta, snapshot: Plan) -> datetime | None:
     """The time before which tombstones are past retention: by event time if the table has one, else by the batches."""
-    if not stands("tombstone_retention"):
+    if not guarded("tombstone_retention"):
         retention = timedelta(0)
     if table.event_time is None:
         return moved_back(snapshot.planned_at, retention)

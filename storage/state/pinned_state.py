@@ -33,7 +33,7 @@ from transforms.changelog.versions import as_versions, versions_schema
 from transforms.foreign_key_join.emissions import joined_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema
 from transforms.model.event_time import latest, moved_back
-from transforms.model.guards import stands
+from transforms.model.guards import guarded
 from transforms.model.keys import Keys, restrict
 from transforms.model.schemas import (
     BATCH,
@@ -167,7 +167,7 @@ class State:
     def _version(self, table: str) -> int | None:
         """The version of a table before the batch; None where there was none."""
         pinned = self.plan.versions.get(table)
-        if pinned is None or stands("pinned_versions"):
+        if pinned is None or guarded("pinned_versions"):
             return pinned
         snapshot = self.lake.snapshot(table)
         return snapshot.version if snapshot else None

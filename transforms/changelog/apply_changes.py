@@ -37,7 +37,7 @@ from transforms.changelog.key_order import (
     key_columns,
 )
 from transforms.changelog.unavailable_values import fill_unavailable, quarantine_unknown
-from transforms.model.guards import stands
+from transforms.model.guards import guarded
 from transforms.model.hashing import value_hash
 from transforms.model.schemas import (
     BATCH,
@@ -140,7 +140,7 @@ def _with_running_sequence(records: DataFrame, order: KeyOrder, floor: Column) -
 
 def _in_order() -> Column:
     """Whether no record of the key before this one has a greater sequence."""
-    if not stands("sequence_check"):
+    if not guarded("sequence_check"):
         return F.lit(True)
     return F.col(_RUNNING).isNull() | (F.col(SEQUENCE) >= F.col(_RUNNING))
 
@@ -187,7 +187,7 @@ def _judge(judged: DataFrame, floor: Column) -> DataFrame:
         .when(without_effect, "tombstone")
         .when(_expired(floor), "expired")
         .when(~_in_order(), "out_of_order")
-        .when(at_maximum & same & F.lit(stands("deduplication")), "duplicate")
+        .when(at_maximum & same & F.lit(guarded("deduplication")), "duplicate")
         .when(_stored_stands_later(), "out_of_order")
         .otherwise("applied")
     )

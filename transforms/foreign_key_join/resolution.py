@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from transforms.foreign_key_join.highwater import MARK, is_below
-from transforms.model.guards import stands
+from transforms.model.guards import guarded
 from transforms.model.join_sides import beside
 from transforms.model.schemas import POSITION
 from transforms.model.specs import ResolvedBy
@@ -50,7 +50,7 @@ def resolve_responses(responses: DataFrame, left: DataFrame, by: ResolvedBy = "h
 
 def _is_valid(by: ResolvedBy) -> Column:
     if by == "hash":
-        if not stands("hash_check"):
+        if not guarded("hash_check"):
             return F.lit(True)
         return F.col("hash").eqNullSafe(F.col("left_hash"))
     return ~is_below(F.col(MARK), F.col("left_highwater"))

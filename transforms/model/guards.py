@@ -19,8 +19,8 @@ Guard = Literal[
 _out: set[Guard] = set()
 
 
-def stands(guard: Guard) -> bool:
-    """Whether a guard is in its place: always, but in a test that took it out."""
+def guarded(guard: Guard) -> bool:
+    """Whether the code is guarded: always, but in a test that took this guard out."""
     return guard not in _out
 
 
