@@ -1,6 +1,6 @@
 """A format of change data is one module and one line in `FORMATS`: nothing else in the code knows it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 from typer.testing import CliRunner
 
+from faults.shop import make_pipeline, write_lines
 from orchestration.cli import app
 from orchestration.config import load
 from orchestration.config.problems import ConfigurationError
@@ -53,8 +54,7 @@ class Pairs(TextFormat):
 
     def columns_of(self, file: FoundFile) -> list[str]:
         """Look at the first lines."""
-        names = [pair.partition("=")[0] for pair in beginning(file).split()]
-        return [name for name in dict.fromkeys(names) if name != "op"]
+        return list(dict.fromkeys(pair.partition("=")[0] for pair in beginning(file).split()))
 
     def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read each line as a row."""
@@ -76,16 +76,9 @@ def _pairs() -> Column:
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the file of a pipeline whose change data are pairs, with the first of them."""
     monkeypatch.setitem(FORMATS, "pairs", Pairs())
-    write(tmp_path / "orders" / "2024-01-01.txt", ["op=c id=1 customer=7", "op=c id=2 customer=8"])
-    write(tmp_path / "customers.txt", ["op=c id=7 city=Rome phone=1"])
-    return write(tmp_path / "lakejoin.yaml", TEXT.splitlines())
-
-
-def write(path: Path, lines: Iterable[str]) -> Path:
-    """Write a file of lines."""
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("".join(f"{line}\n" for line in lines))
-    return path
+    write_lines(tmp_path / "orders" / "2024-01-01.txt", ["op=c id=1 customer=7", "op=c id=2 customer=8"])
+    write_lines(tmp_path / "customers.txt", ["op=c id=7 city=Rome phone=1"])
+    return make_pipeline(tmp_path, TEXT).path
 
 
 def printed(*arguments: str | Path) -> str:
@@ -100,10 +93,10 @@ def test_new_format_is_joined_and_told_of_like_any_other(spark: SparkSession, sh
     """Files are found, measured, read in parts and shown; what is wrong in one is quarantined."""
     assert "table orders: 1 of 1 files wait, from 2024-01-01.txt on" in printed("status", shop)
     list(run_batches(load(shop), spark))
-    write(
+    write_lines(
         shop.parent / "orders/2024-01-01.txt", ["op=c id=1 customer=7", "op=c id=2 customer=8", "op=c id=x"]
     )
-    write(shop.parent / "orders/2024-01-02.txt", ["op=u id=2 customer=7"])
+    write_lines(shop.parent / "orders/2024-01-02.txt", ["op=u id=2 customer=7"])
 
     days = list(run_batches(load(shop), spark))
 

@@ -13,7 +13,6 @@ from storage.sources.fingerprint import FileContent
 from storage.sources.formats.source_format import Ranges
 from storage.sources.formats.text_format import TextFormat
 from transforms.model.specs import TableSpec
-from transforms.parsing.flat_rows import OP_COLUMN
 from transforms.parsing.options import ParseOptions
 
 
@@ -25,10 +24,9 @@ class Csv(TextFormat):
     def columns_of(self, file: FoundFile) -> list[str]:
         """Look at the header."""
         try:
-            header = next(csv.reader(io.StringIO(beginning(file), newline="")), [])
+            return next(csv.reader(io.StringIO(beginning(file), newline="")), [])
         except csv.Error:
             return []
-        return [name for name in header if name != OP_COLUMN]
 
     def count(
         self, found: FoundFile, known: MeasuredFile | None, content: FileContent, spark: SparkSession | None

@@ -20,6 +20,7 @@ class Debezium(TextFormat):
     envelope = SEQUENCE_NAMES
     truncates = True
     has_key_beside = True
+    is_flat = False
 
     def columns_of(self, file: FoundFile) -> list[str]:
         """Look at the last state of each event's row, wherever the envelope is wrapped."""

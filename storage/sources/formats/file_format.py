@@ -21,10 +21,14 @@ from storage.sources.fingerprint import FileContent
 from storage.sources.formats.source_format import Known, Look, SourceFormat, SourceSpec, Waiting
 from storage.sources.limits import NO_LIMITS, FileLimits
 from storage.sources.planned_file import PlannedFile
+from transforms.parsing.flat_rows import OP_COLUMN
 
 
 class FileFormat(SourceFormat, ABC):
     """A format whose records lie in files that are listed, fingerprinted and counted."""
+
+    is_flat: bool = True
+    """A record is a row, one of whose columns says what it does."""
 
     def waiting(self, source: SourceSpec, known: Known, look: Look) -> Waiting:
         """List the files that no batch has read as they are now, or not to their end; none is opened.
@@ -59,7 +63,8 @@ class FileFormat(SourceFormat, ABC):
     def columns(self, source: SourceSpec, now: datetime) -> list[str]:
         """Look at the beginning of the newest file: a source that got a new column has it there."""
         files = find_files(source.path, settle=timedelta(0), now=now, since=source.start)
-        return self.columns_of(files[-1]) if files else []
+        found = self.columns_of(files[-1]) if files else []
+        return [name for name in found if not (self.is_flat and name == OP_COLUMN)]
 
     @abstractmethod
     def columns_of(self, file: FoundFile) -> list[str]:

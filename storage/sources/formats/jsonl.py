@@ -8,7 +8,7 @@ from storage.sources.formats.source_format import Ranges
 from storage.sources.formats.text_format import TextFormat
 from storage.sources.text_lines import read_lines
 from transforms.model.specs import TableSpec
-from transforms.parsing.flat_rows import OP_COLUMN, parse_jsonl
+from transforms.parsing.flat_rows import parse_jsonl
 from transforms.parsing.options import ParseOptions
 from transforms.parsing.schema_drift import json_rows
 
@@ -20,7 +20,7 @@ class Jsonl(TextFormat):
 
     def columns_of(self, file: FoundFile) -> list[str]:
         """Look at the members of the first objects."""
-        return [name for name in names_of(json_objects(file)) if name != OP_COLUMN]
+        return names_of(json_objects(file))
 
     def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read each line as a row."""

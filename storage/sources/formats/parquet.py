@@ -14,7 +14,6 @@ from storage.sources.limits import FileLimits
 from storage.sources.parquet_files import parquet_schema, parse_parquet
 from storage.sources.schema_check import Difference, of_schema
 from transforms.model.specs import TableSpec
-from transforms.parsing.flat_rows import OP_COLUMN
 from transforms.parsing.options import ParseOptions
 
 
@@ -27,10 +26,9 @@ class Parquet(FileFormat):
         """Look at the schema in the footer."""
         system, inner = open_file_system(file.path)
         try:
-            names = pq.read_schema(inner, filesystem=system).names
+            return list(pq.read_schema(inner, filesystem=system).names)
         except (OSError, ValueError):
             return []
-        return [name for name in names if name != OP_COLUMN]
 
     def scan(self, found: FoundFile, known: MeasuredFile | None, limits: FileLimits) -> FileContent:
         """Pass over a file's bytes and read its footer; nothing can be added behind that."""
