@@ -1,20 +1,24 @@
 """Tells which records are still in quarantine: not read with success since, and not of a file that was replaced."""
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from orchestration.batch.context import Batch
 from orchestration.config import Pipeline
+from orchestration.config.schema.expressions import referenced_columns
 from orchestration.lake_state.inventory import log_of
 from orchestration.lake_state.quarantine_counts import LATE
 from storage.delta_table.direct_scan import read_table
 from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE
 from storage.state.pinned_state import State, read_log
+from transforms.model.expressions import EXPRESSION_FAILED, RowExpression, may_raise
 from transforms.model.schemas import (
     BATCH,
     CONTEXT,
@@ -40,6 +44,8 @@ _HEALED = StructType(
         StructField(BATCH, LongType()),
     ]
 )
+_CAUSES = 10
+"""Of so many different inputs of a batch Spark is asked why an expression fails; each is a job."""
 RAW_LIMIT = 1_000_000
 """Characters of a record's raw text that quarantine keeps."""
 
@@ -114,6 +120,37 @@ def _healed(pipeline: Pipeline, journal: Journal, state: State) -> DataFrame:
             rows = rows.where(F.col(BATCH).isin(*again))
             found = found.unionByName(rows.select(F.lit(name).alias("table"), POSITION, BATCH))
     return found.groupBy("table", POSITION).agg(F.max(BATCH).alias("healed"))
+
+
+def row_expressions(batch: Batch, name: str) -> list[RowExpression]:
+    """The foreign keys of a table or stream in a batch that may raise for one of its records."""
+    specs = [batch.pipeline.spec_of_join(join) for join in batch.plan.joins]
+    return [
+        RowExpression(f"foreign key of {spec.name}", text, tuple(referenced_columns([text])))
+        for spec in specs
+        if spec.left == name
+        for text in spec.foreign_key
+        if may_raise(text)
+    ]
+
+
+def with_causes(records: DataFrame, expressions: Sequence[RowExpression]) -> DataFrame:
+    """Add to the details of records that an expression refused what Spark says, for the first `_CAUSES` details.
+
+    `records`: rows with the declared columns, position, reason and detail; read several times.
+    """
+    failed = records.where(F.col(REASON) == EXPRESSION_FAILED)
+    first = failed.groupBy(DETAIL).agg(F.min(POSITION).alias(POSITION)).orderBy(POSITION).limit(_CAUSES)
+    detail = F.col(DETAIL)
+    for (told,) in first.select(DETAIL).collect():
+        text = next(e.text for e in expressions if told.startswith(e.told))
+        row = failed.where(F.col(DETAIL) == told).limit(1)
+        try:
+            row.select(F.expr(text)).collect()
+        except PySparkException as error:
+            cause = str(error).splitlines()[0]
+            detail = F.when(F.col(DETAIL) == told, F.lit(f"{told}: {cause}")).otherwise(detail)
+    return records.withColumn(DETAIL, detail)
 
 
 def quarantine_rows(records: DataFrame, name: str) -> DataFrame:

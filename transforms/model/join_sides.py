@@ -2,23 +2,27 @@
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
+from transforms.model.expressions import attempt, may_raise
 from transforms.model.schemas import DELETED, HASH, POSITION, key_struct, named
 from transforms.model.specs import JoinSpec
 
 
 def foreign_key(join: JoinSpec) -> Column:
-    """The foreign key of a left row: null if any of its parts is."""
-    parts = [
-        F.expr(text).cast(f.dataType) for text, f in zip(join.foreign_key, join.foreign_key_type, strict=True)
-    ]
+    """The foreign key of a left row: null if any of its parts is, or cannot be computed."""
+    parts = [_part(text, f.dataType) for text, f in zip(join.foreign_key, join.foreign_key_type, strict=True)]
     complete = parts[0].isNotNull()
     for part in parts[1:]:
         complete = complete & part.isNotNull()
     return F.when(
         complete, F.struct(*[p.alias(n) for p, n in zip(parts, join.foreign_key_type.names, strict=True)])
     )
+
+
+def _part(text: str, dtype: DataType) -> Column:
+    part = F.expr(text).cast(dtype)
+    return attempt(part)["value"] if may_raise(text) else part
 
 
 def left_changes(changes: DataFrame, join: JoinSpec) -> DataFrame:

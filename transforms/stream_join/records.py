@@ -4,6 +4,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
+from transforms.model.expressions import attempt
 from transforms.model.hashing import value_hash
 from transforms.model.schemas import (
     BATCH,
@@ -44,9 +45,14 @@ def stream_schema(stream: TableSpec) -> StructType:
 
 
 def is_event(where: str | None) -> Column:
-    """Which source records are events of a stream; `where`: SQL over the row. Deletes are none."""
-    holds = F.lit(True) if where is None else F.coalesce(F.expr(where).cast("boolean"), F.lit(False))
-    return (F.col(OP) == "upsert") & holds
+    """Which source records are events of a stream; `where`: SQL over the row. Deletes are none.
+
+    A row for which `where` cannot be computed is none either.
+    """
+    if where is None:
+        return F.col(OP) == "upsert"
+    holds = attempt(F.expr(where).cast("boolean"))["value"]
+    return (F.col(OP) == "upsert") & F.coalesce(holds, F.lit(False))
 
 
 def judge_records(

@@ -8,12 +8,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from orchestration.batch.context import Batch
-from orchestration.batch.quarantine import only_open, quarantine_rows
+from orchestration.batch.quarantine import only_open, row_expressions
 from orchestration.batch.tables.verdicts import VERDICTS
+from orchestration.config.schema.expressions import referenced_columns
+from orchestration.config.schema.stream import Stream
 from orchestration.planning.pending_input import check_read
 from storage.sources.reader import read_records
 from storage.spark.kept_frames import aggregated
 from transforms.model.event_time import from_micros, instant, moved_back, refuse_times, times_of
+from transforms.model.expressions import RowExpression, may_raise, refuse_failing
 from transforms.model.keys import restrict
 from transforms.model.schemas import (
     BATCH,
@@ -63,8 +66,8 @@ class StreamBatch:
 
     @property
     def quarantined(self) -> DataFrame:
-        """Rows of `quarantine`."""
-        return quarantine_rows(self.records.where(F.col(VERDICT) == "quarantined"), self.spec.name)
+        """The records that could not be accepted."""
+        return self.records.where(F.col(VERDICT) == "quarantined")
 
     def without(self, late: DataFrame, count: int) -> "StreamBatch":
         """The same with status `late` for `count` records, given by their position, that no join took."""
@@ -86,15 +89,26 @@ def read_stream(batch: Batch, name: str) -> StreamBatch:
         parsed = read_records(batch.spark, spec, stream.source.parse_options, [file.range for file in files])
         if batch.plan.kind == "retry":
             parsed = only_open(parsed, name, batch)
-        timed = refuse_times(parsed, spec, batch.plan.planned_at, is_event(stream.condition))
+        events, names = is_event(stream.condition), spec.columns.names
+        parsed = refuse_failing(parsed, names, conditions(stream))
+        parsed = refuse_failing(parsed, names, row_expressions(batch, name), events)
+        timed = refuse_times(parsed, spec, batch.plan.planned_at, events)
         seen = None
         if spec.sequence != POSITION_TYPE:
             timed = batch.frames.keep(timed)
-            seen = _seen(batch, timed, spec, is_event(stream.condition))
+            seen = _seen(batch, timed, spec, events)
         records = batch.frames.keep(judge_records(timed, seen, spec, stream.condition))
         read = _counted(spec, records)
         check_read(stream, files, None if batch.plan.kind == "retry" else read.counts["records"])
     return read
+
+
+def conditions(stream: Stream) -> list[RowExpression]:
+    """What a stream's records must meet, as far as it may raise for one of them."""
+    text = stream.condition
+    if text is None or not may_raise(text):
+        return []
+    return [RowExpression(f"where of {stream.spec.name}", text, tuple(referenced_columns([text])))]
 
 
 def _seen(batch: Batch, records: DataFrame, stream: TableSpec, which: Column) -> DataFrame:

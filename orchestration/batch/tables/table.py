@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from orchestration.batch.first_load import TableLoad
-from orchestration.batch.quarantine import quarantine_rows
 from orchestration.batch.tables.apply_changes import apply_to_table
 from orchestration.batch.tables.record_survey import RecordKinds, first_truncate, kinds_of
 from orchestration.batch.tables.verdicts import COUNTS, LOGGED, is_logged, records_schema
@@ -88,8 +87,8 @@ class TableBatch:
 
     @property
     def quarantined(self) -> DataFrame:
-        """Rows of `quarantine`."""
-        return quarantine_rows(self.records.where(~is_logged()), self.spec.name)
+        """The records that could not be accepted."""
+        return self.records.where(~is_logged())
 
 
 def table_batch(  # noqa: PLR0913 - what a batch works with, and what it may be asked
