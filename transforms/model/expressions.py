@@ -44,10 +44,17 @@ def may_raise(text: str) -> bool:
 
 
 def attempt(value: Column) -> Column:
-    """A struct of one field, `value`; null for a row for which computing the value raises."""
+    """An array of the one value; null for a row for which computing the value raises."""
+    # within a lambda Spark does not take out what two expressions share, to compute it where nothing is caught
+    tried = F.transform(F.array(F.lit(0)), lambda _: value)
     sql: Any = SparkSession.active()._jvm.org.apache.spark.sql  # type: ignore[union-attr]  # noqa: SLF001
-    columns, struct = sql.classic.ExpressionUtils, F.struct(value.alias("value"))
-    return Column(columns.column(sql.catalyst.expressions.TryEval(columns.expression(struct._jc))))  # noqa: SLF001
+    columns = sql.classic.ExpressionUtils
+    return Column(columns.column(sql.catalyst.expressions.TryEval(columns.expression(tried._jc))))  # noqa: SLF001
+
+
+def or_null(value: Column) -> Column:
+    """The value; null also for a row for which computing it raises."""
+    return attempt(value)[0]
 
 
 def refuse_failing(

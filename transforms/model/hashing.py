@@ -23,6 +23,8 @@ from pyspark.sql.types import (
     LongType,
     MapType,
     ShortType,
+    StringType,
+    StructField,
     StructType,
     TimestampNTZType,
     TimestampType,
@@ -50,7 +52,7 @@ def value_hash(columns: StructType) -> Column:
     parts: list[Column] = []
     for number, field in enumerate(sorted(columns, key=lambda field: field.name)):
         value = named(field.name)
-        tag = F.when(value.isNotNull(), F.lit(f"{field.name}:{family(field.dataType)}"))
+        tag = F.when(value.isNotNull(), _tag(value, field))
         parts += [tag.alias(f"tag{number}"), _canonical(value, field.dataType).alias(f"value{number}")]
     # `xxhash64` reads a struct as it would its fields one after the other, but Spark makes a method of its own for it:
     # otherwise the whole step becomes one that is too long for the JVM to compile well, and takes three times as long
@@ -59,6 +61,16 @@ def value_hash(columns: StructType) -> Column:
     return F.struct(
         F.lit(HASH_SPECIFICATION).cast("smallint").alias("spec"), high.alias("high"), low.alias("low")
     ).cast(HASH_TYPE)
+
+
+def _tag(value: Column, field: StructField) -> Column:
+    """Name and type family; `xxhash64` takes -0.0 for 0.0, which a cast to text tells apart, so its tag does."""
+    tag = f"{field.name}:{family(field.dataType)}"
+    if not isinstance(field.dataType, FloatType | DoubleType):
+        return F.lit(tag)
+    return F.when((value == 0) & (value.cast("string") == "-0.0"), F.lit(tag + ":negative")).otherwise(
+        F.lit(tag)
+    )
 
 
 def family(dtype: DataType) -> str:
@@ -102,9 +114,13 @@ def _sorted(value: Column, dtype: DataType) -> Column:
             F.map_entries(value),
             lambda e: F.struct(e["key"].alias("key"), _sorted(e["value"], inner).alias("value")),
         )
-        return F.array_sort(entries, _by_key)
+        return F.array_sort(entries, by_key)
+    if isinstance(dtype, StringType):
+        # `to_json` writes every byte that is no UTF-8 as the same sign
+        return F.when(F.is_valid_utf8(value), value).otherwise(F.concat(F.lit("\ufffd"), F.hex(value)))
     return value
 
 
-def _by_key(left: Column, right: Column) -> Column:
+def by_key(left: Column, right: Column) -> Column:
+    """Compare two entries of a map for `array_sort`."""
     return F.when(left["key"] < right["key"], -1).when(left["key"] > right["key"], 1).otherwise(0)

@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from transforms.model.expressions import attempt, may_raise
+from transforms.model.expressions import may_raise, or_null
 from transforms.model.schemas import DELETED, HASH, POSITION, key_struct, named
 from transforms.model.specs import JoinSpec
 
@@ -22,7 +22,7 @@ def foreign_key(join: JoinSpec) -> Column:
 
 def _part(text: str, dtype: DataType) -> Column:
     part = F.expr(text).cast(dtype)
-    return attempt(part)["value"] if may_raise(text) else part
+    return or_null(part) if may_raise(text) else part
 
 
 def left_changes(changes: DataFrame, join: JoinSpec) -> DataFrame:

@@ -23,6 +23,7 @@ from transforms.model.schemas import (
     named,
 )
 from transforms.model.specs import TableSpec
+from transforms.parsing.map_order import with_sorted_maps
 from transforms.parsing.options import Cell, Parts, reason_is, records_schema
 
 _SHOWN = 100  # characters of a bad value that a message shows
@@ -34,7 +35,7 @@ def finish_records(parts: Parts, table: TableSpec) -> DataFrame:
     order, old_key = _evaluated("order", parts.sequence), _evaluated("old", parts.old_key)
     read = parts.frame.withColumns(
         {
-            name: cell.value
+            name: with_sorted_maps(cell.value, cell.dtype)
             for kind, cells in (("column", parts.columns), ("order", parts.sequence), ("old", parts.old_key))
             for name, cell in zip(_names(kind, cells), cells, strict=True)
         }

@@ -61,7 +61,7 @@ VECTORS: list[tuple[str, Any, str, bytes]] = [
     ("bigint", -(2**63), "integer", whole(-(2**63))),
     ("float", 0.1, "double", real(struct.unpack("<f", struct.pack("<f", 0.1))[0])),
     ("double", 0.1, "double", real(0.1)),
-    ("double", -0.0, "double", real(0.0)),
+    ("double", -0.0, "double:negative", real(0.0)),
     ("double", float("nan"), "double", struct.pack("<Q", 0x7FF8000000000000)),
     ("double", float("-inf"), "double", real(float("-inf"))),
     ("boolean", True, "boolean", whole(1)),
