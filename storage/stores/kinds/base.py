@@ -1,14 +1,15 @@
 """Holds what the four kinds of store have in common: keys and values as rows hold them, spans by key, retention."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from storage.stores.errors import NullKey, StoreReadOnly, WrongKey
+from storage.stores.errors import NullKey, StoreReadOnly, StoreUnreadable, WrongKey
+from storage.stores.kinds.method_names import name_methods
 from storage.stores.scan.delta_table import TableFiles
 from storage.stores.scan.order import Between, Bound, Column, Place, Span, ahead
 from storage.stores.scan.reader import Reader, Row
@@ -28,6 +29,11 @@ _log = logging.getLogger(__name__)
 class Store:
     """A store that is read; with a writer it is written, too."""
 
+    def __init_subclass__(cls) -> None:
+        """Let the errors of a kind of store name its methods."""
+        super().__init_subclass__()
+        name_methods(cls)
+
     def __init__(self, reader: Reader, value: tuple[str, ...], writer: Writer | None = None) -> None:
         self._reader, self._value, self._given_writer = reader, value, writer
 
@@ -40,8 +46,9 @@ class Store:
     def _writer(self) -> Writer:
         if self._given_writer is None:
             raise StoreReadOnly(
-                f"{self._reader.path}: was opened for reading; to put rows, open a store of your own with a "
-                "Spark session. Tables of a pipeline are written by its batches alone."
+                f"{self._reader.path}: expected a store that was opened with a Spark session, found one opened "
+                "for reading; open a store of your own with a session. Tables of a pipeline are written by its batches "
+                "alone."
             )
         return self._given_writer
 
@@ -49,17 +56,31 @@ class Store:
         """A whole key as the rows hold it. Raises `NullKey`, `WrongKey`."""
         columns, parts = self._reader.shape.key, _parts(key)
         if len(parts) != len(columns) or any(part is None for part in parts):
-            names = ", ".join(map(dotted, columns))
             error = NullKey if any(part is None for part in parts) else WrongKey
-            raise error(f"{self._reader.path}: expected a key of {names}, found {key!r}")
+            raise error(
+                f"{self._reader.path}: expected a key of {self._key_columns}, found {key!r}; give each column a value "
+                "that is not null, several as a tuple"
+            )
         return self._typed(parts)
 
+    @property
+    def _key_columns(self) -> str:
+        """Columns of a key, for messages."""
+        return ", ".join(map(dotted, self._reader.shape.key))
+
     def _typed(self, parts: Place) -> Place:
-        """The first parts of a key, each as its column has it."""
+        """The first parts of a key, each as its column has it. Raises `NullKey`, `WrongKey`."""
         columns = self._reader.shape.key
-        if len(parts) > len(columns) or any(part is None for part in parts):
-            names = ", ".join(map(dotted, columns))
-            raise WrongKey(f"{self._reader.path}: a key has the parts {names}, found {parts!r}")
+        if any(part is None for part in parts):
+            raise NullKey(
+                f"{self._reader.path}: expected the first columns of {self._key_columns}, found {parts!r}; leave out "
+                "the columns that may hold anything: () is the beginning of every key"
+            )
+        if len(parts) > len(columns):
+            raise WrongKey(
+                f"{self._reader.path}: expected the first columns of {self._key_columns}, found {parts!r}; give no "
+                "more values than the key has columns"
+            )
         return tuple(self._reader.value(c, part) for c, part in zip(columns, parts, strict=False))
 
     def _bound(self, key: Key | None) -> Bound | None:
@@ -95,16 +116,36 @@ class Store:
             return (self._reader.content(self._value[0], value),)
         if not isinstance(value, Mapping) or set(value) - set(self._value):
             raise WrongKey(
-                f"{self._reader.path}: expected a value with the members {', '.join(self._value)}, found "
-                f"{value!r}"
+                f"{self._reader.path}: expected a value with the members {', '.join(self._value)}, found {value!r}; "
+                "give a dictionary of these; nothing was put"
             )
         return tuple(self._reader.content(name, value.get(name)) for name in self._value)
 
     def _time(self, column: str, value: datetime | None) -> datetime:
         """A time as the rows hold it. Raises `NullKey`, `WrongKey`."""
         if value is None:
-            raise NullKey(f"{self._reader.path}: {column} must not be null")
+            raise NullKey(
+                f"{self._reader.path}: expected a time for {column}, found None; give a datetime with a time zone"
+            )
         found: datetime = self._reader.value((column,), value)
+        return found
+
+    def _entries(self, entries: Any, members: tuple[str, ...], order: str | None) -> list[Any]:
+        """What is to be put, each with these members. Raises `NullKey`, `WrongKey`."""
+        expected = f"entries of ({', '.join(members)}) or a frame"
+        if entries is None:
+            raise NullKey(f"{self._reader.path}: expected {expected}, found None; give [] to put nothing")
+        if order is not None:
+            raise WrongKey(
+                f"{self._reader.path}: expected no order of entries, found {order!r}; the last one counts, and only "
+                "rows of a frame have a column that orders them; nothing was put"
+            )
+        found = list(entries) if isinstance(entries, Iterable) else [entries]
+        for entry in found:
+            if not isinstance(entry, (tuple, list)) or len(entry) != len(members):
+                raise WrongKey(
+                    f"{self._reader.path}: expected {expected}, found {entry!r}; give each as a tuple; nothing was put"
+                )
         return found
 
     def _limit(self, column: Column, low: datetime | None, high: datetime | None) -> dict[Column, Between]:
@@ -113,7 +154,14 @@ class Store:
 
 
 def open_store(kind: Kind, path: str, spark: SparkSession | None) -> tuple[Reader, Layout, Writer | None]:
-    """Open a store's table: what reads it, what it states, and with a session what writes it."""
+    """Open a store's table: what reads it, what it states, and with a session what writes it.
+
+    Raises `StoreUnreadable`.
+    """
+    if not isinstance(path, str):
+        raise StoreUnreadable(
+            f"expected the path of a store as text, found {path!r}; give the one it was made at"
+        )
     table = TableFiles(path)
     layout = read_layout(table, kind)
     reader = Reader([Source(path)], layout.shape, tables=[table])

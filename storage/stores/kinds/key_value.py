@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.stores.errors import WrongKey
+from storage.stores.errors import NullKey, WrongKey
 from storage.stores.kinds.base import Key, Store, Value, open_store
 from storage.stores.kinds.compaction import compact
 from storage.stores.scan.order import Bound, Span, beginning_with
@@ -71,16 +71,21 @@ class KeyValueStore(Store):
         return map(self._found, self._rows(self.prefix_span(prefix), reverse=True))
 
     def prefix_span(self, prefix: Any) -> Span:
-        """Return where keys are that begin with a prefix. Raises `WrongKey`."""
+        """Return where keys are that begin with a prefix. Raises `NullKey`, `WrongKey`."""
         columns = self._reader.shape.key
+        if prefix is None:
+            raise NullKey(
+                f"{self._reader.path}: expected a prefix of {self._key_columns}, found None; () is the prefix of every "
+                "key"
+            )
         if len(columns) > 1 or isinstance(prefix, (tuple, list)):
             bound = self._bound(prefix)
             return Span(bound, bound)
         kind = self._reader.kind(columns[0])
         if not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
             raise WrongKey(
-                f"{self._reader.path}: only text, bytes and keys of several columns have prefixes; "
-                f"{dotted(columns[0])} is {kind}"
+                f"{self._reader.path}: expected text, bytes or a key of several columns, which have prefixes, found "
+                f"{prefix!r} for {dotted(columns[0])}, which is {kind}; ask for a range"
             )
         return Span(*beginning_with((), self._reader.value(columns[0], prefix)))
 
@@ -99,23 +104,27 @@ class KeyValueStore(Store):
     def put_if_absent(self, key: Key, value: Value | None) -> Value | None:
         """Put a value unless the key has one; return that, or None. Raises `LakeBusy` where someone put meanwhile."""
         last = self._writer.last_put
+        row = (*self._place(key), *self._columns_of(value))
         found = self.get(key)
         if found is None:
-            self._writer.put_rows([(*self._place(key), *self._columns_of(value))], after=last)
+            self._writer.put_rows([row], after=last)
         return found
 
     def put_all(self, entries: Iterable[tuple[Key, Value]] | DataFrame, order: str | None = None) -> None:
         """Put many values in one commit; of a key the last one counts. `order`: see `Writer.put_frame`."""
+        writer = self._writer
         if isinstance(entries, DataFrame):
-            self._writer.put_frame(entries, order)
-        elif rows := [(*self._place(key), *self._columns_of(value)) for key, value in entries]:
-            self._writer.put_rows(rows)
+            writer.put_frame(entries, order)
+            return
+        given = self._entries(entries, ("key", "value"), order)
+        if rows := [(*self._place(key), *self._columns_of(value)) for key, value in given]:
+            writer.put_rows(rows)
 
     def delete(self, key: Key) -> Value | None:
         """Delete a key; return the value it had."""
-        found = self.get(key)
+        writer, found = self._writer, self.get(key)
         if found is not None:
-            self.put(key, None)
+            writer.put_rows([(*self._place(key), *self._columns_of(None))])
         return found
 
     def compact(self) -> None:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 
+from storage.stores.errors import WrongKey
 from storage.stores.kinds.base import Key, Store, Value, bound_of, not_expired, open_store
 from storage.stores.kinds.compaction import compact
 from storage.stores.kinds.window import Windowed
@@ -98,17 +99,18 @@ class SessionStore(Store):
         return None if row is None else self._value_of(row)
 
     def put(self, key: Key, start: Time, end: Time, value: Value | None) -> None:
-        """Put the value of a session; None removes it."""
+        """Put the value of a session, which ends no earlier than it starts; None removes it."""
         self.put_all([(key, start, end, value)])
 
     def put_all(
         self, entries: Iterable[tuple[Key, Time, Time, Value]] | DataFrame, order: str | None = None
     ) -> None:
         """Put many values in one commit; of a session the last one counts. `order`: see `Writer.put_frame`."""
+        writer = self._writer
         if isinstance(entries, DataFrame):
-            self._writer.put_frame(entries, order)
-        elif rows := [self._row(*entry) for entry in entries]:
-            self._writer.put_rows(rows)
+            writer.put_frame(entries, order)
+        elif rows := [self._row(*e) for e in self._entries(entries, ("key", "start", "end", "value"), order)]:
+            writer.put_rows(rows)
 
     def remove(self, key: Key, start: Time, end: Time) -> None:
         """Remove a session; nothing happens where there is none."""
@@ -120,6 +122,11 @@ class SessionStore(Store):
 
     def _row(self, key: Key, start: Time, end: Time, value: Value) -> tuple[object, ...]:
         times = self._time("end", end), self._time("start", start)
+        if times[1] > times[0]:
+            raise WrongKey(
+                f"{self._reader.path}: expected a session that ends no earlier than it starts, found {start!r} to "
+                f"{end!r}; give the start first; nothing was put"
+            )
         return (*self._place(key), *times, *self._columns_of(value))
 
     def _of_key(

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from storage.stores.write.layout import PLACE
+from storage.stores.write.put_errors import blamed
 from storage.stores.write.puts import Writer
 from transforms.model.event_time import EPOCH, latest, moved_back
 from transforms.model.schemas import named
@@ -41,10 +42,11 @@ def accepted(
     """Put the rows of a frame that are not too old; return how many were put, and how many were too old."""
     rows = writer.numbered(entries, order).persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        judged = rows if retention is None else _judged(rows, bound, retention)
-        judged = judged.persist(StorageLevel.MEMORY_AND_DISK) if judged is not rows else judged
-        expired = 0 if judged is rows else judged.where(named(_EXPIRED)).count()
-        total = rows.count()
+        with blamed(writer.path, writer.layout):
+            judged = rows if retention is None else _judged(rows, bound, retention)
+            judged = judged.persist(StorageLevel.MEMORY_AND_DISK) if judged is not rows else judged
+            expired = 0 if judged is rows else judged.where(named(_EXPIRED)).count()
+            total = rows.count()
         if total > expired:
             writer.put_frame(judged if judged is rows else judged.where(~named(_EXPIRED)), PLACE)
         judged.unpersist()

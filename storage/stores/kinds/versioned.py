@@ -86,7 +86,8 @@ class VersionedKeyValueStore(Store):
         """Yield the versions valid at any time between two, both inclusive and open where None, oldest first.
 
         As in Kafka, versions that have expired are listed while they are there, which is until a compaction; but of
-        a span that ends before the history begins only the latest version is.
+        a span that ends before the history begins only the latest version is. Of a span that ends before it begins,
+        a version is listed that is valid at both ends, as in Kafka, too.
         """
         place, start, end = self._place(key), *self._times(time_from, time_to)
         return self._listed(self._history.forward(place, start), start, end)
@@ -98,12 +99,13 @@ class VersionedKeyValueStore(Store):
 
     def put(self, key: Key, value: Value | None, valid_from: Time) -> Put:
         """Put a version, in the place of one of the same time; None is a delete."""
-        place, when = self._place(key), self._time("valid_from", valid_from)
+        writer = self._writer
+        place, when, values = self._place(key), self._time("valid_from", valid_from), self._columns_of(value)
         bound = self._expiry()
         if bound is not None and when < bound:
             return Put(accepted=False, valid_to=None)
         following = self._history.next(place, when)
-        self._writer.put_rows([(*place, when, *self._columns_of(value))])
+        writer.put_rows([(*place, when, *values)])
         return Put(accepted=True, valid_to=None if following is None else self._history.start(following))
 
     def put_all(
@@ -113,23 +115,24 @@ class VersionedKeyValueStore(Store):
 
         `order`: see `Writer.put_frame`; rows of a frame whose value columns are all null are deletes.
         """
-        bound, retention = self._expiry(), self._layout.retention
+        writer, bound, retention = self._writer, self._expiry(), self._layout.retention
         if isinstance(entries, DataFrame):
-            return PutAll(*accepted(self._writer, entries, order, bound, retention))
-        rows = [(*self._place(k), self._time("valid_from", t), *self._columns_of(v)) for k, v, t in entries]
+            return PutAll(*accepted(writer, entries, order, bound, retention))
+        given = self._entries(entries, ("key", "value", "valid_from"), order)
+        rows = [(*self._place(k), self._time("valid_from", t), *self._columns_of(v)) for k, v, t in given]
         kept = accepted_rows(rows, len(self._layout.key), bound, retention)
         if kept:
-            self._writer.put_rows(kept)
+            writer.put_rows(kept)
         return PutAll(len(kept), len(rows) - len(kept))
 
     def delete(self, key: Key, time: Time) -> Version | None:
         """Delete a key as of a time; return the version that was valid then, None also where it is too old."""
-        bound = self._expiry()
-        if bound is not None and self._time("valid_from", time) < bound:
-            self._place(key)
+        writer, bound = self._writer, self._expiry()
+        place, when = self._place(key), self._time("valid_from", time)
+        if bound is not None and when < bound:
             return None
         found = self.get_as_of(key, time)
-        self.put(key, None, time)
+        writer.put_rows([(*place, when, *self._columns_of(None))])
         return found
 
     def compact(self) -> None:

@@ -105,10 +105,13 @@ class WindowStore(Store):
         self, entries: Iterable[tuple[Key, Value, Time]] | DataFrame, order: str | None = None
     ) -> None:
         """Put many values in one commit; of a key and start the last one counts. `order`: see `Writer.put_frame`."""
+        writer = self._writer
         if isinstance(entries, DataFrame):
-            self._writer.put_frame(entries, order)
-        elif rows := [(*self._place(k), self._time("start", t), *self._columns_of(v)) for k, v, t in entries]:
-            self._writer.put_rows(rows)
+            writer.put_frame(entries, order)
+            return
+        given = self._entries(entries, ("key", "value", "start"), order)
+        if rows := [(*self._place(k), self._time("start", t), *self._columns_of(v)) for k, v, t in given]:
+            writer.put_rows(rows)
 
     def compact(self) -> None:
         """Drop superseded, deleted and expired rows, and bring all others in order."""

@@ -34,7 +34,10 @@ class TableFiles:
             try:
                 self._delta = DeltaTable(quoted_uri(path), version=version)
             except TableNotFoundError as error:
-                raise StoreUnreadable(f"{path}: there is no Delta table") from error
+                raise StoreUnreadable(
+                    f"{path}: expected a table, found that there is no Delta table; make the store first, or give the "
+                    "path that it was made at"
+                ) from error
         self._check()
         self._found: tuple[int, dict[tuple[Column, ...], list[DataFile]]] = (-1, {})
         self.opened: list[str] = []

@@ -87,17 +87,24 @@ class Reader:
         except (pa.ArrowException, TypeError, ValueError, OverflowError):
             found = None
         if found is None or found != value:
-            raise WrongKey(f"{self.path}: {dotted(column)} is {kind}, found {value!r}")
+            raise WrongKey(f"{self.path}: {_misfit(dotted(column), kind, value)}")
         return found
 
     def content(self, name: str, value: Any) -> Any:
-        """Return a value as a column that is no key holds it. Raises `WrongKey` where it cannot."""
+        """Return a value as a column that is no key holds it. Raises `WrongKey` where it cannot.
+
+        Only a float may be rounded.
+        """
         kind = self.kind((name,))
         try:
             found = pa.scalar(value, kind)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise WrongKey(f"{self.path}: {name} is {kind}, found {value!r}; nothing was put") from error
-        return value if pa.types.is_nested(kind) else found.as_py()
+            raise WrongKey(f"{self.path}: {_misfit(name, kind, value)}; nothing was put") from error
+        if pa.types.is_nested(kind):
+            return value
+        if not pa.types.is_floating(kind) and found.as_py() != value:
+            raise WrongKey(f"{self.path}: {_misfit(name, kind, value)}; nothing was put")
+        return found.as_py()
 
     def estimate(self) -> int:
         """Return about how many rows there are, by the log alone: superseded rows and tombstones are counted."""
@@ -132,6 +139,12 @@ class Reader:
                     "what is read of them is sorted first"
                 )
         return found
+
+
+def _misfit(name: str, kind: pa.DataType, value: Any) -> str:
+    """What is wrong with a value that a column of this type cannot hold, and what would be right."""
+    zone = " with a time zone" if pa.types.is_timestamp(kind) and kind.tz is not None else ""
+    return f"expected a value{zone} for {name}, which is {kind}, found {value!r}; give it as this type"
 
 
 def _overlapping(bounds: Sequence[tuple[Place, Place]]) -> int:

@@ -4,12 +4,10 @@ Only Spark writes, through Delta's transactions; what a put has to know before i
 newest time) stands in Delta's log.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException, PySparkTypeError, PySparkValueError
+from pyspark.errors import PySparkTypeError, PySparkValueError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
@@ -21,7 +19,9 @@ from storage.spark.session import changed_settings
 from storage.stores.errors import NullKey, WrongKey
 from storage.stores.scan.delta_table import TableFiles
 from storage.stores.write.creation import INTERNAL
+from storage.stores.write.frame_columns import check_columns, check_order
 from storage.stores.write.layout import DELETED, OBSERVED, PLACE, PUT, Layout
+from storage.stores.write.put_errors import blamed, check_session, observed_time, others_put
 from transforms.model.schemas import named
 
 SETTINGS = {"parquet.block.size": str(4 * 1024 * 1024), "spark.sql.parquet.compression.codec": "zstd"}
@@ -54,54 +54,55 @@ class Writer:
             if any(part is None for part in row[: width + times]):
                 names = ", ".join(self.layout.given[: width + times])
                 raise NullKey(
-                    f"{self.path}: {names} must not be null, found {row[: width + times]}; nothing was put"
+                    f"{self.path}: expected {names} not to be null, found {row[: width + times]}; nothing was put"
                 )
         schema = StructType([*self._given_schema(), StructField(PLACE, LongType())])
         numbered = [(*row, number) for number, row in enumerate(rows)]
         try:
             frame = self.spark.createDataFrame(numbered, schema)
         except (PySparkTypeError, PySparkValueError) as error:
-            raise WrongKey(f"{self.path}: {error}; nothing was put") from error
+            raise WrongKey(
+                f"{self.path}: expected values of the store's types, found otherwise: {error}; nothing was put"
+            ) from error
         self._append(frame.coalesce(1), sort=False, after=after)
 
     def put_frame(self, rows: DataFrame, order: str | None = None) -> None:
         """Append rows of a frame that has the columns a put gives; of a place the last one by `order` counts.
 
         `order`: a column of whole numbers or timestamps; None: the order that the frame has. A row whose value
-        columns are all null is a delete.
+        columns are all null is a delete. Raises `WrongKey` where a column is missing, or is of a type that would make
+        other values of its own.
         """
-        missing = sorted(set(self.layout.given) - set(rows.columns))
-        if missing:
-            raise WrongKey(
-                f"{self.path}: a put needs the columns {', '.join(self.layout.given)}; missing: {', '.join(missing)}"
-            )
         self._append(self.numbered(rows, order), sort=True)
 
     def numbered(self, rows: DataFrame, order: str | None) -> DataFrame:
-        """The columns that a put gives, as the table has them, and what orders them."""
+        """The columns that a put gives, as the table has them, and what orders them. Raises `WrongKey`."""
+        wanted = self._given_schema()
+        check_columns(self.path, rows, wanted)
+        if order is not None:
+            check_order(self.path, rows, order)
         if order is None:
             place = F.monotonically_increasing_id()
         else:
             is_time = isinstance(rows.schema[order].dataType, TimestampType)
             place = F.unix_micros(named(order)) if is_time else named(order).cast("bigint")
-        given = [named(f.name).cast(f.dataType).alias(f.name) for f in self._given_schema()]
+        given = [named(f.name).cast(f.dataType).alias(f.name) for f in wanted]
         return rows.select(*given, place.alias(PLACE))
 
     def _append(self, rows: DataFrame, *, sort: bool, after: int | None = None) -> None:
         """Commit rows of the columns that a put gives and `PLACE`."""
         app, layout = f"{self._identity}/put", self.layout
+        check_session(self.path, self.spark)
         delta = DeltaTransaction(self.spark, self.path)
         number = self.last_put + 1
         if after is not None and number != after + 1:
-            raise LakeBusy(_others_put(self.path))
+            raise LakeBusy(others_put(self.path))
         absent = [named(name).isNull() for name in layout.value]
         complete = rows.withColumns(
             {
                 DELETED: _all(absent),
                 PUT: F.lit(number).cast("bigint"),
-                OBSERVED: F.unix_micros(named(layout.times[0]))
-                if layout.times
-                else F.lit(None).cast("bigint"),
+                OBSERVED: observed_time(layout),
             }
         )
         if layout.duplicates:
@@ -109,9 +110,9 @@ class Writer:
         columns = [*layout.key, *layout.times, *INTERNAL.names, *layout.value]
         order = [named(name) for name in (*layout.key, *layout.times, PLACE)]
         arranged = complete.orderBy(*order) if sort else complete.sortWithinPartitions(*order)
-        with changed_settings(self.spark, SETTINGS), self._blamed():
+        with changed_settings(self.spark, SETTINGS), blamed(self.path, self.layout):
             if delta.is_committed(app, number):
-                raise LakeBusy(_others_put(self.path))
+                raise LakeBusy(others_put(self.path))
             written = delta.write(arranged.select(*map(named, columns)))
             transaction = Transaction(app, number, {})
             delta.commit_write(written, app, number, transaction.user_metadata)
@@ -121,12 +122,13 @@ class Writer:
 
         `keep`: says which of the rows. What others put meanwhile stays as it is.
         """
+        check_session(self.path, self.spark)
         app = f"{self._identity}/compact"
         kept = keep(self.spark.read.format("delta").load(self.path).where(named(PUT) <= last))
         order = [named(name) for name in (*self.layout.key, *self.layout.times, PUT, PLACE)]
         arranged = kept.repartitionByRange(files, *order).sortWithinPartitions(*order)
         stated = {"txnAppId": app, "txnVersion": str(self._last(app) + 1), "replaceWhere": f"{PUT} <= {last}"}
-        with changed_settings(self.spark, SETTINGS), self._blamed():
+        with changed_settings(self.spark, SETTINGS), blamed(self.path, self.layout):
             arranged.write.format("delta").mode("overwrite").options(**stated).save(self.path)
 
     @property
@@ -140,28 +142,9 @@ class Writer:
         fields = {field.name: field for field in self._table.spark_schema}
         return StructType([StructField(name, fields[name].dataType) for name in self.layout.given])
 
-    @contextmanager
-    def _blamed(self) -> Iterator[None]:
-        """Turn what Delta says of null keys and of other writers into errors of ours."""
-        try:
-            yield
-        except (Py4JJavaError, PySparkException) as error:
-            if "DELTA_NOT_NULL_CONSTRAINT_VIOLATED" in str(error):
-                names = ", ".join((*self.layout.key, *self.layout.times))
-                raise NullKey(f"{self.path}: a row has null in one of {names}; nothing was put") from error
-            if "DELTA_CONCURRENT" in str(error):
-                raise LakeBusy(_others_put(self.path)) from error
-            raise
-
 
 def _all(conditions: Iterable[Column]) -> Column:
     found = F.lit(True)
     for condition in conditions:
         found = found & condition
     return found
-
-
-def _others_put(path: str) -> str:
-    return (
-        f"{path}: someone else put rows at the same time; theirs stand, these were not put. Put them again."
-    )

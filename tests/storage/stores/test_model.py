@@ -140,6 +140,7 @@ def test_sessions_are_read_as_from_a_sorted_dictionary(
         fresh(tmp_path), Layout("session", ("key",), ("value",), retention=retention)
     )
     model: dict[tuple[str, datetime, datetime], str] = {}
+    puts = [[(key, *sorted(times), value) for key, *times, value in entries] for entries in puts]
     for entries in puts:
         store.put_all(entries)
         _apply(model, [((key, end, start), value) for key, start, end, value in entries])
