@@ -5,6 +5,7 @@ Each message says which method was called, where, what was expected, what was fo
 StoreError (a LakejoinError)
 ├── NullKey             a key or a part of it, a prefix, a time, or what is to be put is null
 ├── WrongKey            a key, prefix, bound, time, value or entry is not of the store's columns and types
+├── WrongRange          a session, or the span of versions that is asked for, ends before it begins
 ├── WrongDuration       a retention or a length of windows that no store can have
 ├── StoreReadOnly       written without a Spark session, or a table that only a pipeline may write
 └── StoreUnreadable     a table that is no store of this kind, or that cannot be read file by file
@@ -31,6 +32,10 @@ class NullKey(StoreError):
 
 class WrongKey(StoreError):
     """A key, prefix, bound, time, value or entry does not fit the columns of the store; nothing was written."""
+
+
+class WrongRange(StoreError):
+    """A session or a span of versions ends before it begins: Kafka raises an IllegalArgumentException."""
 
 
 class WrongDuration(StoreError):

@@ -8,6 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
+from transforms.model.specs import How
+
 Event = Mapping[str, Any]
 Emission = tuple[str, Any]
 """Key and value, None for a tombstone."""
@@ -41,6 +43,14 @@ class Case:
     def replays(self) -> bool:
         """True if internal messages are delivered late: no source can hold those."""
         return any(event.get("side") == "replay" for event in self.events)
+
+    @property
+    def how(self) -> How:
+        """How its join joins, by the word in the middle or at the end of its topology; of a chain, the first join."""
+        if self.topology == "fk-chain":
+            first: How = self.options["first"]
+            return first
+        return "left" if "left" in self.topology.split("-") else "inner"
 
     @property
     def is_table(self) -> bool:
@@ -89,13 +99,20 @@ class Batches:
 
 def load_cases(folder: Path, only: str = "*") -> list[Case]:
     """Read the cases of a folder whose names match. Raises `FileNotFoundError` where there is none."""
+    return [read_case(path) for path in case_paths(folder, only)]
+
+
+def case_paths(folder: Path, only: str) -> list[Path]:
+    """Return the files of the cases whose names match. Raises `FileNotFoundError` where there is none."""
     paths = sorted(path for path in folder.glob("*.json") if fnmatchcase(path.stem, only))
     if not paths:
         raise FileNotFoundError(f"no case in {folder} matches {only!r}: expected files NAME.json")
-    return [_case(json.loads(path.read_text("utf-8"))) for path in paths]
+    return paths
 
 
-def _case(found: Mapping[str, Any]) -> Case:
+def read_case(path: Path) -> Case:
+    """Read a case from its file."""
+    found = json.loads(path.read_text("utf-8"))
     return Case(
         name=found["name"],
         topology=found["topology"],

@@ -63,7 +63,7 @@ def run_cases(
 def _configuration(cases: Iterable[Case]) -> dict[str, Any]:
     joins = {_join_of(case): case for case in cases}
     sides = ["left", "right", *(["right2"] if any(case.topology == "fk-chain" for case in cases) else [])]
-    firsts = {_first_of(case) for case in cases}
+    firsts = {case.how for case in cases}
     declared = {
         f"{how}_join": _join("left_rows", "right_rows", "fk", how, "right_") for how in sorted(firsts)
     }
@@ -92,16 +92,9 @@ def _join(left: str, right: str, member: str, how: str, prefix: str) -> dict[str
     return {**sides, "how": how, "prefix": prefix, "changelog": True}
 
 
-def _first_of(case: Case) -> str:
-    """How the join over the pair of tables joins, for this case."""
-    if case.topology == "fk-chain":
-        return str(case.options["first"])
-    return "left" if case.topology.startswith("fk-left") else "inner"
-
-
 def _join_of(case: Case) -> str:
     """Name of the join that answers the case."""
-    first = f"{_first_of(case)}_join"
+    first = f"{case.how}_join"
     return f"{first}_then_{case.options['second']}" if case.topology == "fk-chain" else first
 
 

@@ -63,8 +63,7 @@ def places_of(cases: Iterable[Case]) -> list[Place]:
         history = to_json([case.is_stream, versioned, retention, case.end, case.events])
         records = owners.setdefault(history, case.name)
         if versioned is retention is grace is None:
-            how = case.topology.removeprefix("stream-table-")
-            found.append(Place(case, records, _SHARED, f"{_SHARED}_{how}"))
+            found.append(Place(case, records, _SHARED, f"{_SHARED}_{case.how}"))
         else:
             found.append(Place(case, records, records.replace("-", "_"), case.name.replace("-", "_")))
     return found
@@ -109,7 +108,7 @@ def _input(place: Place, side: str) -> dict[str, Any]:
 
 
 def _join(place: Place) -> dict[str, Any]:
-    how = "left" if place.case.topology.endswith("-left") else "inner"
+    how = place.case.how
     left, right = (f"{place.pair}_{side}" for side in place.sides)
     if not place.case.is_stream:
         return {"left": left, "right": right, "foreign_key": ["case_id", "fk"], "how": how, "changelog": True}

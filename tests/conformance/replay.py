@@ -85,7 +85,7 @@ def run_replays(cases: Sequence[Case], spark: SparkSession) -> dict[str, str]:
     failures: dict[str, str] = {}
     hows: tuple[How, ...] = ("inner", "left")
     for how in hows:
-        histories = {c.name: _History(c) for c in cases if c.topology.startswith(f"fk-{how}")}
+        histories = {case.name: _History(case) for case in cases if case.how == how}
         if histories:
             _run(histories, Steps(spark, how))
         differences = {name: history.difference() for name, history in histories.items()}

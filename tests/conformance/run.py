@@ -1,16 +1,20 @@
 """Holds Lakejoin against Kafka Streams: `run.py CASES_DIR [--only GLOB] [--batches …] [--steps N]`.
 
 Prints a line with the first difference for each case that fails, the skipped cases with their reason and,
-last, `N passed, N failed`. Exit code 1 if any failed, 2 for wrong usage.
+last, `N passed, N failed`. A case that raises, or whose file cannot be read, fails alone: its line says what was
+raised, and the traceback goes to stderr. Exit code 1 if any failed, 2 for wrong usage.
 """
 
 import argparse
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+
+from pyspark.sql import SparkSession
 
 _ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]  # run as a script, from wherever
@@ -19,13 +23,15 @@ from conformance.case import (  # noqa: E402  (the path above makes it importabl
     STORES,
     Batches,
     Case,
+    case_paths,
     expected_emissions,
     expected_table,
     first_difference,
-    load_cases,
+    read_case,
     skip_reason,
     table_difference,
 )
+from conformance.isolation import run_apart, what_was_raised  # noqa: E402
 from conformance.pipeline import Answers, run_cases  # noqa: E402
 from conformance.places import refusal_difference  # noqa: E402
 from conformance.replay import run_replays  # noqa: E402
@@ -48,42 +54,72 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     batches = replace(options.batches, steps=options.steps)
     try:
-        cases = load_cases(options.cases, options.only)
+        paths = case_paths(options.cases, options.only)
     except FileNotFoundError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    skipped = {case.name: reason for case in cases if (reason := skip_reason(case, batches)) is not None}
-    failures = run([case for case in cases if case.name not in skipped], batches)
+    cases: list[Case] = []
+    skipped: dict[str, str] = {}
+    failures: dict[str, str] = {}
+    for path in paths:
+        try:
+            case = read_case(path)
+            reason = skip_reason(case, batches)
+        except Exception as error:  # noqa: BLE001 - whatever is in the file, the others are run
+            failures[path.stem] = what_was_raised(error)
+            continue
+        if reason is None:
+            cases.append(case)
+        else:
+            skipped[case.name] = reason
+    failures |= run(cases, batches)
     for name, difference in sorted(failures.items()):
         _say(f"FAIL {name}: {difference}")
     _say_skipped(skipped)
-    _say(f"{len(cases) - len(skipped) - len(failures)} passed, {len(failures)} failed")
+    _say(f"{len(paths) - len(skipped) - len(failures)} passed, {len(failures)} failed")
     return 1 if failures else 0
 
 
 def run(cases: Sequence[Case], batches: Batches) -> dict[str, str]:
     """Run the cases and return the first difference of each that failed, by its name."""
-    failures = _refusals([case for case in cases if case.is_refused])
+    failures = {}
+    for case in cases:
+        if case.is_refused:
+            failures |= run_apart([case], _refusals)
     cases = [case for case in cases if not case.is_refused]
     if not cases:
         return failures
     spark = start_session("local[2]", _SMALL_TABLES)
-    of_stores = [case for case in cases if case.topology in STORES]
-    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-        failures |= run_stores(of_stores, batches, Path(folder), spark)
+    for case in cases:
+        if case.topology in STORES:
+            failures |= run_apart([case], partial(_run_stores, batches=batches, spark=spark))
     cases = [case for case in cases if case.topology not in STORES]
-    failures |= run_replays([case for case in cases if case.replays], spark)
+    failures |= run_apart([case for case in cases if case.replays], partial(run_replays, spark=spark))
     timed = [case for case in cases if case.is_timed and not case.replays]
     untimed = [case for case in cases if not case.is_timed and not case.replays]
     # tables of their own cost a batch even where they have no input, so the few long cases run apart
     short = [case for case in timed if len(case.events) <= _SHORT]
     long = [case for case in timed if len(case.events) > _SHORT]
     for of_kind, run_of_kind in ((untimed, run_cases), (short, run_timed), (long, run_timed)):
-        if of_kind:
-            with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-                answers = run_of_kind(of_kind, batches, Path(folder), spark, _show_progress)
-            failures |= differences(of_kind, answers, batches)
+        failures |= run_apart(of_kind, partial(_run_pipeline, run_of_kind, batches=batches, spark=spark))
     return failures
+
+
+def _run_stores(cases: Sequence[Case], *, batches: Batches, spark: SparkSession) -> dict[str, str]:
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+        return run_stores(cases, batches, Path(folder), spark)
+
+
+def _run_pipeline(
+    run_of_kind: Callable[..., dict[str, Answers]],
+    cases: Sequence[Case],
+    *,
+    batches: Batches,
+    spark: SparkSession,
+) -> dict[str, str]:
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+        answers = run_of_kind(cases, batches, Path(folder), spark, _show_progress)
+    return differences(cases, answers, batches)
 
 
 def _refusals(cases: Iterable[Case]) -> dict[str, str]:

@@ -20,7 +20,7 @@ from pyspark.sql.types import StringType, StructType
 
 from conformance.case import Batches, Case, Event, to_json
 from conformance.store_calls import CALLS, MILLISECOND, REFUSED, time_of
-from storage.stores.errors import NullKey
+from storage.stores.errors import NullKey, WrongRange
 from storage.stores.kinds.key_value import KeyValueStore
 from storage.stores.kinds.session import SessionStore
 from storage.stores.kinds.versioned import VersionedKeyValueStore
@@ -83,7 +83,7 @@ def run_store(
     store, answers = make(settings), _expected(case)
     waiting: list[int] = []
     for i, event in enumerate([*case.events[:end], {"op": "end"}]):
-        if framed is not None and _can_wait(event):
+        if framed is not None and _can_wait(event) and answers.get(i) != _DIES:
             waiting.append(i)
             continue
         if framed is not None and waiting:
@@ -123,8 +123,7 @@ def _rows(kind: Kind, event: Event) -> Iterator[tuple[Any, ...]]:
 
 def _can_wait(event: Event) -> bool:
     """Whether an event can be put together with those after it: its own answer is not needed before."""
-    keys = [key for key, _ in event["entries"]] if event["op"] == "putAll" else [event.get("key")]
-    return event["op"] in ("put", "putAll", "remove") and None not in keys
+    return event["op"] in ("put", "putAll", "remove")
 
 
 def _make(spark: SparkSession, path: str, settings: Settings) -> Any:
@@ -150,7 +149,7 @@ def _expected(case: Case) -> dict[int, Any]:
 def _answer(store: Any, kind: Kind, event: Event) -> Any:
     try:
         return CALLS[kind](store, event)
-    except NullKey:
+    except (NullKey, WrongRange):
         return _DIES
 
 
@@ -160,7 +159,8 @@ def _normal(case: Case, event: Event, result: Any) -> Any:
     if not in_memory and event["op"] in ("count", "findSessionsByEnd"):
         return None
     if result == _DIES:
-        null = event.get("key", "") is None or any(key is None for key, _ in event.get("entries", ()))
+        nulls = (event.get("key", ""), event.get("prefix", ""), *[key for key, _ in event.get("entries", ())])
+        null = None in nulls
         return _DIES if null else [] if in_memory else _DIES
     several = event.get("key") is None and case.topology != "kv-range"
     if isinstance(result, list) and (in_memory or several):

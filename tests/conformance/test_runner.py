@@ -58,10 +58,24 @@ def test_case_is_skipped_only_for_a_reason_that_names_what_is_missing(case: Case
     assert found is None if reason is None else found is not None and reason in found
 
 
+@pytest.mark.parametrize(
+    ("topology", "options", "how"),
+    [
+        ("fk-inner", {}, "inner"), ("fk-left", {}, "left"), ("fk-inner-table", {}, "inner"),
+        ("fk-left-table", {}, "left"), ("stream-table-inner", {}, "inner"), ("stream-table-left", {}, "left"),
+        ("fk-chain", {"first": "left", "second": "inner"}, "left"),
+        ("fk-chain", {"first": "inner", "second": "left"}, "inner"),
+    ],
+)  # fmt: skip
+def test_topology_says_how_a_case_joins(topology: str, options: Mapping[str, Any], how: str) -> None:
+    """Whatever its name is, and whatever else the topology says behind that."""
+    assert _case(topology, options).how == how
+
+
 def test_joins_are_skipped_only_where_the_cut_matters() -> None:
     """Of the copied cases, every join is run; what a stream's records find is expected per event only."""
     cases = [case for case in load_cases(CASES) if case.is_stream or "fk" in case.topology]
-    assert len(cases) == 75 + 39
+    assert len(cases) == 77 + 39
     assert [case.name for case in cases if skip_reason(case, Batches("per-event", steps=1000))] == []
     skipped = [case for case in cases if skip_reason(case, Batches("one"))]
     assert skipped == [case for case in cases if case.is_stream and not case.is_refused]

@@ -33,7 +33,7 @@ def make(tmp_path: Path) -> Callable[[Settings], Any]:
 def test_there_are_cases_of_every_kind_of_store() -> None:
     """So that none is compared with nothing."""
     assert {case.topology for case in CASES} == set(STORES)
-    assert len(CASES) == 32
+    assert len(CASES) == 35
 
 
 @pytest.mark.parametrize("name", [name for name in BY_NAME if not name.startswith("random-")])

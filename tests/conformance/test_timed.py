@@ -52,11 +52,16 @@ def test_all_cases_make_one_configuration(tmp_path: Path) -> None:
     """What the cases ask for is declared: retentions, grace periods, sides that are versioned."""
     cases = [case for case in load_cases(CASES) if case.is_timed and not case.is_refused]
     pipeline = load(write_configuration(places_of(cases), tmp_path))
-    assert (len(pipeline.tables), len(pipeline.streams), len(pipeline.joins)) == (30, 20, 40)
+    assert (len(pipeline.tables), len(pipeline.streams), len(pipeline.joins)) == (32, 20, 42)
     declared = {name: table.versioned is not None for name, table in pipeline.tables.items()}
     assert (declared["random_fk_inner_301_left"], declared["random_fk_inner_301_right"]) == (False, True)
     assert (declared["random_fk_left_310_left"], declared["random_fk_left_310_right"]) == (True, False)
     assert not declared["shared_table"]
+    hows = {case.name.replace("-", "_"): case.how for case in cases}
+    assert (hows["fk_versioned_unmatched_left_table"], hows["random_fk_inner_301"]) == ("left", "inner")
+    assert {name: join.how for name, join in pipeline.joins.items() if name in hows} == {
+        name: how for name, how in hows.items() if name in pipeline.joins
+    }
 
 
 def test_refusal_is_held_against_kafkas_reason(tmp_path: Path) -> None:

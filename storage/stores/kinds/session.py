@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.stores.errors import WrongKey
+from storage.stores.errors import WrongRange
 from storage.stores.kinds.base import Key, Store, Value, bound_of, not_expired, open_store
 from storage.stores.kinds.compaction import compact
 from storage.stores.kinds.window import Windowed
@@ -123,7 +123,7 @@ class SessionStore(Store):
     def _row(self, key: Key, start: Time, end: Time, value: Value) -> tuple[object, ...]:
         times = self._time("end", end), self._time("start", start)
         if times[1] > times[0]:
-            raise WrongKey(
+            raise WrongRange(
                 f"{self._reader.path}: expected a session that ends no earlier than it starts, found {start!r} to "
                 f"{end!r}; give the start first; nothing was put"
             )

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
+from storage.stores.errors import WrongRange
 from storage.stores.kinds.base import Key, Store, Value, bound_of, open_store
 from storage.stores.kinds.compaction import compact
 from storage.stores.kinds.version_acceptance import accepted, accepted_rows
@@ -86,8 +87,8 @@ class VersionedKeyValueStore(Store):
         """Yield the versions valid at any time between two, both inclusive and open where None, oldest first.
 
         As in Kafka, versions that have expired are listed while they are there, which is until a compaction; but of
-        a span that ends before the history begins only the latest version is. Of a span that ends before it begins,
-        a version is listed that is valid at both ends, as in Kafka, too.
+        a span that ends before the history begins only the latest version is. Raises `WrongRange` for
+        a span that ends before it begins.
         """
         place, start, end = self._place(key), *self._times(time_from, time_to)
         return self._listed(self._history.forward(place, start), start, end)
@@ -146,9 +147,14 @@ class VersionedKeyValueStore(Store):
         return bound_of(self._reader, self._layout.retention)
 
     def _times(self, time_from: Time | None, time_to: Time | None) -> tuple[Time | None, Time | None]:
-        """Ends of a span of time."""
+        """Ends of a span of time. Raises `WrongKey`, `WrongRange`."""
         column = self._columns.valid_from
         start, end = (None if t is None else self._time(column, t) for t in (time_from, time_to))
+        if start is not None and end is not None and start > end:
+            raise WrongRange(
+                f"{self._reader.path}: expected a span of time that ends no earlier than it begins, found "
+                f"{time_from!r} to {time_to!r}; give the earlier time first, or None for no bound"
+            )
         return start, end
 
     def _listed(

@@ -9,7 +9,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from storage.errors import LakeBusy, reason_of
-from storage.stores.errors import NullKey, StoreReadOnly, WrongKey
+from storage.stores.errors import NullKey, StoreReadOnly, WrongKey, WrongRange
 from storage.stores.write.layout import Layout
 from transforms.model.schemas import named
 
@@ -40,7 +40,7 @@ def observed_time(layout: Layout) -> Column:
 
 @contextmanager
 def blamed(path: str, layout: Layout) -> Iterator[None]:
-    """Raise `NullKey`, `WrongKey` and `LakeBusy` for what Spark or Delta raises of rows or of other writers."""
+    """Raise `NullKey`, `WrongKey`, `WrongRange` or `LakeBusy` for what Spark or Delta says of rows or other writers."""
     try:
         yield
     except (Py4JJavaError, PySparkException) as error:
@@ -52,7 +52,7 @@ def blamed(path: str, layout: Layout) -> Iterator[None]:
                 "nothing was put"
             ) from error
         if _TURNED_ROUND in said:
-            raise WrongKey(
+            raise WrongRange(
                 f"{path}: expected sessions that end no earlier than they start, found a row with the start after the "
                 "end; nothing was put"
             ) from error

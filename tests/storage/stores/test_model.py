@@ -185,6 +185,7 @@ def test_versions_are_what_was_put_up_to_their_time(
         for time in times:
             found = store.get_as_of(key, time)
             assert (None if found is None else found.value) == model.as_of(key, time)
+        low, high = sorted((low, high))
         listed = [tuple(version) for version in store.versions(key, low, high)]
         assert listed == model.between(key, low, high)
         assert [tuple(version) for version in store.backward_versions(key, low, high)] == listed[::-1]

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from storage.stores.errors import StoreReadOnly, StoreUnreadable, WrongDuration, WrongKey
+from storage.stores.errors import StoreReadOnly, StoreUnreadable, WrongDuration, WrongKey, WrongRange
 from storage.stores.kinds.key_value import KeyValueStore
 from storage.stores.kinds.session import SessionStore
 from storage.stores.kinds.versioned import VersionedKeyValueStore
@@ -67,9 +67,7 @@ def test_frame_that_does_not_fit_is_refused(
 
 def test_frame_of_narrower_types_is_taken(spark: SparkSession, tmp_path: Path) -> None:
     """Whole numbers by columns of any numbers, a decimal by one of more places, a bare NULL by any column."""
-    value = (
-        StructType().add("a", "double").add("b", "decimal(9,2)").add("c", LongType()).add("d", StringType())
-    )
+    value = "a double, b decimal(9,2), c bigint, d string"
     store = KeyValueStore.create(spark, str(tmp_path / "store"), KEY, value)
     store.put_all(spark.sql("SELECT 7L AS key, 1 AS a, 1.5 AS b, 2 AS c, NULL AS d"))
     assert store.get(7) == {"a": 1.0, "b": 1.5, "c": 2, "d": None}
@@ -83,7 +81,7 @@ def test_session_of_a_frame_that_ends_before_it_starts_is_refused(
     rows = [("a", at(0), at(1), "x"), ("b", at(2), at(1), "y")]
     frame = spark.createDataFrame(rows, "key string, start timestamp, end timestamp, value string")
     with pytest.raises(
-        WrongKey, match=r"^put_all\(\): .*expected sessions that end no earlier than they start"
+        WrongRange, match=r"^put_all\(\): .*expected sessions that end no earlier than they start"
     ):
         store.put_all(frame)
     assert DeltaTable(store.reader.path).version() == 0
