@@ -54,10 +54,10 @@ class Store:
 
     def _place(self, key: Key) -> Place:
         """A whole key as the rows hold it. Raises `NullKey`, `WrongKey`."""
-        columns, parts = self._reader.shape.key, _parts(key)
-        if len(parts) != len(columns) or any(part is None for part in parts):
-            error = NullKey if any(part is None for part in parts) else WrongKey
-            raise error(
+        parts = _parts(key)
+        has_null = any(part is None for part in parts)
+        if has_null or len(parts) != len(self._reader.shape.key):
+            raise (NullKey if has_null else WrongKey)(
                 f"{self._reader.path}: expected a key of {self._key_columns}, found {key!r}; give each column a value "
                 "that is not null, several as a tuple"
             )

@@ -27,8 +27,6 @@ class VersionColumns:
     """How the columns of a table of versions are called."""
 
     valid_from: str = "valid_from"
-    valid_to: str | None = None
-    """None: a version ends where the next one begins."""
     deleted: str = DELETED
 
 
@@ -60,7 +58,7 @@ class History:
         before = next(rows, None)
         while before is not None:
             after = next(rows, None)
-            yield before, self.end(before, after)
+            yield before, self.end(after)
             before = after
 
     def backward(
@@ -70,7 +68,7 @@ class History:
         after = None if end is None else self.next(place, end)
         high = Bound(place if end is None else (*place, end))
         for row in self.reader.rows(Span(Bound(place), high), reverse=True, tombstones=True):
-            yield row, self.end(row, after)
+            yield row, self.end(after)
             if start is not None and self.start(row) <= start:
                 return
             after = row
@@ -80,11 +78,8 @@ class History:
         found: Time = row[self.columns.valid_from]
         return found
 
-    def end(self, row: Row, after: Row | None) -> Time | None:
-        """Return when a version ends, by the one after it or as it states itself."""
-        if self.columns.valid_to is not None:
-            stated: Time | None = row[self.columns.valid_to]
-            return stated
+    def end(self, after: Row | None) -> Time | None:
+        """Return when a version ends: where the one after it begins."""
         return None if after is None else self.start(after)
 
     def is_delete(self, row: Row) -> bool:

@@ -81,7 +81,7 @@ class VersionedKeyValueStore(Store):
         row = self._history.last(place, when)
         if row is None:
             return None
-        return self._version(row, self._history.end(row, self._history.next(place, when)))
+        return self._version(row, self._history.end(self._history.next(place, when)))
 
     def versions(self, key: Key, time_from: Time | None, time_to: Time | None) -> Iterator[Version]:
         """Yield the versions valid at any time between two, both inclusive and open where None, oldest first.
@@ -91,12 +91,12 @@ class VersionedKeyValueStore(Store):
         a span that ends before it begins.
         """
         place, start, end = self._place(key), *self._times(time_from, time_to)
-        return self._listed(self._history.forward(place, start), start, end)
+        return self._listed(self._history.forward(place, start), end)
 
     def backward_versions(self, key: Key, time_from: Time | None, time_to: Time | None) -> Iterator[Version]:
         """Yield what `versions` does, newest first."""
         place, start, end = self._place(key), *self._times(time_from, time_to)
-        return self._listed(self._history.backward(place, start, end), start, end)
+        return self._listed(self._history.backward(place, start, end), end)
 
     def put(self, key: Key, value: Value | None, valid_from: Time) -> Put:
         """Put a version, in the place of one of the same time; None is a delete."""
@@ -157,10 +157,8 @@ class VersionedKeyValueStore(Store):
             )
         return start, end
 
-    def _listed(
-        self, versions: Iterator[tuple[Row, Time | None]], start: Time | None, end: Time | None
-    ) -> Iterator[Version]:
-        """Those that are values, valid at any time between two; before history begins, only what is still valid."""
+    def _listed(self, versions: Iterator[tuple[Row, Time | None]], end: Time | None) -> Iterator[Version]:
+        """Those that are values and begin up to an end; before history begins, only what is still valid."""
         bound = self._expiry()
         before_history = bound is not None and end is not None and end < bound
         for row, ended in versions:
@@ -169,8 +167,7 @@ class VersionedKeyValueStore(Store):
             version = self._version(row, ended)
             if version is None or (ended is not None and before_history):
                 continue
-            if ended is None or start is None or ended > start:
-                yield version
+            yield version
 
     def _version(self, row: Row | None, end: Time | None) -> Version | None:
         """A row as a version; None for a delete."""

@@ -79,6 +79,17 @@ _WRITES = {
         "put": (KEY, VALUE, TIME), "delete": (KEY, TIME), "put_all": (ENTRIES,), "compact": (),
     },
 }  # fmt: skip
+_WHOLE_KEY = {
+    "get",
+    "get_as_of",
+    "fetch",
+    "fetch_one",
+    "fetch_session",
+    "find_sessions",
+    "put",
+    "delete",
+    "remove",
+}
 _OPENING = {"create", "open", "reader"}
 _MEMBERS = {
     KeyValueStore: (KEY, VALUE), WindowStore: (KEY, VALUE, TIME), SessionStore: (KEY, TIME, TIME, VALUE),
@@ -257,6 +268,8 @@ def test_argument_that_cannot_be_right_is_refused_by_name(
     assert message.startswith(f"{method}(): {store.reader.path}: expected ")
     assert ", found " in message
     assert "; " in message
+    if found in ((None,), ("a", None)) and method in _WHOLE_KEY:
+        assert "expected a key of " in message
     if not isinstance(found, (list, tuple, dict)) and found != "ab":
         assert repr(found) in message
     assert (getattr(store, "_given_writer", None) and store._given_writer.last_put) == before

@@ -1,0 +1,43 @@
+"""KIP-968: a version is valid from its time until that of the next one, exclusive; a span includes both its ends."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from storage.stores.kinds.versioned import VersionedKeyValueStore
+from storage.stores.write.layout import Layout
+from stores_without_spark import at, make_store
+
+MICROSECOND = timedelta(microseconds=1)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> VersionedKeyValueStore:
+    """Versions of ten seconds each, the last one without an end."""
+    found: VersionedKeyValueStore = make_store(tmp_path / "store", Layout("versioned", ("key",), ("value",)))
+    found.put_all([("k", "b", at(20)), ("k", "a", at(10)), ("k", "c", at(30))])
+    return found
+
+
+def test_version_is_not_valid_at_its_end(store: VersionedKeyValueStore) -> None:
+    """There the next one is; a microsecond before, it still is."""
+    assert store.get_as_of("k", at(20) - MICROSECOND) == ("a", at(10), at(20))
+    assert store.get_as_of("k", at(20)) == ("b", at(20), at(30))
+    assert store.get_as_of("k", at(10) - MICROSECOND) is None
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        (at(20), at(20), "b"), (at(20) - MICROSECOND, at(20), "ab"), (at(20), at(30) - MICROSECOND, "b"),
+        (at(20), at(30), "bc"), (at(30), None, "c"), (None, at(10), "a"), (None, at(10) - MICROSECOND, ""),
+    ],
+)  # fmt: skip
+def test_span_lists_what_is_valid_within_it_in_either_direction(
+    store: VersionedKeyValueStore, start: object, end: object, expected: str
+) -> None:
+    """A version that ends where the span begins is not listed; one that begins where the span ends is."""
+    found = [version.value for version in store.versions("k", start, end)]  # type: ignore[arg-type]
+    back = [version.value for version in store.backward_versions("k", start, end)]  # type: ignore[arg-type]
+    assert "".join(found) == "".join(back)[::-1] == expected
