@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from expectations.index_page import Page, render_index
 from expectations.results import rule_results
+from transforms.model.printable_text import printable
 
 if TYPE_CHECKING:  # importing Great Expectations takes seconds
     from great_expectations.core import ExpectationSuite, ExpectationSuiteValidationResult
@@ -72,6 +73,8 @@ def _publish(docs: DataDocs, suites: Iterable["ExpectationSuite"], results: "Res
         with _naming(f"the suite {suite.name}"):
             context.suites.add_or_update(suite)
     for key, validated in results.items():
+        for result in validated.results:
+            result.exception_info = _printable(result.exception_info)
         context.validation_results_store.set(key, validated)
     kept = _prune(context, docs)
     written: list[Any] = [page for key in results for page in (key, key.expectation_suite_identifier)]
@@ -168,6 +171,17 @@ def _naming(what: str) -> Iterator[None]:
         yield
     except ValueError as error:
         raise ValueError(f"{what} below store/ cannot be read: {error}") from error
+
+
+def _printable(value: Any) -> Any:
+    """What was raised, with every text in it printable; a traceback keeps its lines."""
+    match value:
+        case str():
+            return "\n".join(map(printable, value.expandtabs(4).split("\n")))
+        case dict():
+            return {key: _printable(found) for key, found in value.items()}
+        case _:
+            return value
 
 
 def _write_whole(path: Path, text: str) -> None:

@@ -6,9 +6,9 @@ one is a single file.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 from expectations.results import RuleResult
+from transforms.model.printable_text import printable_html
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -47,11 +47,11 @@ def render_index(assets: dict[str, Sequence[Page]]) -> str:
 
 
 def _asset(name: str, pages: Sequence[Page]) -> str:
-    newest, *older = pages
+    shown, (newest, *older) = printable_html(name), pages
     rules = "".join(_rule(result) for result in newest.results)
     runs = "".join(f"<li>{_link(page)} {_status(success=page.success)}</li>" for page in older)
     return (
-        f'<h2 id="{escape(name)}">{escape(name)}</h2><p>{_link(newest)} {_status(success=newest.success)}</p>'
+        f'<h2 id="{shown}">{shown}</h2><p>{_link(newest)} {_status(success=newest.success)}</p>'
         f"<table><tr><th>Rule</th><th>What holds</th><th>Result</th><th>Offending rows</th></tr>"
         f"{rules}</table>"
         + (f"<details><summary>Older runs</summary><ul>{runs}</ul></details>" if runs else "")
@@ -61,15 +61,15 @@ def _asset(name: str, pages: Sequence[Page]) -> str:
 def _rule(result: RuleResult) -> str:
     shown = [result.error] if result.error else [*result.sample]
     count = f"{result.unexpected_count}<br>" if result.unexpected_count else ""
-    rows = "<br>".join(f"<code>{escape(line)}</code>" for line in shown)
+    rows = "<br>".join(f"<code>{printable_html(line)}</code>" for line in shown)
     return (
-        f"<tr><td><code>{escape(result.rule)}</code></td><td>{escape(result.statement)}</td>"
+        f"<tr><td><code>{printable_html(result.rule)}</code></td><td>{printable_html(result.statement)}</td>"
         f"<td>{_status(success=result.success)}</td><td>{count}{rows}</td></tr>"
     )
 
 
 def _link(page: Page) -> str:
-    return f'<a href="{escape(page.href)}">{escape(page.run)}</a> {escape(page.time)}'
+    return f'<a href="{printable_html(page.href)}">{printable_html(page.run)}</a> {printable_html(page.time)}'
 
 
 def _status(*, success: bool) -> str:

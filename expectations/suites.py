@@ -22,6 +22,7 @@ from great_expectations.render.renderer.renderer import renderer
 
 from expectations.keys import Kind
 from expectations.rules import Rule, rules_for
+from transforms.model.printable_text import printable
 
 _Style = tuple[str, dict[str, Any]]
 """The name of a value in a text, and how that value looks."""
@@ -80,7 +81,7 @@ class RuleHolds(UnexpectedRowsExpectation):
                 RenderedTableContent(
                     content_block_type="table",
                     header_row=["Some of the offending rows"],
-                    table=[[_text("$row", row=row, style=("row", code))] for row in rows],
+                    table=[[_text("$row", row=printable(row), style=("row", code))] for row in rows],
                     styling={"body": {"classes": ["table-bordered", "table-sm", "mt-3"]}},
                 )
             )

@@ -38,7 +38,15 @@ def without_credentials(text: str) -> str:
 
 
 class LakejoinError(Exception):
-    """Base of every error that a user of Lakejoin can act on."""
+    """Base of every error that a user of Lakejoin can act on.
+
+    Its message is one line, or as many as it was made of: a line's end that a name or value brings along makes none.
+    """
+
+    def __init__(self, *lines: str) -> None:
+        """Make the message of its lines."""
+        super().__init__("\n".join(lines))
+        self.lines = lines
 
 
 class LakeBusy(LakejoinError):

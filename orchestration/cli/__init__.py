@@ -8,6 +8,7 @@ import atexit
 import logging
 import os
 import sys
+import traceback
 from contextlib import suppress
 from typing import Annotated, NoReturn
 
@@ -16,7 +17,7 @@ import typer
 from orchestration.cli.check import check
 from orchestration.cli.demo import demo
 from orchestration.cli.dev import dev
-from orchestration.cli.exit_codes import Commands
+from orchestration.cli.exit_codes import FAILED, Commands
 from orchestration.cli.maintain import maintain
 from orchestration.cli.migrate import migrate
 from orchestration.cli.quarantine import quarantine
@@ -24,6 +25,7 @@ from orchestration.cli.repair import repair
 from orchestration.cli.run import run
 from orchestration.cli.show import show
 from orchestration.cli.status import status
+from orchestration.cli.terminal import PrintableLines, complain_lines
 from orchestration.cli.validate import validate
 
 _OF_PY4J = ("Exception while sending command.", "KeyboardInterrupt while sending command.")
@@ -73,10 +75,15 @@ def main() -> None:
     """Run the command that the process was started with, and end the process with its exit code."""
     # with a traceback, and past its own loggers; the command says so in a line
     logging.getLogger().addFilter(lambda record: record.msg not in _OF_PY4J)
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(PrintableLines())
     try:
         app(prog_name="lakejoin")
     except SystemExit as end:
         _leave(end.code if isinstance(end.code, int) else int(end.code is not None))
+    except Exception:  # noqa: BLE001 - a mistake of ours, whose traceback may show a text of a source
+        complain_lines(traceback.format_exc())
+        _leave(FAILED)
 
 
 def _leave(code: int) -> NoReturn:

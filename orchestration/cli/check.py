@@ -7,7 +7,7 @@ import typer
 from orchestration.cli import options
 from orchestration.cli.exit_codes import FAILED
 from orchestration.cli.options import Config
-from orchestration.cli.terminal import Row, print_table, say
+from orchestration.cli.terminal import Row, complain, print_table, say
 
 if TYPE_CHECKING:
     from expectations.results import RuleResult
@@ -64,7 +64,7 @@ def print_checked(checked: "Checked") -> None:
     if checked.unpublished is None:
         say(f"Data Docs: {checked.docs.index}")
     else:
-        typer.echo(f"warning: {checked.unpublished}", err=True)
+        complain(f"warning: {checked.unpublished}")
 
 
 def _scope(checked: "Checked") -> str:

@@ -5,6 +5,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from orchestration.cli.terminal import complain
 from storage.errors import ConfigurationChanged, LakejoinError
 
 FAILED = 1
@@ -21,11 +22,11 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except LakejoinError as error:
-            for line in str(error).splitlines():
-                typer.echo(line, err=True)
+            for line in error.lines:
+                complain(line)
             raise typer.Exit(exit_code(error)) from None
         except KeyboardInterrupt:
-            typer.echo("Interrupted. Every finished batch stays, and a run goes on from there.", err=True)
+            complain("Interrupted. Every finished batch stays, and a run goes on from there.")
             raise
 
 

@@ -11,7 +11,7 @@ from orchestration.cli import options
 from orchestration.cli.dry_run import left_to_settle, print_work
 from orchestration.cli.options import Config
 from orchestration.cli.progress import follow
-from orchestration.cli.terminal import say
+from orchestration.cli.terminal import complain, say
 
 if TYPE_CHECKING:
     from orchestration.batch.context import Progress
@@ -163,7 +163,7 @@ def _waiting(
     check_shapes(pipeline, Journal(Lake(pipeline.lake)), rebuilt)
     waiting = backlog(pipeline, now, dates=dates)
     for name in (name for name, count in waiting.found.items() if count == 0):
-        typer.echo(f"warning: {name}: no file matches {pipeline.inputs[name].source.place}", err=True)
+        complain(f"warning: {name}: no file matches {pipeline.inputs[name].source.place}")
     return dataclasses.replace(waiting, new_joins=waiting.new_joins + tuple(rebuilt))
 
 

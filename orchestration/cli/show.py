@@ -1,6 +1,5 @@
 """Runs `lakejoin show`: prints rows of a table of the lake, for people, or as csv and JSON lines for programs."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ from rich.console import Console
 
 from orchestration.cli import options
 from orchestration.cli.options import Config
-from orchestration.cli.terminal import console, print_rows
+from orchestration.cli.terminal import console, print_rows, say, say_data
 
 if TYPE_CHECKING:
     from orchestration.cli.show_rows import Shown
@@ -138,9 +137,9 @@ def _print(shown: "Shown", limit: int, output: Path | None) -> None:
     with _console(output) as out:
         print_rows(out, shown.header if rows else [], rows[:limit])
         if len(rows) > limit:
-            out.print(f"The first {limit} rows of {shown.name}; --limit shows more, --format csv all.")
+            say(f"The first {limit} rows of {shown.name}; --limit shows more, --format csv all.", out)
         elif not rows:
-            out.print(f"{shown.name} has no such rows.")
+            say(f"{shown.name} has no such rows.", out)
 
 
 @contextmanager
@@ -155,8 +154,7 @@ def _console(output: Path | None) -> Iterator[Console]:
 def _write(shown: "Shown", form: Literal["csv", "jsonl"], limit: int | None, output: Path | None) -> None:
     text = shown.lines(form, limit)
     if output is None:
-        sys.stdout.buffer.writelines(line.encode() for line in text)
-        sys.stdout.buffer.flush()
+        say_data(text)
         return
     with _replacing(output) as file:
         file.writelines(line.encode() for line in text)

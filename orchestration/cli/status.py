@@ -1,6 +1,5 @@
 """Runs `lakejoin status`: prints how far a pipeline is and what waits, without Spark."""
 
-import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,7 +8,7 @@ import typer
 from orchestration.cli import options
 from orchestration.cli.options import Config
 from orchestration.cli.summary import batch_line, print_joins, print_tables
-from orchestration.cli.terminal import Row, print_table, say
+from orchestration.cli.terminal import Row, print_table, say, say_json
 
 if TYPE_CHECKING:
     from orchestration.config import Pipeline
@@ -32,7 +31,7 @@ def status(
     pipeline = options.load_pipeline(config)
     found = lake_status(pipeline, datetime.now(UTC))
     if form == "json":
-        say(json.dumps(_told(pipeline, found), indent=2))
+        say_json(_told(pipeline, found))
         return
     say(f"{pipeline.name}: {found.batches} finished batches in {pipeline.lake}")
     _print_batches(found)

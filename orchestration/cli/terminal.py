@@ -1,10 +1,17 @@
-"""Prints tables and lines for a person at a terminal, and plain text without colours or boxes for everything else."""
+"""Prints tables and lines for a person at a terminal, and plain text without colours or boxes for everything else.
 
+Every text passes `printable` here, so no caller has to ask where it comes from.
+"""
+
+import json
+import logging
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO
 
+import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -18,6 +25,8 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from transforms.model.printable_text import printable
+
 _NUMBER = re.compile(r"-?[0-9,]*\.?[0-9]+")
 
 Cell = str | int | float
@@ -29,36 +38,75 @@ def console(file: TextIO | None = None) -> Console:
     return Console(file=file, highlight=False, markup=False, emoji=False)
 
 
-def say(text: str) -> None:
-    """Print a line as it stands; a terminal wraps it, nothing else does."""
-    console().print(text, soft_wrap=True)
+def say(text: str, out: Console | None = None) -> None:
+    """Print a line, on standard output by default; a terminal wraps it, nothing else does."""
+    (out or console()).print(printable(text), soft_wrap=True)
+
+
+def complain(text: str) -> None:
+    """Print a line on standard error."""
+    typer.echo(printable(text), err=True)
+
+
+def complain_lines(text: str) -> None:
+    """Print several lines on standard error."""
+    typer.echo(_lines(text), err=True)
+
+
+class PrintableLines(logging.Formatter):
+    """Formats what is logged, by whatever package, as printable lines."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return message and traceback."""
+        return _lines(super().format(record))
+
+
+def _lines(text: str) -> str:
+    return "\n".join(map(printable, text.rstrip("\n").expandtabs(4).split("\n")))
+
+
+def say_json(value: Any) -> None:
+    """Print a value as JSON: exact data, of which JSON itself escapes all but ASCII."""
+    typer.echo(json.dumps(value, indent=2))
+
+
+def say_data(lines: Iterable[str]) -> None:
+    """Write the lines of a file to standard output, each with its end, byte by byte; on a terminal printable."""
+    if sys.stdout.isatty():
+        for line in lines:
+            typer.echo(printable(line.rstrip("\r\n"), None))
+        return
+    sys.stdout.buffer.writelines(line.encode() for line in lines)
+    sys.stdout.buffer.flush()
 
 
 def print_table(title: str, header: Sequence[str], rows: Iterable[Row]) -> None:
     """Print rows under a title: a table within the terminal's width, or aligned columns of any width."""
-    texts, out = [[_text(cell) for cell in row] for row in rows], console()
+    out, names = console(), [printable(name) for name in header]
+    texts = [[printable(_text(cell)) for cell in row] for row in rows]
     if out.is_terminal:
-        out.print(_table(title, header, texts))
+        out.print(_table(printable(title), names, texts))
         return
     say(title)
-    for line in _aligned([list(header), *texts]):
-        say(f"  {line}")
+    for line in _aligned([names, *texts]):
+        out.print(f"  {line}", soft_wrap=True)
 
 
 def print_rows(out: Console, header: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
     """Print rows of a Delta table, null as `null`; where they are wider than a terminal, a line a column."""
-    texts = [["null" if cell is None else _one_line(cell) for cell in row] for row in rows]
-    lines = _aligned([list(header), *texts])
+    names = [printable(name) for name in header]
+    texts = [["null" if cell is None else printable(cell) for cell in row] for row in rows]
+    lines = _aligned([names, *texts])
     if not out.is_terminal:
         for line in lines:
             out.print(line, soft_wrap=True)
     elif max(map(len, lines), default=0) + 3 * len(header) < out.width:
-        out.print(_table("", header, texts))
+        out.print(_table("", names, texts))
     else:
-        width = max(map(len, header))
+        width = max(map(len, names))
         for row in texts:
             out.rule()
-            for name, text in zip(header, row, strict=True):
+            for name, text in zip(names, row, strict=True):
                 out.print(f"{name:>{width}}  {text}", soft_wrap=True)
 
 
@@ -93,7 +141,7 @@ class Bar:
 
     def describe(self, stage: str) -> None:
         """Show what is being done; stages that run beside each other may call it at once."""
-        self._progress.update(self._task, description=stage)
+        self._progress.update(self._task, description=printable(stage))
 
     def advance(self) -> None:
         """Count a batch as done."""
@@ -106,12 +154,12 @@ def progress_bar(description: str, total: int | None) -> Iterator[Bar]:
     out = console()
     numbers, stage = (
         (MofNCompleteColumn(), BarColumn(24), TimeElapsedColumn()),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
     )
     with Progress(
         SpinnerColumn(), *numbers, stage, console=out, transient=True, disable=not out.is_terminal
     ) as progress:
-        yield Bar(progress, progress.add_task(description, total=total))
+        yield Bar(progress, progress.add_task(printable(description), total=total))
 
 
 def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
@@ -149,8 +197,3 @@ def _text(cell: Cell) -> str:
             return f"{cell:,}"
         case _:
             return cell
-
-
-def _one_line(text: str) -> str:
-    """Text whose control characters would break a table, with these escaped."""
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)

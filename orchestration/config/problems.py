@@ -44,7 +44,7 @@ class ConfigurationError(LakejoinError):
     def __init__(self, problems: Iterable[Problem]) -> None:
         """Order the problems by line."""
         self.problems = tuple(sorted(problems, key=lambda problem: problem.line))
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        super().__init__(*map(str, self.problems))
 
 
 def path_text(path: KeyPath) -> str:

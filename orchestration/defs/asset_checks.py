@@ -14,8 +14,11 @@ from dagster import (
     AssetChecksDefinition,
     AssetCheckSpec,
     AssetKey,
-    Failure,
     MetadataValue,
+    TableColumn,
+    TableMetadataValue,
+    TableRecord,
+    TableSchema,
     multi_asset_check,
 )
 
@@ -29,9 +32,10 @@ from orchestration.config import Pipeline
 from orchestration.defs.asset_keys import step_key, table_key
 from orchestration.defs.check_cursor import THROUGH, first_batch
 from orchestration.defs.spark_resource import RunSpark
-from storage.errors import LakejoinError
+from orchestration.defs.told_errors import told_errors
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
+from transforms.model.printable_text import printable, printable_code
 
 
 def pipeline_checks(pipeline: Pipeline) -> AssetChecksDefinition:
@@ -50,16 +54,16 @@ def pipeline_checks(pipeline: Pipeline) -> AssetChecksDefinition:
         pool=pipeline.name,
     )
     def checks(context: AssetCheckExecutionContext) -> Iterator[AssetCheckResult]:
-        selected = sorted(context.selected_asset_check_keys)
-        published = len(Journal(Lake(pipeline.lake)).published)
-        if not published:
-            for check in selected:
-                yield _nothing_to_check(check, "No batch is finished yet", through=0)
-            return
-        spark: RunSpark = context.op_execution_context.resources.spark
-        first = first_batch(context, selected, published)
-        names = {subjects[check.asset_key][0] for check in selected}
-        try:
+        with told_errors():
+            selected = sorted(context.selected_asset_check_keys)
+            published = len(Journal(Lake(pipeline.lake)).published)
+            if not published:
+                for check in selected:
+                    yield _nothing_to_check(check, "No batch is finished yet", through=0)
+                return
+            spark: RunSpark = context.op_execution_context.resources.spark
+            first = first_batch(context, selected, published)
+            names = {subjects[check.asset_key][0] for check in selected}
             checked = check_lake(
                 pipeline,
                 spark.session(),
@@ -67,17 +71,15 @@ def pipeline_checks(pipeline: Pipeline) -> AssetChecksDefinition:
                 names=names,
                 run=f"Dagster run {context.run.run_id[:8]}",
             )
-        except LakejoinError as error:
-            raise Failure(f"{type(error).__name__}: {error}") from error
-        if checked.unpublished is not None:
-            context.log.warning(checked.unpublished)
-        through = _seen_through(checked, first)
-        for check in selected:
-            name = subjects[check.asset_key][0]
-            if name in checked.results:
-                yield _rule_result(check, name, checked, through, before=first and first - 1)
-            else:
-                yield _nothing_to_check(check, "No batch has begun the join yet", through=through)
+            if checked.unpublished is not None:
+                context.log.warning(printable(checked.unpublished))
+            through = _seen_through(checked, first)
+            for check in selected:
+                name = subjects[check.asset_key][0]
+                if name in checked.results:
+                    yield _rule_result(check, name, checked, through, before=first and first - 1)
+                else:
+                    yield _nothing_to_check(check, "No batch has begun the join yet", through=through)
 
     return checks
 
@@ -124,7 +126,7 @@ def _rule_result(
     if seen is not None:
         metadata[THROUGH] = MetadataValue.int(seen)
     if result.sample:
-        metadata["sample"] = MetadataValue.md(markdown_table(result.sample))
+        metadata["sample"] = sample_table(result.sample)
     return AssetCheckResult(
         asset_key=check.asset_key,
         check_name=check.name,
@@ -146,30 +148,22 @@ def _nothing_to_check(check: AssetCheckKey, why: str, *, through: int) -> AssetC
 
 def _verdict(result: RuleResult) -> str:
     if result.error:
-        return f"Could not be checked: {result.error}"
+        return f"Could not be checked: {printable_code(result.error)}"
     if result.success:
         return "Holds."
-    example = f", such as {result.sample[0]}" if result.sample else ""
+    example = f", such as {printable_code(result.sample[0])}" if result.sample else ""
     return f"{result.unexpected_count} rows offend it{example}"
 
 
-def markdown_table(rows: Sequence[str]) -> str:
-    r"""Rows given as JSON objects of the same fields, as a table in Markdown.
+def sample_table(rows: Sequence[str]) -> TableMetadataValue:
+    """Rows given as JSON objects of the same fields, as a table of Dagster's, whose cells are shown as they are.
 
-    >>> print(markdown_table(['{"key": {"id": 1}, "text": "a|b"}']))
-    | key | text |
-    | --- | --- |
-    | {"id": 1} | a\|b |
+    In Markdown a value could be a link or a picture of another site.
     """
-    objects = [json.loads(row) for row in rows]
-    lines = [
-        list(objects[0]),
-        ["---"] * len(objects[0]),
-        *([_cell(v) for v in row.values()] for row in objects),
-    ]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    records = [{printable(name): _cell(value) for name, value in json.loads(row).items()} for row in rows]
+    schema = TableSchema([TableColumn(name) for name in records[0]])
+    return MetadataValue.table([TableRecord(record) for record in records], schema)
 
 
 def _cell(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text.replace("|", "\\|").replace("\n", " ")
+    return printable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

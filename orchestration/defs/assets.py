@@ -31,12 +31,13 @@ from orchestration.defs.materializations import (
 )
 from orchestration.defs.partitions import dates_of_run, names_partitions
 from orchestration.defs.spark_resource import RunSpark
+from orchestration.defs.told_errors import told_errors
 from orchestration.planning.replaced_files import day_or_name
 from orchestration.runs.run import run_batches
-from storage.errors import LakejoinError
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Published
+from transforms.model.printable_text import printable
 
 Event = MaterializeResult[None] | AssetMaterialization
 
@@ -80,28 +81,27 @@ def pipeline_assets(pipeline: Pipeline, partitions: DailyPartitionsDefinition | 
         pool=pipeline.name,
     )
     def work_off(context: AssetExecutionContext, config: BatchOptions) -> Iterator[Event]:
-        selected = [asset for asset in assets if asset.key in context.selected_asset_keys]
-        if len(selected) < len(assets):
-            context.log.info(
-                f"{len(selected)} of {len(assets)} assets are selected: batches cover the whole pipeline, "
-                "and only the selected assets are reported."
-            )
-        finished: list[Published] = []
-        targeted = _targeted(context, partitioned=partitions is not None)
-        try:
-            for batch in _batches(context, pipeline, config):
-                context.log.info(_summary(batch))
-                finished.append(batch)
-        except BaseException as error:
-            # what is published stays so, also when the run is cancelled, and nothing else would tell Dagster
-            rest = split(finished, (), partitioned=partitions is not None)[1]
+        with told_errors():
+            selected = [asset for asset in assets if asset.key in context.selected_asset_keys]
+            if len(selected) < len(assets):
+                context.log.info(
+                    f"{len(selected)} of {len(assets)} assets are selected: batches cover the whole pipeline, "
+                    "and only the selected assets are reported."
+                )
+            finished: list[Published] = []
+            targeted = _targeted(context, partitioned=partitions is not None)
+            try:
+                for batch in _batches(context, pipeline, config):
+                    context.log.info(printable(_summary(batch)))
+                    finished.append(batch)
+            except BaseException:
+                # what is published stays so, also when the run is cancelled, and nothing else would tell Dagster
+                rest = split(finished, (), partitioned=partitions is not None)[1]
+                yield from _beside(pipeline, selected, rest)
+                raise
+            outputs, rest = split(finished, targeted, partitioned=partitions is not None)
             yield from _beside(pipeline, selected, rest)
-            if isinstance(error, LakejoinError):
-                raise Failure(f"{type(error).__name__}: {error}") from error
-            raise
-        outputs, rest = split(finished, targeted, partitioned=partitions is not None)
-        yield from _beside(pipeline, selected, rest)
-        yield from _results(context, pipeline, selected, targeted, outputs)
+            yield from _results(context, pipeline, selected, targeted, outputs)
 
     return work_off
 
@@ -129,7 +129,7 @@ def _batches(context: AssetExecutionContext, pipeline: Pipeline, config: BatchOp
         rebuild=config.rebuild,
         replace=day_or_name(config.replace),
         settle=None if settle is None else timedelta(seconds=settle),
-        progress=lambda stage: context.log.debug(f"stage {stage}"),
+        progress=lambda stage: context.log.debug(printable(f"stage {stage}")),
     )
 
 

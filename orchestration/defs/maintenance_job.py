@@ -27,7 +27,9 @@ from pydantic import Field
 from orchestration.config import Pipeline
 from orchestration.defs.asset_keys import assets_of_tables
 from orchestration.defs.spark_resource import RunSpark
+from orchestration.defs.told_errors import told_errors
 from orchestration.maintenance.maintain import Done, find_steps, maintain
+from transforms.model.printable_text import printable
 
 NIGHTLY = "30 3 * * *"
 _FIGURES = ("files", "live_bytes", "stored_bytes")
@@ -52,21 +54,25 @@ def maintenance_job(pipeline: Pipeline) -> JobDefinition:
 
     @op(name=f"{pipeline.name}_maintain", required_resource_keys={"spark"}, pool=pipeline.name)
     def work(context: OpExecutionContext, config: MaintenanceOptions) -> None:
-        spark: RunSpark = context.resources.spark
-        done: list[Done] = []
-        try:
-            for step in maintain(
-                pipeline, spark.session, everything=config.everything, progress=context.log.debug
-            ):
-                done.append(step)
-                if step.skipped:
-                    context.log.warning(f"{_outcome(step)}: {step.skipped}")
-        finally:
-            context.add_output_metadata(_metadata(done))
-            for observation in _observations(pipeline, done):
-                context.log_event(observation)
-        if failed := [f"{_outcome(step)}: {step.skipped}" for step in done if step.failed]:
-            raise Failure("\n".join(failed))
+        with told_errors():
+            spark: RunSpark = context.resources.spark
+            done: list[Done] = []
+            try:
+                for step in maintain(
+                    pipeline,
+                    spark.session,
+                    everything=config.everything,
+                    progress=lambda stage: context.log.debug(printable(stage)),
+                ):
+                    done.append(step)
+                    if step.skipped:
+                        context.log.warning(printable(f"{_outcome(step)}: {step.skipped}"))
+            finally:
+                context.add_output_metadata(_metadata(done))
+                for observation in _observations(pipeline, done):
+                    context.log_event(observation)
+            if failed := [printable(f"{_outcome(step)}: {step.skipped}") for step in done if step.failed]:
+                raise Failure("\n".join(failed))
 
     @job(
         name=f"{pipeline.name}_maintenance",
@@ -90,7 +96,9 @@ def nightly_schedule(pipeline: Pipeline, work: JobDefinition) -> ScheduleDefinit
         description="Maintains the lake, if anything is due.",
     )
     def nightly() -> RunRequest | SkipReason:
-        if not any(step.finding.due for step in find_steps(pipeline)):
+        with told_errors():
+            due = any(step.finding.due for step in find_steps(pipeline))
+        if not due:
             return SkipReason("Nothing is due: `lakejoin maintain --dry-run` says what decides about it.")
         # one run a day, however often the schedule is evaluated
         return RunRequest(run_key=datetime.now(UTC).date().isoformat())
@@ -113,7 +121,7 @@ def _metadata(done: Iterable[Done]) -> dict[str, Any]:
                 "what": step.step.work,
                 "table": step.step.table,
                 **_figures(step),
-                "left_for_later": step.skipped,
+                "left_for_later": printable(step.skipped),
             }
         )
         for step in done

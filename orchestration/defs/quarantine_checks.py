@@ -20,6 +20,7 @@ from dagster import (
 from orchestration.config import Pipeline
 from orchestration.defs.asset_keys import table_key
 from orchestration.defs.check_cursor import THROUGH, first_batch
+from orchestration.defs.told_errors import told_errors
 from orchestration.lake_state.quarantine_counts import LATE, open_counts
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
@@ -40,13 +41,14 @@ def intake_checks(pipeline: Pipeline) -> AssetChecksDefinition:
         can_subset=True,
     )
     def checks(context: AssetCheckExecutionContext) -> Iterator[AssetCheckResult]:
-        lake = Lake(pipeline.lake)
-        journal = Journal(lake)
-        selected = sorted(context.selected_asset_check_keys)
-        first = first_batch(context, selected, len(journal.published)) if journal.published else None
-        waiting = open_counts(lake, journal)
-        for check in selected:
-            yield _result(check, names[check.asset_key], journal, first, waiting)
+        with told_errors():
+            lake = Lake(pipeline.lake)
+            journal = Journal(lake)
+            selected = sorted(context.selected_asset_check_keys)
+            first = first_batch(context, selected, len(journal.published)) if journal.published else None
+            waiting = open_counts(lake, journal)
+            for check in selected:
+                yield _result(check, names[check.asset_key], journal, first, waiting)
 
     return checks
 

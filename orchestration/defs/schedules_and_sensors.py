@@ -27,6 +27,7 @@ from dagster import (
 from orchestration.config import Pipeline
 from orchestration.defs.assets import BatchOptions, op_name
 from orchestration.defs.partitions import within_reach
+from orchestration.defs.told_errors import told_errors
 from orchestration.planning.backlog import Backlog, WaitingFile, backlog, unasked_settle
 
 RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
@@ -91,7 +92,8 @@ def new_files_sensor(
 
 
 def _waiting(pipeline: Pipeline) -> Backlog:
-    return backlog(pipeline, datetime.now(UTC), settle=unasked_settle(pipeline))
+    with told_errors():
+        return backlog(pipeline, datetime.now(UTC), settle=unasked_settle(pipeline))
 
 
 def _request(

@@ -33,7 +33,7 @@ def new_joins(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Collect
     if left:
         anew = {*rebuilt, *left} & pipeline.rebuildable.keys()
         told = [pipeline.problem(("joins", name), _left_behind(pipeline, lake, name, anew)) for name in left]
-        raise ConfigurationChanged("\n".join(map(str, told)))
+        raise ConfigurationChanged(*map(str, told))
     return new
 
 

@@ -80,7 +80,7 @@ def check_readings(pipeline: Pipeline, plan: Plan, done: Collection[str]) -> Non
             else pipeline.problem(_path(name), told)
             for name in wrong
         ]
-        raise ConfigurationChanged("\n".join(map(str, problems)))
+        raise ConfigurationChanged(*map(str, problems))
 
 
 def _reached(pipeline: Pipeline, name: str) -> set[str]:
@@ -164,7 +164,7 @@ def _refusal(
 ) -> ConfigurationChanged:
     """`rebuilt`: joins that begin anew beside; a command that names only others would be refused for these."""
     anew = {*rebuilt, *(name.split("/")[1] for name in changed)} & pipeline.rebuildable.keys()
-    return ConfigurationChanged("\n".join(str(_problem(pipeline, plan, name, anew)) for name in changed))
+    return ConfigurationChanged(*[str(_problem(pipeline, plan, name, anew)) for name in changed])
 
 
 def _problem(pipeline: Pipeline, plan: Plan, changed: str, anew: Collection[str]) -> Problem:

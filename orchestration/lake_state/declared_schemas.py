@@ -114,7 +114,7 @@ def check_types(pipeline: Pipeline, snapshots: Mapping[str, Snapshot]) -> None:
             f"then end it: `lakejoin migrate {pipeline.path}`"
         )
         told = [str(pipeline.problem(path, f"{what}: {way}")) for what, path in found.items()]
-        raise ConfigurationChanged("\n".join(told))
+        raise ConfigurationChanged(*told)
 
 
 def _narrower(declared: StructType, stored: StructType) -> Iterator[tuple[str, DataType, DataType]]:

@@ -10,6 +10,7 @@ from storage.delta_log.torn_commits import DamagedCommit, damaged_commits
 from storage.errors import LakeInconsistent, remedy
 from storage.lake.journal import Journal
 from storage.lake.layout import MAINTENANCE, PLAN, PUBLISHED, Lake
+from transforms.model.printable_text import printable
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ def _settle(lake: Lake, damaged: DamagedCommit, pinned: int) -> None:
         )
     logger.warning(
         "%s: the commit of version %s %s and is set aside; what it did is done again",
-        lake.path(damaged.table), damaged.version, damaged.found,
+        printable(lake.path(damaged.table)), damaged.version, printable(damaged.found),
     )  # fmt: skip
     damaged.set_aside()
 

@@ -80,8 +80,9 @@ def check_unchanged(pipeline: Pipeline, plan: Plan) -> None:
         check_same(pipeline, plan)
     except SourceError as error:
         raise type(error)(
-            f"{error}\nBatch {plan.batch} is under way and was planned with it. Where that cannot be had any more, "
-            f"give the batch up: `lakejoin repair {pipeline.path} --replan`."
+            *error.lines,
+            f"Batch {plan.batch} is under way and was planned with it. Where that cannot be had any more, "
+            f"give the batch up: `lakejoin repair {pipeline.path} --replan`.",
         ) from error
 
 

@@ -32,7 +32,7 @@ class View:
         except (AnalysisException, ParseException) as error:
             columns = ", ".join(self.rows.columns)
             raise WrongUsage(
-                f"--where {condition!r}: {reason_of(error)}\ncolumns of {self.name}: {columns}"
+                f"--where {condition!r}: {reason_of(error)}", f"columns of {self.name}: {columns}"
             ) from None
 
     def of_key(self, text: str) -> "View":

@@ -29,6 +29,7 @@ from storage.delta_table.uncommitted_files import NONE, Written, write
 from storage.errors import LakeBusy, reason_of
 from storage.filesystem import quoted_uri
 from transforms.model.keys import Keys
+from transforms.model.printable_text import printable
 from transforms.model.schemas import BATCH
 
 _PREFIX = "spark.databricks.delta."
@@ -109,7 +110,9 @@ def _once(path: str, transaction: Transaction, attempt: Callable[[], None]) -> N
             attempt()
         except (Py4JJavaError, PySparkException) as error:
             if _is_made(path, transaction):
-                logger.warning("%s: a commit failed, but was made: %s", path, reason_of(error))
+                logger.warning(
+                    "%s: a commit failed, but was made: %s", printable(path), printable(reason_of(error))
+                )
                 return
             if not _is_conflict(error):
                 raise

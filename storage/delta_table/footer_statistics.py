@@ -27,6 +27,7 @@ from pyspark.sql.types import (
 
 from storage.errors import SourceRefused
 from storage.filesystem import open_file_system
+from transforms.model.printable_text import printable
 from transforms.model.schemas import quoted
 
 STATISTICS = "delta.dataSkippingStatsColumns"
@@ -67,7 +68,12 @@ class Footers:
         try:
             return pq.read_metadata(f"{self.root}/{name}", filesystem=self.system)
         except OSError as error:
-            logger.warning("%s/%s: no statistics of its texts: %s", self.root, name, error)
+            logger.warning(
+                "%s/%s: no statistics of its texts: %s",
+                printable(self.root),
+                printable(name),
+                printable(error),
+            )
             return None
 
 

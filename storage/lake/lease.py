@@ -21,6 +21,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from storage.delta_log.snapshot import reading_table
 from storage.errors import LakeBusy
 from storage.filesystem import quoted_uri
+from transforms.model.printable_text import printable
 
 TERM = timedelta(minutes=5)
 """How long a run that died still holds its lease. Clocks of machines must differ by less."""
@@ -80,11 +81,15 @@ class _Lease:
             try:
                 table = DeltaTable(quoted_uri(self._path))
                 if not self._is_held(table):
-                    logger.error("%s: another run took the lease over; end one of the two", self._path)
+                    logger.error(
+                        "%s: another run took the lease over; end one of the two", printable(self._path)
+                    )
                     return
                 self._hold(table, after=self._until)
             except (DeltaError, OSError) as error:  # the next try may go well
-                logger.warning("%s: the lease could not be renewed: %s", self._path, error)
+                logger.warning(
+                    "%s: the lease could not be renewed: %s", printable(self._path), printable(error)
+                )
 
     def give_back(self) -> None:
         """Let others have the lease at once."""
@@ -93,7 +98,9 @@ class _Lease:
             if self._is_held(table):
                 self._commit(table, _RETURNED, self._until)
         except (DeltaError, OSError) as error:  # what the run did is done; the lease ends by itself
-            logger.warning("%s: the lease could not be given back: %s", self._path, error)
+            logger.warning(
+                "%s: the lease could not be given back: %s", printable(self._path), printable(error)
+            )
 
     def _hold(self, table: DeltaTable, after: int) -> None:
         until = max(_now() + self._term // _MILLISECOND, after + 1)

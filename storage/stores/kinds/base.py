@@ -17,6 +17,7 @@ from storage.stores.scan.table_columns import Source, dotted
 from storage.stores.write.layout import OBSERVED, Kind, Layout, read_layout
 from storage.stores.write.puts import Writer
 from transforms.model.event_time import from_micros, moved_back
+from transforms.model.printable_text import printable
 
 Key = Any
 """The value of a key's only column, or a tuple of its columns."""
@@ -92,7 +93,11 @@ class Store:
         """Keys from one to another, both inclusive and open where None."""
         span = Span(self._bound(key_from), self._bound(key_to), within)
         if span.low and span.high and ahead(span.high.place, span.low.place):
-            _log.warning("keys from %r to %r are none: the range ends before it begins", key_from, key_to)
+            _log.warning(
+                "keys from %s to %s are none: the range ends before it begins",
+                printable(repr(key_from)),
+                printable(repr(key_to)),
+            )
         return span
 
     def _rows(self, span: Span, *, reverse: bool = False) -> Iterator[Row]:

@@ -1,0 +1,45 @@
+"""Tells Dagster why work failed: of our own errors the message, of any other the traceback, in either case printable.
+
+Dagster keeps the message of an exception and of its causes, shows it in its interface and logs it.
+"""
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dagster import Failure
+
+from storage.errors import LakejoinError
+from transforms.model.printable_text import printable
+
+
+@contextmanager
+def told_errors() -> Iterator[None]:
+    """Turn a `LakejoinError` into a `Failure` of the same lines; let other errors pass, if they can be shown as is."""
+    try:
+        yield
+    except Failure:
+        raise
+    except LakejoinError as error:
+        message = failure(type(error).__name__, error)
+        raise message from (error if _is_printable(error) else None)
+    except Exception as error:
+        if _is_printable(error):
+            raise
+        lines = (printable(line) for line in _traceback(error))
+        raise Failure("\n".join(lines)) from None
+
+
+def failure(what: str, error: LakejoinError) -> Failure:
+    """Return the failure of a piece of work with an error's lines as its description."""
+    first, *more = error.lines or ("",)
+    return Failure("\n".join(map(printable, [f"{what}: {first}", *more])))
+
+
+def _is_printable(error: BaseException) -> bool:
+    return all(printable(line) == line for line in _traceback(error))
+
+
+def _traceback(error: BaseException) -> list[str]:
+    """The lines that Dagster would show, tabs of Java's among them as spaces."""
+    return "".join(traceback.format_exception(error)).expandtabs(4).split("\n")
