@@ -55,7 +55,7 @@ def _settle(lake: Lake, damaged: DamagedCommit, pinned: int) -> None:
         )
     logger.warning(
         "%s: the commit of version %s %s and is set aside; what it did is done again",
-        printable(lake.path(damaged.table)), damaged.version, printable(damaged.found),
+        printable(lake.path(damaged.table)), printable(damaged.version), printable(damaged.found),
     )  # fmt: skip
     damaged.set_aside()
 

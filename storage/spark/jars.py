@@ -51,7 +51,7 @@ def provide_jars(directory: Path, resolve: Resolve) -> list[Path]:
     if all(jar.exists() for jar in jars):
         return jars
     directory.mkdir(parents=True, exist_ok=True)
-    logger.info("Fetching %s, once, into %s", " and ".join(coordinates), printable(directory))
+    logger.info("Fetching %s, once, into %s", printable(" and ".join(coordinates)), printable(directory))
     # Within the cache, so that a rename, which needs one file system, publishes each file.
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=directory) as scratch:
         try:
@@ -75,7 +75,7 @@ def provide_folder(folder: Path, what: str, coordinates: Sequence[str], resolve:
     """
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        logger.info("Fetching %s, once, into %s", what, printable(folder))
+        logger.info("Fetching %s, once, into %s", printable(what), printable(folder))
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder.parent) as scratch:
             try:
                 _publish(resolve(coordinates, Path(scratch)), folder)

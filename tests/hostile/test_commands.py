@@ -1,0 +1,249 @@
+"""Every command, and a run in Dagster, over a source whose names, keys and bad records act on what shows them."""
+
+import csv
+import io
+import json
+import os
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from dagster import DagsterInstance
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner, Result
+
+from faults.shop import make_pipeline, write_lines
+from hostile.texts import NAMES, TEXTS, unseen
+from orchestration.cli import app, options
+from orchestration.cli.quarantine import quarantine
+from orchestration.defs.code_location import pipeline_definitions
+from storage.lake.layout import Lake, joined_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.bad_input(31)]
+
+FOLDER = "in\x1b[2J\u202e[red]`b`<i>"
+COLUMN = "col\x1b[2J\u202e<b>`|"
+KEYS = [text for text in TEXTS if text != "\ud800"]
+BAD = [
+    *[f"no JSON {text}".replace("\n", " ").replace("\r", " ") for text in KEYS],
+    json.dumps({"op": TEXTS[0], "k": "a"}),
+]
+CONFIGURATION = {
+    "name": "hostile",
+    "lake": "./lake",
+    "tables": {
+        "orders": {
+            "source": {"format": "jsonl", "path": "orders/*/*"},
+            "columns": {"k": "string", "city": "string", "note": "string"},
+            "key": ["k"],
+        },
+        "cities": {
+            "source": {"format": "jsonl", "path": "cities/*"},
+            "columns": {"city": "string", "name": "string"},
+            "key": ["city"],
+        },
+    },
+    "joins": {
+        "placed": {
+            "left": "orders",
+            "right": "cities",
+            "foreign_key": ["city"],
+            "how": "left",
+            "changelog": True,
+        }
+    },
+}
+ELSEWHERE = {"demo": "prints rows, differences and checks as the others do; see test_sinks"}
+
+
+@pytest.fixture(autouse=True)
+def _shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give every command the session of the tests."""
+    monkeypatch.setattr(options, "open_session", lambda pipeline: spark)
+
+
+def make_source(folder: Path) -> Path:
+    """Write the pipeline; every file of orders has a name, and rows with keys and values, that act on a screen."""
+    for part, name in enumerate(NAMES):
+        keys = [n for n in range(len(KEYS)) if n % len(NAMES) == part]
+        rows = [{"op": "c", "k": KEYS[n], "city": KEYS[n], "note": KEYS[n], COLUMN: 1} for n in keys]
+        write_lines(folder / "orders" / FOLDER / name, [*rows, *BAD[part :: len(NAMES)]])
+    write_lines(folder / "cities" / "1.jsonl", [{"op": "c", "city": key, "name": key} for key in KEYS])
+    return make_pipeline(folder, yaml.safe_dump(CONFIGURATION)).path
+
+
+def lakejoin(*arguments: object) -> Result:
+    """Run a command in this process, and see that nothing that it shows acts or hides."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert unseen(result.stdout) == [], arguments
+    assert unseen(result.stderr) == [], arguments
+    tried.add(" ".join(str(a) for a in arguments[: 1 + (arguments[0] == "quarantine")]))
+    return result
+
+
+tried: set[str] = set()
+
+
+def commands() -> set[str]:
+    """The names of all commands there are."""
+    names = {
+        command.name or command.callback.__name__ for command in app.registered_commands if command.callback
+    }
+    below = {
+        command.name or command.callback.__name__
+        for command in quarantine.registered_commands
+        if command.callback
+    }
+    return names | {f"quarantine {name}" for name in below}
+
+
+def test_no_command_shows_what_acts_on_a_terminal(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them in the order of a pipeline's life, to the rows that a rule finds and the errors of a source."""
+    path = make_source(tmp_path)
+    lake, escaped = Lake(str(tmp_path / "lake")), r"in\x1b[2J\u202e[red]`b`<i>"
+
+    assert lakejoin("validate", path).exit_code == 0
+    assert rf"from {escaped}/a\x1b[2J\x1b[31mred.jsonl on" in lakejoin("run", path, "--dry-run").stdout
+    waiting = lakejoin("status", path).stdout
+    assert rf"from {escaped}/a\x1b[2J\x1b[31mred.jsonl on" in waiting
+    assert r"col\x1b[2J\u202e<b>`|" in waiting
+    told = json.loads(lakejoin("status", path, "--format", "json").stdout)
+    assert [w["file"] for w in told["waiting"] if w["table"] == "orders"] == [
+        f"{FOLDER}/{name}" for name in sorted(NAMES)
+    ]
+    ran = lakejoin("run", path)
+    assert (ran.exit_code, f"{len(BAD)} records could not be accepted" in ran.stdout) == (0, True), ran.output
+
+    everything = ("--limit", 1000)
+    for table in ("orders", "orders.changes", "placed", "placed.response_log", "quarantine"):
+        shown = lakejoin("show", path, table, "--internal", *everything)
+        assert r"\x1b[2J" in shown.stdout, table
+    assert r"\x1b[2J" in lakejoin("show", path, "orders", "--key", TEXTS[0]).stdout
+    listed = lakejoin("quarantine", "list", path, *everything).stdout
+    assert listed.count(r"no JSON") == len(BAD) - 1
+    assert rf"{escaped}/c\u202egnp.jsonl" in listed
+    assert lakejoin("quarantine", "retry", path).exit_code == 0
+    assert lakejoin("migrate", path).exit_code == 0
+    assert lakejoin("maintain", path, "--dry-run").exit_code == 0
+    assert lakejoin("maintain", path, "--all").exit_code == 0
+    assert lakejoin("repair", path).exit_code == 0
+
+    spark.sql(
+        f"DELETE FROM delta.`{lake.path(joined_of('placed'))}` WHERE k LIKE '%script%' OR k LIKE '%2J%'"
+    )
+    checked = lakejoin("check", path, "--full")
+    assert (checked.exit_code, "VIOLATED" in checked.stdout) == (1, True), checked.output
+    pages = [page.read_text() for page in (tmp_path / "lake" / "_data_docs").rglob("*.html")]
+    assert len(pages) > 2
+    assert [unseen(page.replace("\xa0", " ").expandtabs()) for page in pages] == [[]] * len(pages)
+    assert [page for page in pages if "<script>alert" in page or "<img src=x" in page] == []
+    assert any("&lt;script&gt;alert" in page for page in pages)
+
+    monkeypatch.setattr(os, "execve", lambda *_: None)
+    assert lakejoin("dev", path, "--home", tmp_path / FOLDER).exit_code == 0
+    changed = tmp_path / "orders" / FOLDER / NAMES[0]
+    changed.write_text("{}\n" + changed.read_text())
+    refused = lakejoin("run", path)
+    assert (refused.exit_code, escaped in refused.stderr) == (1, True), refused.output
+    assert len(refused.stderr.splitlines()) == 1
+    (tmp_path / "orders" / FOLDER / "x\x1b[2J:.jsonl").write_text("{}\n")
+    assert r"cannot be told" in lakejoin("status", path).stdout
+
+    assert tried | ELSEWHERE.keys() == commands()
+
+
+def test_data_for_programs_are_exact(tmp_path: Path) -> None:
+    """CSV, JSON lines and JSON give every text as it is in the source."""
+    path = make_source(tmp_path)
+    invoke = CliRunner().invoke
+    assert lakejoin("run", path).exit_code == 0
+
+    as_csv = invoke(app, ["show", str(path), "orders", "--format", "csv"]).stdout_bytes.decode()
+    as_json = invoke(app, ["show", str(path), "orders", "--format", "jsonl"]).stdout_bytes.decode()
+
+    assert sorted(row[0] for row in csv.reader(io.StringIO(as_csv, newline=""))) == sorted(["k", *KEYS])
+    assert sorted(json.loads(line)["k"] for line in as_json.split("\n") if line) == sorted(KEYS)
+
+
+@pytest.fixture
+def instance() -> Iterator[DagsterInstance]:
+    """Return a Dagster that remembers nothing later."""
+    with DagsterInstance.ephemeral() as one:
+        yield one
+
+
+def test_run_in_dagster_shows_nothing_that_acts(
+    tmp_path: Path, spark: SparkSession, instance: DagsterInstance, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its log, events, metadata and descriptions; values that programs read are numbers and names as before."""
+    from orchestration.config import load
+
+    pipeline = load(make_source(tmp_path))
+    lake = Lake(pipeline.lake)
+    job = pipeline_definitions(pipeline, datetime.now(UTC)).resolve_job_def("hostile_job")
+    assert job.execute_in_process(instance=instance).success
+    spark.sql(
+        f"DELETE FROM delta.`{lake.path(joined_of('placed'))}` WHERE k LIKE '%script%' OR k LIKE '%2J%'"
+    )
+    checks = pipeline_definitions(pipeline, datetime.now(UTC)).resolve_implicit_global_asset_job_def()
+    keys = {key for key in checks.asset_layer.asset_graph.asset_check_keys if key.name != "records_accepted"}
+    failed = checks.get_subset(asset_selection=set(), asset_check_selection=keys).execute_in_process(
+        instance=instance, raise_on_error=False
+    )
+    changed = tmp_path / "orders" / FOLDER / NAMES[0]
+    changed.write_text("{}\n" + changed.read_text())
+    refused = job.execute_in_process(instance=instance, raise_on_error=False)
+
+    evaluations = [event for event in failed.get_asset_check_evaluations() if not event.passed]
+    (lost,) = evaluations
+    assert lost.metadata["offending_rows"].value == 2
+    rows = lost.metadata["sample"].value.records  # type: ignore[union-attr]
+    assert any(r"\u001b[2J" in str(row.data) for row in rows)
+    assert not refused.success
+    (event,) = refused.filter_events(lambda event: event.is_step_failure)
+    assert r"in\x1b[2J\u202e[red]" in str(event.step_failure_data.user_failure_data)
+    said = capfd.readouterr()
+    for result in (failed, refused):
+        for one in result.all_events:
+            assert [text for text in _texts(one) if unseen(text)] == [], one.event_type
+    assert "\x1b[2J" not in said.out + said.err
+    assert set(unseen(re.sub(r"\x1b\[\d*m", "", said.out + said.err))) <= {"\t"}
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text of an event of Dagster's, however deep."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, found in value.items():
+            yield from (*_texts(key), *_texts(found))
+    elif isinstance(value, list | tuple | set | frozenset):
+        if hasattr(value, "_asdict"):
+            yield from _texts(value._asdict())
+        else:
+            for found in value:
+                yield from _texts(found)
+    elif hasattr(value, "__dict__"):
+        yield from _texts(vars(value))
+
+
+def test_folder_of_the_configuration_is_shown_printable(tmp_path: Path) -> None:
+    """Commands that name the file, the lake or a source that has no files."""
+    folder = tmp_path / "sh\x1b[2J\u202eop"
+    path = make_pipeline(folder, yaml.safe_dump(CONFIGURATION)).path
+    for table in ("orders", "cities"):
+        (folder / table).mkdir()
+
+    for command in ("validate", "status", "run", "repair"):
+        said = lakejoin(command, path)
+        assert (said.exit_code, command == "repair" or r"sh\x1b[2J\u202eop" in said.output) == (0, True), (
+            said.output
+        )
+    path.write_text(path.read_text().replace("foreign_key", "foreign_keys"))
+    wrong = lakejoin("validate", path)
+    assert (wrong.exit_code, r"sh\x1b[2J\u202eop" in wrong.stderr) == (2, True)
