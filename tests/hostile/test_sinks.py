@@ -32,8 +32,6 @@ from orchestration.maintenance.maintain import Done
 from orchestration.maintenance.steps import Step
 from storage.errors import SourceBroken
 
-pytestmark = pytest.mark.bad_input(31)
-
 DATA = {
     "expectations/index_page.py:_status: HTML": "a word of the code",
     "orchestration/cli/__init__.py:_version: typer.echo": "the version of the package",
