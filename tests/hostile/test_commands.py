@@ -20,7 +20,7 @@ from hostile.texts import NAMES, TEXTS, unseen
 from orchestration.cli import app, options
 from orchestration.cli.quarantine import quarantine
 from orchestration.defs.code_location import pipeline_definitions
-from storage.lake.layout import Lake, joined_of
+from storage.lake.layout import PUBLISHED, Lake, joined_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -123,8 +123,8 @@ def test_no_command_shows_what_acts_on_a_terminal(
         ("dev", path, "--home", tmp_path / FOLDER),
     ):
         assert lakejoin(*work).exit_code == 0, work
-    see_offending_rows(path, spark)
     see_errors(path)
+    see_offending_rows(path, spark)
 
     assert tried | ELSEWHERE.keys() == commands()
 
@@ -155,8 +155,7 @@ def see_rows(path: Path) -> None:
 
 def see_offending_rows(path: Path, spark: SparkSession) -> None:
     """Rows that somebody deleted, on the terminal and in Data Docs."""
-    lake = Lake(str(path.parent / "lake"))
-    spark.sql(f"DELETE FROM delta.`{lake.path(joined_of('placed'))}` WHERE {LOST}")
+    lose_rows(Lake(str(path.parent / "lake")), spark)
     checked = lakejoin("check", path, "--full")
     assert (checked.exit_code, "VIOLATED" in checked.stdout) == (1, True), checked.output
     pages = [page.read_text() for page in (path.parent / "lake" / "_data_docs").rglob("*.html")]
@@ -175,6 +174,15 @@ def see_errors(path: Path) -> None:
     assert len(refused.stderr.splitlines()) == 1
     (folder / "x\x1b[2J:.jsonl").write_text("{}\n")
     assert r"cannot be told" in lakejoin("status", path).stdout
+
+
+def lose_rows(lake: Lake, spark: SparkSession) -> None:
+    """Delete joined rows, and let readers see the table without them."""
+    joined = joined_of("placed")
+    spark.sql(f"DELETE FROM delta.`{lake.path(joined)}` WHERE {LOST}")
+    newest = lake.versions([joined])[joined]
+    newer = f"transform_values(versions, (k, v) -> if(k = '{joined}', {newest}L, v))"
+    spark.sql(f"UPDATE delta.`{lake.path(PUBLISHED)}` SET versions = {newer}")
 
 
 def change(folder: Path) -> None:
@@ -215,7 +223,7 @@ def test_run_in_dagster_shows_nothing_that_acts(
     assert job.execute_in_process(instance=instance).success
     change(tmp_path / "orders" / FOLDER)
     refused = job.execute_in_process(instance=instance, raise_on_error=False)
-    spark.sql(f"DELETE FROM delta.`{lake.path(joined_of('placed'))}` WHERE {LOST}")
+    lose_rows(lake, spark)
     known = job.asset_layer.asset_graph.asset_check_keys
     keys = {key for key in known if key.asset_key.path == ["hostile", "placed"]}
     checks = job.get_subset(asset_check_selection=keys, asset_selection=set())
@@ -229,7 +237,7 @@ def test_run_in_dagster_shows_nothing_that_acts(
     assert any(r"\u001b[2J" in str(row.data) for row in rows)
     assert not refused.success
     (event,) = refused.filter_events(lambda event: event.is_step_failure)
-    assert r"in\x1b[2J\u202e[red]" in str(event.step_failure_data.user_failure_data)
+    assert r"in\x1b[2J\u202e[red]" in str(event.step_failure_data.user_failure_data.description)
     said = capfd.readouterr()
     for result in (failed, refused):
         for one in result.all_events:
