@@ -23,7 +23,7 @@ VALUES: Mapping[str, Sequence[str]] = MappingProxyType({
     "map<string,int>": ["map('a', 1, 'b', 2)", "map('b', 2, 'a', 1)", "map('a', 1)", "map()", "map('a', null)"],
     "map<int,map<string,double>>": [
         "map(1, map('x', 0, 'y', 1), 2, map())", "map(2, map(), 1, map('y', 1, 'x', 0))",
-        "map(2, map(), 1, map('y', 1, 'x', '-0.0'))",
+        "map(2, map(), 1, map('y', 1D, 'x', double('-0.0')))",
     ],
     "array<struct<m:map<date,string>>>": [
         "array(struct(map(date'2024-01-01', 'a', date'2023-01-01', 'b')))",
@@ -50,7 +50,8 @@ VALUES: Mapping[str, Sequence[str]] = MappingProxyType({
 """Of each type values that are alike in one way or another, as SQL."""
 EXPRESSIONS = (
     "cast(x as string)", "to_json(struct(x))", "hash(x)", "xxhash64(x)", "signum(x)", "1 / x", "map_keys(x)[0]",
-    "map_values(x)[0]", "to_json(map_keys(x[0].m))", "cast(x[0] as string)", "x[map_keys(x)[0]]", "size(x)", "hex(x)", "hex(x[0])",
+    "map_values(x)[0]", "to_json(map_keys(x[0].m))", "cast(x[0] as string)", "x[map_keys(x)[0]]", "size(x)", "hex(x)",
+    "hex(x[0])",
     "length(x)", "cast(x as int)", "upper(x)", "x.d", "1 / x.d", "unix_micros(x)", "date_format(x, 'yyyy')",
 )  # fmt: skip
 """Each is asked of the types that it can be computed for."""
@@ -58,7 +59,7 @@ EXPRESSIONS = (
 
 def _values(spark: SparkSession, dtype: str) -> tuple[Column, list[str]]:
     """Every value as the door lets it in, and the expressions that the type allows."""
-    one = spark.sql(f"select cast(null as {dtype}) x")
+    one = spark.sql(f"select cast({VALUES[dtype][-1]} as {dtype}) x")
     parsed = one.schema["x"].dataType
     values = F.array(*[F.expr(f"cast({value} as {dtype})") for value in (*VALUES[dtype], "null")])
     allowed = [text for text in EXPRESSIONS if _computes(one, text)]
