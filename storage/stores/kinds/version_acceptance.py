@@ -40,7 +40,9 @@ def accepted(
     writer: Writer, entries: DataFrame, order: str | None, bound: datetime | None, retention: timedelta | None
 ) -> tuple[int, int]:
     """Put the rows of a frame that are not too old; return how many were put, and how many were too old."""
-    rows = writer.numbered(entries, order).persist(StorageLevel.MEMORY_AND_DISK)
+    rows = writer.numbered(entries, order)
+    with blamed(writer.path, writer.layout):
+        rows = rows.persist(StorageLevel.MEMORY_AND_DISK)  # which computes what is constant
     try:
         with blamed(writer.path, writer.layout):
             judged = rows if retention is None else _judged(rows, bound, retention)

@@ -16,7 +16,7 @@ from storage.delta_log.transaction_id import Transaction
 from storage.delta_table.private_transaction import DeltaTransaction
 from storage.errors import LakeBusy
 from storage.spark.session import changed_settings
-from storage.stores.errors import NullKey, WrongKey
+from storage.stores.errors import WrongKey
 from storage.stores.scan.delta_table import TableFiles
 from storage.stores.write.creation import INTERNAL
 from storage.stores.write.frame_columns import check_columns, check_order
@@ -49,13 +49,6 @@ class Writer:
 
         `after`: the put that this one must follow; raises `LakeBusy` where there was another one since.
         """
-        width, times = len(self.layout.key), len(self.layout.times)
-        for row in rows:
-            if any(part is None for part in row[: width + times]):
-                names = ", ".join(self.layout.given[: width + times])
-                raise NullKey(
-                    f"{self.path}: expected {names} not to be null, found {row[: width + times]}; nothing was put"
-                )
         schema = StructType([*self._given_schema(), StructField(PLACE, LongType())])
         numbered = [(*row, number) for number, row in enumerate(rows)]
         try:

@@ -160,6 +160,23 @@ def test_compaction_changes_no_answer_and_leaves_one_row_a_key(
     assert store.get("a") == "after"
 
 
+def test_compaction_keeps_the_last_row_of_a_key_in_one_put(spark: SparkSession, tmp_path: Path) -> None:
+    """The put of a key at one place and time counts that came last, by the order of the entries or the one given."""
+    entries = [("a", "3"), ("a", "1"), ("b", "x"), ("a", "2"), ("b", None)]
+    key_value = KeyValueStore.create(spark, str(tmp_path / "key-value"), KEY, VALUE)
+    key_value.put_all(entries)
+    window = WindowStore.create(spark, str(tmp_path / "window"), KEY, VALUE, window=timedelta(seconds=1))
+    window.put_all([(key, value, at(0)) for key, value in entries])
+    ordered = KeyValueStore.create(spark, str(tmp_path / "ordered"), KEY, VALUE)
+    rows = [("a", "2", 3), ("a", "3", 1), ("a", "1", 2)]
+    ordered.put_all(spark.createDataFrame(rows, "key string, value string, number int"), order="number")
+    for store in (key_value, window, ordered):
+        for _ in range(2):
+            assert [(row.key, row.value) for row in store.all()] == [("a", "2")]
+            store.compact()
+    assert [store.reader.estimate() for store in (key_value, ordered)] == [1, 1]
+
+
 def test_columns_may_be_called_as_what_stores_work_with(spark: SparkSession, tmp_path: Path) -> None:
     """Reads that merge several puts, and a compaction, tell them from their own."""
     value = StructType().add("_row", StringType()).add("_run", StringType())

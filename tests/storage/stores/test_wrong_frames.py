@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from storage.stores.errors import StoreReadOnly, StoreUnreadable, WrongDuration, WrongKey, WrongRange
+from storage.stores.errors import NullKey, StoreReadOnly, StoreUnreadable, WrongDuration, WrongKey, WrongRange
 from storage.stores.kinds.key_value import KeyValueStore
 from storage.stores.kinds.session import SessionStore
 from storage.stores.kinds.versioned import VersionedKeyValueStore
@@ -71,6 +71,17 @@ def test_frame_of_narrower_types_is_taken(spark: SparkSession, tmp_path: Path) -
     store = KeyValueStore.create(spark, str(tmp_path / "store"), KEY, value)
     store.put_all(spark.sql("SELECT 7L AS key, 1 AS a, 1.5 AS b, 2 AS c, NULL AS d"))
     assert store.get(7) == {"a": 1.0, "b": 1.5, "c": 2, "d": None}
+
+
+def test_key_of_a_frame_with_one_column_null_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """Whichever of the columns it is, and with it the whole put."""
+    store = KeyValueStore.create(spark, str(tmp_path / "store"), "a int, b string", VALUE)
+    for part in ("1 AS a, CAST(NULL AS string) AS b", "CAST(NULL AS int) AS a, 'x' AS b"):
+        with pytest.raises(
+            NullKey, match=r"^put_all\(\): .*expected a, b not to be null, found a row with null in"
+        ):
+            store.put_all(spark.sql(f"SELECT 1 AS a, 'x' AS b, 1 AS value UNION ALL SELECT {part}, 1"))
+    assert list(store.all()) == []
 
 
 def test_session_of_a_frame_that_ends_before_it_starts_is_refused(

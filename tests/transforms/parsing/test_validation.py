@@ -19,7 +19,7 @@ _TYPES: dict[str, DataType] = {"op": StringType(), "id": IntegerType(), "name": 
 
 def parse(
     spark: SparkSession, rows: str, names: tuple[str, ...] = ("op", "id", "name"), *, flawless: bool = False,
-    **more: Column,
+    table: TableSpec = _TABLE, **more: Column,
 ) -> list[Row]:  # fmt: skip
     """Records of rows written in SQL, of which the source has these columns; no price."""
     place = (F.lit(None).cast("date"), F.lit("x"), F.col("line").cast("bigint"))
@@ -29,8 +29,8 @@ def parse(
     )
     columns = {name: (F.col(name), _TYPES[name]) for name in names}
     raw = F.to_json(F.struct("op", "id", "name"))
-    records = parse_rows(numbered, _TABLE, ParseOptions("parquet", flawless=flawless), columns, raw)
-    assert records.schema.simpleString() == records_schema(_TABLE).simpleString()
+    records = parse_rows(numbered, table, ParseOptions("parquet", flawless=flawless), columns, raw)
+    assert records.schema.simpleString() == records_schema(table).simpleString()
     return records.orderBy(POSITION).collect()
 
 
@@ -42,6 +42,21 @@ def test_row_is_read_by_its_columns_types(spark: SparkSession) -> None:
     assert (upsert[OP], upsert[REASON], upsert[RAW]) == ("upsert", None, None)
     assert (delete[OP], *[*delete][:3]) == ("delete", 8, None, None)
     assert (bad[OP], bad[REASON], bad[RAW]) == (None, "null_key", '{"op":"c","name":"c"}')
+
+
+def test_key_of_two_columns_is_null_where_one_of_them_is(spark: SparkSession) -> None:
+    """Of an upsert and of a delete, whichever column it is; the detail names the column, or both."""
+    rows = "(1, 'u', 7, null), (2, 'u', null, 'a'), (3, 'd', 8, null), (4, 'd', null, null), (5, 'u', 9, 'b')"
+
+    found = parse(spark, rows, table=TableSpec("orders", _COLUMNS, ("id", "name"), POSITION_TYPE))
+
+    assert [(row[OP], row[REASON], row[DETAIL]) for row in found] == [
+        (None, "null_key", "name is null"),
+        (None, "null_key", "id is null"),
+        (None, "null_key", "name is null"),
+        (None, "null_key", "id is null, name is null"),
+        ("upsert", None, None),
+    ]
 
 
 def test_rows_known_to_be_good_are_read_the_same_without_a_judgement(spark: SparkSession) -> None:
