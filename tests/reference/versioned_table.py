@@ -99,7 +99,12 @@ class VersionedTable:
         ]
 
     def between(self, key: Key, start: int | None = None, end: int | None = None) -> list[Version]:
-        """Return the values that were valid at some time from `start` to `end`, both inclusive, None: open."""
+        """Return the values that were valid at some time from `start` to `end`, both inclusive, None: open.
+
+        Raises `ValueError` where it ends before it begins.
+        """
+        if start is not None and end is not None and end < start:
+            raise ValueError(f"the span ends at {end}, before it begins at {start}")
         return [
             version
             for version in self.versions(key)
