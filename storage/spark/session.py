@@ -53,6 +53,17 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.caseSensitive": "false",
+        "spark.sql.storeAssignmentPolicy": "ANSI",
+        "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+        "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+        "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+        # An expression is what the configuration says: by default '${env:HOME}' in it is replaced before it is parsed.
+        "spark.sql.variable.substitute": "false",
+        "spark.sql.parser.escapedStringLiterals": "false",
+        "spark.sql.parser.quotedRegexColumnNames": "false",
+        "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+        "spark.sql.function.concatBinaryAsString": "false",
+        "spark.sql.function.eltOutputAsString": "false",
         "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.sql.files.ignoreMissingFiles": "false",
         # The default, INT96, is deprecated and has no statistics to skip row groups by.

@@ -29,18 +29,38 @@ UNSTORABLE = frozenset(" ,;{}()\n\t=")
 FIXED_CONF = frozenset(
     {
         "spark.master",
+        "spark.sql.ansi.doubleQuotedIdentifiers",
         "spark.sql.ansi.enabled",
+        "spark.sql.ansi.enforceReservedKeywords",
         "spark.sql.caseSensitive",
         "spark.sql.catalog.spark_catalog",
         "spark.sql.files.ignoreCorruptFiles",
         "spark.sql.files.ignoreMissingFiles",
+        "spark.sql.charAsVarchar",
+        "spark.sql.decimalOperations.allowPrecisionLoss",
+        "spark.sql.function.concatBinaryAsString",
+        "spark.sql.function.eltOutputAsString",
+        "spark.sql.jsonGenerator.ignoreNullFields",
+        "spark.sql.mapKeyDedupPolicy",
+        "spark.sql.parquet.binaryAsString",
+        "spark.sql.parquet.int96AsTimestamp",
+        "spark.sql.parquet.int96TimestampConversion",
+        "spark.sql.parser.escapedStringLiterals",
+        "spark.sql.parser.quotedRegexColumnNames",
+        "spark.sql.preserveCharVarcharTypeInfo",
+        "spark.sql.readSideCharPadding",
         "spark.sql.session.timeZone",
+        "spark.sql.storeAssignmentPolicy",
+        "spark.sql.timestampType",
+        "spark.sql.variable.substitute",
         "spark.databricks.delta.commit.idempotencyCheck.enabled",
         # our transactions find columns in files by their names
         "spark.databricks.delta.properties.defaults.columnMapping.mode",
     }
 )
 """Settings of Spark that results depend on."""
+LEGACY = "spark.sql.legacy."
+"""How the names of settings begin by which Spark does as an earlier version did; results depend on most of them."""
 _S3_KEY = re.compile(r"spark\.hadoop\.fs\.s3a\.(bucket\..+\.)?(access\.key|secret\.key|session\.token)")
 
 _MILLISECONDS = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
@@ -132,7 +152,7 @@ def check_setting(name: str) -> str:
         raise ValueError("is no setting of Spark; their names begin with 'spark.'")
     if name == "spark.master":
         raise ValueError("stands in `master` beside `conf`, not in it")
-    if name in FIXED_CONF:
+    if name in FIXED_CONF or name.startswith(LEGACY):
         raise ValueError("is fixed, because results depend on it; remove it")
     if _S3_KEY.fullmatch(name):
         raise ValueError(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from orchestration.config.schema.values import check_setting
 from storage.spark.session import NO_CONF, SETTINGS, _environment, cache_directory, settings, start_session
 
 JARS = [Path("/cache/a.jar"), Path("/cache/b.jar")]
@@ -19,6 +20,25 @@ def test_settings_of_the_user_win() -> None:
     assert ours["spark.driver.memory"] == "7g"
     assert ours["spark.ui.enabled"] == "true"
     assert ours["spark.sql.session.timeZone"] == SETTINGS["spark.sql.session.timeZone"] == "UTC"
+
+
+def test_settings_that_decide_a_value_are_not_the_users() -> None:
+    """What the session pins for Spark's parser and its values is refused in the configuration file."""
+    value_settings = {
+        "spark.sql.storeAssignmentPolicy",
+        "spark.sql.mapKeyDedupPolicy",
+        "spark.sql.ansi.enabled",
+    }
+    value_settings |= {
+        name for name in SETTINGS if name.startswith(("spark.sql.parser.", "spark.sql.function."))
+    }
+    value_settings |= {
+        name for name in SETTINGS if name.startswith(("spark.sql.legacy.", "spark.sql.variable."))
+    }
+    assert len(value_settings) == 9
+    for name in value_settings:
+        with pytest.raises(ValueError, match="is fixed"):
+            check_setting(name)
 
 
 @pytest.mark.parametrize(
