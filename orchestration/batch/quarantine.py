@@ -1,6 +1,6 @@
 """Tells which records are still in quarantine: not read with success since, and not of a file that was replaced."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_
 
@@ -125,13 +125,22 @@ def _healed(pipeline: Pipeline, journal: Journal, state: State) -> DataFrame:
 def row_expressions(batch: Batch, name: str) -> list[RowExpression]:
     """The foreign keys of a table or stream in a batch that may raise for one of its records."""
     specs = [batch.pipeline.spec_of_join(join) for join in batch.plan.joins]
-    return [
-        RowExpression(f"foreign key of {spec.name}", text, tuple(referenced_columns([text])))
+    return of_records(
+        (f"foreign key of {spec.name}", text)
         for spec in specs
         if spec.left == name
         for text in spec.foreign_key
-        if may_raise(text)
+    )
+
+
+def of_records(expressions: Iterable[tuple[str, str]]) -> list[RowExpression]:
+    """Those of some expressions, by their role, that may raise for one record and not for another."""
+    found = [
+        RowExpression(role, sql, tuple(referenced_columns([sql])))
+        for role, sql in expressions
+        if may_raise(sql)
     ]
+    return [expression for expression in found if expression.columns]
 
 
 def with_causes(records: DataFrame, expressions: Sequence[RowExpression]) -> DataFrame:

@@ -26,6 +26,7 @@ tables:
     key: [id]
 joins:
   located: {{left: orders, right: customers, foreign_key: ["{key}"], how: left}}
+  constant: {{left: orders, right: customers, foreign_key: ["1"], how: left}}
 """
 CAST = "cast(customer as int)"
 CITIES = [{"op": "c", "id": 1, "city": "Rome"}, {"op": "c", "id": 2, "city": "Oslo"}]
@@ -56,6 +57,7 @@ def test_foreign_key_that_cannot_be_cast(tmp_path: Path, spark: SparkSession) ->
     run(pipeline, spark)
     lake = Lake(pipeline.lake)
     assert _cities(lake, spark) == {1: "Rome", 3: "Oslo"}
+    assert _cities(lake, spark, "constant") == {1: "Rome", 3: "Rome"}
     (reason, line, detail), second = _quarantine(lake, spark)
     assert (reason, line) == ("expression_failed", 2)
     assert detail.startswith(f'foreign key of located: {CAST} cannot be computed from {{"customer":"N/A"}}: ')

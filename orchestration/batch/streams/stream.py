@@ -8,15 +8,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from orchestration.batch.context import Batch
-from orchestration.batch.quarantine import only_open, row_expressions
+from orchestration.batch.quarantine import of_records, only_open, row_expressions
 from orchestration.batch.tables.verdicts import VERDICTS
-from orchestration.config.schema.expressions import referenced_columns
 from orchestration.config.schema.stream import Stream
 from orchestration.planning.pending_input import check_read
 from storage.sources.reader import read_records
 from storage.spark.kept_frames import aggregated
 from transforms.model.event_time import from_micros, instant, moved_back, refuse_times, times_of
-from transforms.model.expressions import RowExpression, may_raise, refuse_failing
+from transforms.model.expressions import RowExpression, refuse_failing
 from transforms.model.keys import restrict
 from transforms.model.schemas import (
     BATCH,
@@ -106,9 +105,7 @@ def read_stream(batch: Batch, name: str) -> StreamBatch:
 def conditions(stream: Stream) -> list[RowExpression]:
     """What a stream's records must meet, as far as it may raise for one of them."""
     text = stream.condition
-    if text is None or not may_raise(text):
-        return []
-    return [RowExpression(f"where of {stream.spec.name}", text, tuple(referenced_columns([text])))]
+    return [] if text is None else of_records([(f"where of {stream.spec.name}", text)])
 
 
 def _seen(batch: Batch, records: DataFrame, stream: TableSpec, which: Column) -> DataFrame:
