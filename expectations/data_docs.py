@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from expectations.index_page import Page, render_index
 from expectations.results import rule_results
-from transforms.model.printable_text import printable
+from transforms.model.printable_text import printable_lines
 
 if TYPE_CHECKING:  # importing Great Expectations takes seconds
     from great_expectations.core import ExpectationSuite, ExpectationSuiteValidationResult
@@ -177,7 +177,7 @@ def _printable(value: Any) -> Any:
     """What was raised, with every text in it printable; a traceback keeps its lines."""
     match value:
         case str():
-            return "\n".join(map(printable, value.expandtabs(4).split("\n")))
+            return printable_lines(value)
         case dict():
             return {key: _printable(found) for key, found in value.items()}
         case _:

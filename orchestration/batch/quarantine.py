@@ -1,24 +1,22 @@
 """Tells which records are still in quarantine: not read with success since, and not of a file that was replaced."""
 
-from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from orchestration.batch.context import Batch
+from orchestration.batch.failing_expressions import conditions, foreign_keys, with_causes
 from orchestration.config import Pipeline
-from orchestration.config.schema.expressions import referenced_columns
 from orchestration.lake_state.inventory import log_of
 from orchestration.lake_state.quarantine_counts import LATE
 from storage.delta_table.direct_scan import read_table
 from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE
 from storage.state.pinned_state import State, read_log
-from transforms.model.expressions import EXPRESSION_FAILED, RowExpression, may_raise
+from transforms.model.refused_records import refuse
 from transforms.model.schemas import (
     BATCH,
     CONTEXT,
@@ -44,8 +42,6 @@ _HEALED = StructType(
         StructField(BATCH, LongType()),
     ]
 )
-_CAUSES = 10
-"""Of so many different inputs of a batch Spark is asked why an expression fails; each is a job."""
 RAW_LIMIT = 1_000_000
 """Characters of a record's raw text that quarantine keeps."""
 
@@ -87,16 +83,10 @@ def _without_emptied(records: DataFrame, name: str, batch: Batch) -> DataFrame:
     logged = read_table(state.spark, state.lake.path(log), state.plan.versions[log], _OPERATIONS)
     last = logged.where(F.col(OP) == "truncate").agg(F.max(POSITION).alias(_LAST))
     emptied = F.col(REASON).isNull() & F.coalesce(F.col(POSITION) < F.col(_LAST), F.lit(False))
-    row = F.to_json(F.struct(*[named(column) for column in read.spec.columns.names]))
     detail = F.concat(F.lit("the table was emptied at "), F.concat_ws(":", f"{_LAST}.file", f"{_LAST}.line"))
     judged = records.crossJoin(F.broadcast(last)).where(~(emptied & F.col(DERIVED)))
-    return judged.withColumns(
-        {
-            REASON: F.when(emptied, F.lit("before_truncate")).otherwise(F.col(REASON)),
-            DETAIL: F.when(emptied, detail).otherwise(F.col(DETAIL)),
-            RAW: F.when(emptied, F.coalesce(RAW, row)).otherwise(F.col(RAW)),
-        }
-    ).drop(_LAST)
+    reason = F.when(emptied, F.lit("before_truncate"))
+    return refuse(judged, read.spec.columns.names, reason, detail).drop(_LAST)
 
 
 def _replaced(pipeline: Pipeline, journal: Journal, state: State) -> Column:
@@ -122,44 +112,13 @@ def _healed(pipeline: Pipeline, journal: Journal, state: State) -> DataFrame:
     return found.groupBy("table", POSITION).agg(F.max(BATCH).alias("healed"))
 
 
-def row_expressions(batch: Batch, name: str) -> list[RowExpression]:
-    """The foreign keys of a table or stream in a batch that may raise for one of its records."""
-    specs = [batch.pipeline.spec_of_join(join) for join in batch.plan.joins]
-    return of_records(
-        (f"foreign key of {spec.name}", text)
-        for spec in specs
-        if spec.left == name
-        for text in spec.foreign_key
-    )
-
-
-def of_records(expressions: Iterable[tuple[str, str]]) -> list[RowExpression]:
-    """Those of some expressions, by their role, that may raise for one record and not for another."""
-    found = [
-        RowExpression(role, sql, tuple(referenced_columns([sql])))
-        for role, sql in expressions
-        if may_raise(sql)
-    ]
-    return [expression for expression in found if expression.columns]
-
-
-def with_causes(records: DataFrame, expressions: Sequence[RowExpression]) -> DataFrame:
-    """Add to the details of records that an expression refused what Spark says, for the first `_CAUSES` details.
-
-    `records`: rows with the declared columns, position, reason and detail; read several times.
-    """
-    failed = records.where(F.col(REASON) == EXPRESSION_FAILED)
-    first = failed.groupBy(DETAIL).agg(F.min(POSITION).alias(POSITION)).orderBy(POSITION).limit(_CAUSES)
-    detail = F.col(DETAIL)
-    for (told,) in first.select(DETAIL).collect():
-        text = next(e.text for e in expressions if told.startswith(e.told))
-        row = failed.where(F.col(DETAIL) == told).limit(1)
-        try:
-            row.select(F.expr(text)).collect()
-        except PySparkException as error:
-            cause = str(error).splitlines()[0]
-            detail = F.when(F.col(DETAIL) == told, F.lit(f"{told}: {cause}")).otherwise(detail)
-    return records.withColumn(DETAIL, detail)
+def commit_refused(batch: Batch, name: str, records: DataFrame, count: int) -> None:
+    """Commit the records of a table or stream that could not be accepted."""
+    stage = f"quarantine/{name}"
+    if count and (expressions := [*conditions(batch, name), *foreign_keys(batch, name)]):
+        with batch.jobs_of(stage):
+            records = with_causes(records, expressions)
+    batch.append(stage, QUARANTINE, quarantine_rows(records, name), count)
 
 
 def quarantine_rows(records: DataFrame, name: str) -> DataFrame:

@@ -25,7 +25,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from transforms.model.printable_text import printable
+from transforms.model.printable_text import printable, printable_lines
 
 _NUMBER = re.compile(r"-?[0-9,]*\.?[0-9]+")
 
@@ -50,7 +50,7 @@ def complain(text: str) -> None:
 
 def complain_lines(text: str) -> None:
     """Print several lines on standard error."""
-    typer.echo(_lines(text), err=True)
+    typer.echo(printable_lines(text.rstrip("\n")), err=True)
 
 
 class PrintableLines(logging.Formatter):
@@ -58,11 +58,7 @@ class PrintableLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return message and traceback."""
-        return _lines(super().format(record))
-
-
-def _lines(text: str) -> str:
-    return "\n".join(map(printable, text.rstrip("\n").expandtabs(4).split("\n")))
+        return printable_lines(super().format(record).rstrip("\n"))
 
 
 def say_json(value: Any) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dagster import Failure
 
 from storage.errors import LakejoinError
-from transforms.model.printable_text import printable
+from transforms.model.printable_text import printable, printable_lines
 
 
 @contextmanager
@@ -26,8 +26,7 @@ def told_errors() -> Iterator[None]:
     except Exception as error:
         if _is_printable(error):
             raise
-        lines = (printable(line) for line in _traceback(error))
-        raise Failure("\n".join(lines)) from None
+        raise Failure(printable_lines(_traceback(error))) from None
 
 
 def failure(what: str, error: LakejoinError) -> Failure:
@@ -37,9 +36,10 @@ def failure(what: str, error: LakejoinError) -> Failure:
 
 
 def _is_printable(error: BaseException) -> bool:
-    return all(printable(line) == line for line in _traceback(error))
+    shown = _traceback(error)
+    return printable_lines(shown) == shown
 
 
-def _traceback(error: BaseException) -> list[str]:
-    """The lines that Dagster would show, tabs of Java's among them as spaces."""
-    return "".join(traceback.format_exception(error)).expandtabs(4).split("\n")
+def _traceback(error: BaseException) -> str:
+    """What Dagster would show, tabs of Java's as spaces."""
+    return "".join(traceback.format_exception(error)).expandtabs(4)

@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from transforms.model.schemas import DETAIL, OP, POSITION, RAW, REASON, SEQUENCE, TIME, named
+from transforms.model.refused_records import refuse
+from transforms.model.schemas import OP, POSITION, REASON, SEQUENCE, TIME
 from transforms.model.specs import TableSpec
 
 CLOCK = "_lj_clock"
@@ -40,18 +41,9 @@ def refuse_times(records: DataFrame, table: TableSpec, planned_at: datetime, whi
         F.lit(f"{table.event_time}: "), F.col(TIME).cast("string"),
         F.lit(" is more than max_future after "), (latest - F.lit(table.max_future)).cast("string"),
     )  # fmt: skip
-    row = F.to_json(F.struct(*[named(name) for name in table.columns.names]))
-    return records.withColumns(
-        {
-            REASON: F.when(missing, F.lit(no_time))
-            .when(ahead, F.lit(in_the_future))
-            .otherwise(F.col(REASON)),
-            DETAIL: F.when(missing, F.lit(f"{table.event_time} is null"))
-            .when(ahead, told)
-            .otherwise(F.col(DETAIL)),
-            RAW: F.when(missing | ahead, F.coalesce(RAW, row)).otherwise(F.col(RAW)),
-        }
-    )
+    reason = F.when(missing, F.lit(no_time)).when(ahead, F.lit(in_the_future))
+    detail = F.when(missing, F.lit(f"{table.event_time} is null")).otherwise(told)
+    return refuse(records, table.columns.names, reason, detail)
 
 
 def ordered_by_time(records: DataFrame, table: TableSpec) -> DataFrame:

@@ -13,7 +13,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from transforms.model.schemas import DETAIL, OP, RAW, REASON, UNAVAILABLE, named
+from transforms.model.refused_records import refuse
+from transforms.model.schemas import OP, REASON, UNAVAILABLE, named
 
 EXPRESSION_FAILED = "expression_failed"
 """Reason for which a record is refused by an expression over it."""
@@ -79,11 +80,4 @@ def refuse_failing(
         values = F.substring(F.to_json(F.struct(*map(named, expression.columns))), 1, _SHOWN)
         detail = F.when(fails, F.concat(F.lit(expression.told), values)).otherwise(detail)
     told = F.when(asked, detail)
-    row = F.to_json(F.struct(*map(named, names)))
-    return records.withColumns(
-        {
-            REASON: F.when(told.isNotNull(), F.lit(EXPRESSION_FAILED)).otherwise(F.col(REASON)),
-            DETAIL: F.coalesce(told, F.col(DETAIL)),
-            RAW: F.when(told.isNotNull(), F.coalesce(RAW, row)).otherwise(F.col(RAW)),
-        }
-    )
+    return refuse(records, names, F.when(told.isNotNull(), F.lit(EXPRESSION_FAILED)), told)

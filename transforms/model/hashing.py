@@ -110,17 +110,21 @@ def _sorted(value: Column, dtype: DataType) -> Column:
         return F.transform(value, lambda item: _sorted(item, element))
     if isinstance(dtype, MapType):
         inner = dtype.valueType
-        entries = F.transform(
-            F.map_entries(value),
-            lambda e: F.struct(e["key"].alias("key"), _sorted(e["value"], inner).alias("value")),
-        )
-        return F.array_sort(entries, by_key)
+        return sorted_entries(value, lambda of_entry: _sorted(of_entry, inner))
     if isinstance(dtype, StringType):
         # `to_json` writes every byte that is no UTF-8 as the same sign
         return F.when(F.is_valid_utf8(value), value).otherwise(F.concat(F.lit("\ufffd"), F.hex(value)))
     return value
 
 
-def by_key(left: Column, right: Column) -> Column:
-    """Compare two entries of a map for `array_sort`."""
+def sorted_entries(value: Column, inner: Callable[[Column], Column]) -> Column:
+    """Entries of a map in the order of their keys, as structs of key and value. `inner`: what each value becomes."""
+    entries = F.transform(
+        F.map_entries(value),
+        lambda entry: F.struct(entry["key"].alias("key"), inner(entry["value"]).alias("value")),
+    )
+    return F.array_sort(entries, _by_key)
+
+
+def _by_key(left: Column, right: Column) -> Column:
     return F.when(left["key"] < right["key"], -1).when(left["key"] > right["key"], 1).otherwise(0)

@@ -35,6 +35,15 @@ def printable(text: object, longest: int | None = LONGEST) -> str:
     return f"{_escaped(head)} … ({len(whole) - longest:,} characters left out) … {_escaped(tail)}"
 
 
+def printable_lines(text: str) -> str:
+    r"""Return a text of several lines, such as a traceback, with each line printable and tabs as spaces.
+
+    >>> printable_lines("one\n\ttwo\x1b")
+    'one\n    two\\x1b'
+    """
+    return "\n".join(map(printable, text.expandtabs(4).split("\n")))
+
+
 def printable_html(text: object) -> str:
     """Return a printable text for HTML, between tags or within the quotes of an attribute.
 

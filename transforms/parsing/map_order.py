@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from transforms.model.expressions import or_null
-from transforms.model.hashing import by_key
+from transforms.model.hashing import sorted_entries
 
 
 def with_sorted_maps(value: Column, dtype: DataType) -> Column:
@@ -36,8 +36,4 @@ def _sorted(value: Column, dtype: DataType) -> Column:
         return F.transform(value, lambda item: _sorted(item, element))
     assert isinstance(dtype, MapType)
     of_value = dtype.valueType
-    entries = F.transform(
-        F.map_entries(value),
-        lambda entry: F.struct(entry["key"].alias("key"), _sorted(entry["value"], of_value).alias("value")),
-    )
-    return F.map_from_entries(F.array_sort(entries, by_key))
+    return F.map_from_entries(sorted_entries(value, lambda of_entry: _sorted(of_entry, of_value)))

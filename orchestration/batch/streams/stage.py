@@ -7,8 +7,8 @@ from functools import reduce
 from pyspark.sql import DataFrame
 
 from orchestration.batch.context import Batch, JoinResults
-from orchestration.batch.quarantine import quarantine_rows, row_expressions, with_causes
-from orchestration.batch.streams.stream import StreamBatch, conditions, read_stream
+from orchestration.batch.quarantine import commit_refused
+from orchestration.batch.streams.stream import StreamBatch, read_stream
 from orchestration.batch.streams.table_join import StreamJoinBatch, stream_join_batch
 from orchestration.batch.tables.table import TableBatch
 from orchestration.config import StreamJoin
@@ -93,16 +93,13 @@ def _both(one: DataFrame, other: DataFrame) -> DataFrame:
 def commit_stream(batch: Batch, pool: ThreadPoolExecutor, stream: StreamBatch) -> list[Future[None]]:
     """Commit a stream's log, and what of it could not be accepted."""
     name, counts = stream.spec.name, stream.counts
-    bad, refused = counts["quarantined"], stream.quarantined
-    expressions = [*conditions(batch.pipeline.streams[name]), *row_expressions(batch, name)] if bad else []
-    if expressions:
-        refused = with_causes(refused, expressions)
+    bad = counts["quarantined"]
     return [
         pool.submit(
             batch.append, f"records/{name}", records_of(name), stream.log, counts["records"] - bad,
             TIMED_LOG_PROPERTIES,
         ),
-        pool.submit(batch.append, f"quarantine/{name}", QUARANTINE, quarantine_rows(refused, name), bad),
+        pool.submit(commit_refused, batch, name, stream.quarantined, bad),
     ]  # fmt: skip
 
 

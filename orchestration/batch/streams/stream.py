@@ -8,14 +8,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from orchestration.batch.context import Batch
-from orchestration.batch.quarantine import of_records, only_open, row_expressions
+from orchestration.batch.failing_expressions import conditions, foreign_keys
+from orchestration.batch.quarantine import only_open
 from orchestration.batch.tables.verdicts import VERDICTS
-from orchestration.config.schema.stream import Stream
 from orchestration.planning.pending_input import check_read
 from storage.sources.reader import read_records
 from storage.spark.kept_frames import aggregated
 from transforms.model.event_time import from_micros, instant, moved_back, refuse_times, times_of
-from transforms.model.expressions import RowExpression, refuse_failing
+from transforms.model.expressions import refuse_failing
 from transforms.model.keys import restrict
 from transforms.model.schemas import (
     BATCH,
@@ -89,8 +89,8 @@ def read_stream(batch: Batch, name: str) -> StreamBatch:
         if batch.plan.kind == "retry":
             parsed = only_open(parsed, name, batch)
         events, names = is_event(stream.condition), spec.columns.names
-        parsed = refuse_failing(parsed, names, conditions(stream))
-        parsed = refuse_failing(parsed, names, row_expressions(batch, name), events)
+        parsed = refuse_failing(parsed, names, conditions(batch, name))
+        parsed = refuse_failing(parsed, names, foreign_keys(batch, name), events)
         timed = refuse_times(parsed, spec, batch.plan.planned_at, events)
         seen = None
         if spec.sequence != POSITION_TYPE:
@@ -100,12 +100,6 @@ def read_stream(batch: Batch, name: str) -> StreamBatch:
         read = _counted(spec, records)
         check_read(stream, files, None if batch.plan.kind == "retry" else read.counts["records"])
     return read
-
-
-def conditions(stream: Stream) -> list[RowExpression]:
-    """What a stream's records must meet, as far as it may raise for one of them."""
-    text = stream.condition
-    return [] if text is None else of_records([(f"where of {stream.spec.name}", text)])
 
 
 def _seen(batch: Batch, records: DataFrame, stream: TableSpec, which: Column) -> DataFrame:

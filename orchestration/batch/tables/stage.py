@@ -7,13 +7,14 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from orchestration.batch.context import Batch
+from orchestration.batch.failing_expressions import foreign_keys
 from orchestration.batch.first_load import pays, table_load
-from orchestration.batch.quarantine import only_open, quarantine_rows, row_expressions, with_causes
+from orchestration.batch.quarantine import commit_refused, only_open
 from orchestration.batch.tables.replaced_files import files_of, replace_batch
 from orchestration.batch.tables.table import TableBatch, table_batch, untouched
 from orchestration.config.schema.expressions import referenced_columns
 from orchestration.planning.pending_input import check_read
-from storage.lake.layout import QUARANTINE, changes_of
+from storage.lake.layout import changes_of
 from storage.sources.reader import read_records
 from transforms.model.expressions import refuse_failing
 from transforms.model.specs import TableSpec
@@ -56,7 +57,7 @@ def _records(batch: Batch, name: str, options: ParseOptions) -> DataFrame:
     spec = batch.pipeline.tables[name].spec
     records = read_records(batch.spark, spec.as_read, options, ranges)
     if not options.flawless:
-        records = refuse_failing(records, spec.columns.names, row_expressions(batch, name))
+        records = refuse_failing(records, spec.columns.names, foreign_keys(batch, name))
     return only_open(records, name, batch) if batch.plan.kind == "retry" else records
 
 
@@ -70,9 +71,7 @@ def commit_table(batch: Batch, pool: ThreadPoolExecutor, table: TableBatch) -> l
     """Commit a table's changes, and what of its records could not be accepted."""
     name, bad = table.spec.name, table.counts["quarantined"]
     changes = batch.timed(table.changes)
-    expressions = row_expressions(batch, name) if bad else []
-    refused = with_causes(table.quarantined, expressions) if expressions else table.quarantined
     return [
         pool.submit(batch.append, f"changes/{name}", changes_of(name), changes, table.logged),
-        pool.submit(batch.append, f"quarantine/{name}", QUARANTINE, quarantine_rows(refused, name), bad),
+        pool.submit(commit_refused, batch, name, table.quarantined, bad),
     ]
