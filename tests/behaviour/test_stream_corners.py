@@ -13,7 +13,7 @@ from orchestration.checks.check_lake import check_lake
 from orchestration.config import Pipeline, load
 from orchestration.lake_state.published_snapshot import published_snapshot
 from orchestration.runs.abandon import abandon
-from orchestration.spark_errors import BatchFailed
+from orchestration.runs.retry_quarantine import in_quarantine, retry
 from storage.errors import SourceNotFound
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, joined_of, records_of
@@ -239,17 +239,19 @@ def test_what_waits_outlives_a_batch_that_was_given_up(tmp_path: Path, spark: Sp
 
 
 def test_condition_that_fails_on_a_record_is_corrected(tmp_path: Path, spark: SparkSession) -> None:
-    """The message names it; nothing of the stream is committed, so the batch is finished with what it says now."""
+    """Its record waits in quarantine while the others go on; by the corrected condition it is no event."""
     failing = TEXT.replace("status = 'sold'", "10 / id > 2")
     pipeline = declare(
         tmp_path, 1, click(0, "10:30:00"), click(4, "10:40:00"), click(9, "15:00:00"), text=failing
     )
-    with pytest.raises(
-        BatchFailed, match=r"streams\.clicks\.where: .*DIVIDE_BY_ZERO.*correct the expression"
-    ):
-        run(pipeline, spark)
-    pipeline = make_pipeline(tmp_path, failing.replace("10 / id", "try_divide(10, id)"))
     assert run(pipeline, spark) == 1
+    [waiting] = in_quarantine(pipeline, spark, ["clicks"]).collect()
+    assert (waiting["reason"], waiting["line"]) == ("expression_failed", 1)
+    assert "where of clicks: 10 / id > 2 " in waiting["detail"]
+    assert "[DIVIDE_BY_ZERO]" in waiting["detail"]
+    pipeline = make_pipeline(tmp_path, failing.replace("10 / id", "try_divide(10, id)"))
+    assert len(list(retry(pipeline, lambda: spark, ["clicks"]))) == 1
+    assert in_quarantine(pipeline, spark, ["clicks"]).count() == 0
     run(pipeline, spark, flush=True)
     assert joined(pipeline, spark, "short") == [4]
 
