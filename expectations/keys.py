@@ -12,7 +12,6 @@ them, `hash`, `deleted`. The queries of the other kinds list their own columns.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Literal
 
 from transforms.model.specs import How
@@ -21,76 +20,64 @@ Kind = Literal["inner", "left", "table", "history", "stream", "stream_left", "ba
 """What a rule is about: a join of tables by its `how`, a declared table, the history of a versioned one, the join of a
 stream (inner, or left), or the batches of such a join."""
 
-TABLE_JOINS: Mapping[How, Kind] = MappingProxyType({"inner": "inner", "left": "left"})
-STREAM_JOINS: Mapping[How, Kind] = MappingProxyType({"inner": "stream", "left": "stream_left"})
+TABLE_JOINS: Mapping[How, Kind] = {"inner": "inner", "left": "left"}
+STREAM_JOINS: Mapping[How, Kind] = {"inner": "stream", "left": "stream_left"}
 """The kind that a join of tables, or of a stream, is by its `how`."""
 
-JOIN_FRAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "left_rows": ("primary_key", "foreign_key", "hash", "deleted"),
-        "right_rows": ("primary_key", "hash", "deleted"),
-        "subscriptions": ("foreign_key", "primary_key", "hash"),
-        "joined": ("primary_key", "left_hash", "right_key", "right_hash", "batch"),
-        "answers": ("primary_key", "foreign_key", "hash", "cause"),
-    }
-)
+JOIN_FRAMES: Mapping[str, tuple[str, ...]] = {
+    "left_rows": ("primary_key", "foreign_key", "hash", "deleted"),
+    "right_rows": ("primary_key", "hash", "deleted"),
+    "subscriptions": ("foreign_key", "primary_key", "hash"),
+    "joined": ("primary_key", "left_hash", "right_key", "right_hash", "batch"),
+    "answers": ("primary_key", "foreign_key", "hash", "cause"),
+}
 """Frames of a join with their columns. `subscriptions` are live ones, `answers` the last applied one of each key."""
 
-TABLE_FRAMES: Mapping[str, tuple[str, ...]] = MappingProxyType({"rows": ("primary_key", "hash", "deleted")})
+TABLE_FRAMES: Mapping[str, tuple[str, ...]] = {"rows": ("primary_key", "hash", "deleted")}
 """The frame of a declared table: its current rows, tombstones included."""
 
-HISTORY_FRAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "versions": ("primary_key", "valid_from", "valid_to"),
-        "latest": ("primary_key", "hash"),
-        "rows": ("primary_key", "hash"),
-    }
-)
+HISTORY_FRAMES: Mapping[str, tuple[str, ...]] = {
+    "versions": ("primary_key", "valid_from", "valid_to"),
+    "latest": ("primary_key", "hash"),
+    "rows": ("primary_key", "hash"),
+}
 """Frames of a history: its folded intervals; of all of it the last value of each key that has one; the live rows."""
-STREAM_FRAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "records": ("primary_key", "hash"),
-        "joined": ("primary_key", "left_hash", "batch"),
-        "waiting": ("primary_key",),
-        "late": ("primary_key",),
-    }
-)
+STREAM_FRAMES: Mapping[str, tuple[str, ...]] = {
+    "records": ("primary_key", "hash"),
+    "joined": ("primary_key", "left_hash", "batch"),
+    "waiting": ("primary_key",),
+    "late": ("primary_key",),
+}
 """Frames of a stream's join, each by the positions of records: those accepted, joined, waiting and dropped."""
-BATCH_FRAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "batches": (
-            "primary_key", "clock", "clock_before", "received", "sorted", "waited", "left_waiting", "emitted", "kept",
-            "waiting", "in_buffer",
-        )
-    }
-)  # fmt: skip
+BATCH_FRAMES: Mapping[str, tuple[str, ...]] = {
+    "batches": (
+        "primary_key", "clock", "clock_before", "received", "sorted", "waited", "left_waiting", "emitted", "kept",
+        "waiting", "in_buffer",
+    )
+}  # fmt: skip
 """The frame of a join's batches: stream time after and before; records received and the sum of where they went; records
 that waited before or came to wait, and those that left or wait still; rows emitted, null where nobody looks at them,
 and rows of the batch that the joined table has; records that are said to wait, and those in the buffer, null but for
 the last batch."""
 
-_BY_PRIMARY_KEY: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        "left_rows": {"lives": "NOT deleted", "foreign_key": "foreign_key", "left_hash": "hash"},
-        "joined": {
-            "joined": "1",
-            "joined_left_hash": "left_hash",
-            "right_key": "right_key",
-            "joined_right_hash": "right_hash",
-            "batch": "batch",
-        },
-        "subscriptions": {"subscriptions": "1", "subscribed_key": "foreign_key", "subscribed_hash": "hash"},
-        "answers": {"answer_key": "foreign_key", "answer_hash": "hash", "told": "cause = 'right_change'"},
-    }
-)
+_BY_PRIMARY_KEY: Mapping[str, Mapping[str, str]] = {
+    "left_rows": {"lives": "NOT deleted", "foreign_key": "foreign_key", "left_hash": "hash"},
+    "joined": {
+        "joined": "1",
+        "joined_left_hash": "left_hash",
+        "right_key": "right_key",
+        "joined_right_hash": "right_hash",
+        "batch": "batch",
+    },
+    "subscriptions": {"subscriptions": "1", "subscribed_key": "foreign_key", "subscribed_hash": "hash"},
+    "answers": {"answer_key": "foreign_key", "answer_hash": "hash", "told": "cause = 'right_change'"},
+}
 """What the view takes from each frame."""
-_GROUPED: Mapping[str, str] = MappingProxyType(
-    {
-        "joined": "count(joined)",
-        "subscriptions": "count(subscriptions)",
-        "lives": "coalesce(max(lives), false)",
-    }
-)
+_GROUPED: Mapping[str, str] = {
+    "joined": "count(joined)",
+    "subscriptions": "count(subscriptions)",
+    "lives": "coalesce(max(lives), false)",
+}
 """How rows of a key become one, where it is not by `max`: there is one, or the counts say that there are more."""
 
 _TABLE = """\
@@ -122,19 +109,17 @@ FROM (
 ) parts
 GROUP BY primary_key"""
 _BATCHES = "SELECT * FROM {batches}"
-_WHOLE: Mapping[Kind, str] = MappingProxyType(
-    {"table": _TABLE, "history": _HISTORY, "stream": _STREAM, "stream_left": _STREAM, "batches": _BATCHES}
-)
+_WHOLE: Mapping[Kind, str] = {
+    "table": _TABLE, "history": _HISTORY, "stream": _STREAM, "stream_left": _STREAM, "batches": _BATCHES
+}  # fmt: skip
 """The views of what is no join of tables."""
-_FRAMES: Mapping[Kind, Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "table": TABLE_FRAMES,
-        "history": HISTORY_FRAMES,
-        "stream": STREAM_FRAMES,
-        "stream_left": STREAM_FRAMES,
-        "batches": BATCH_FRAMES,
-    }
-)
+_FRAMES: Mapping[Kind, Mapping[str, tuple[str, ...]]] = {
+    "table": TABLE_FRAMES,
+    "history": HISTORY_FRAMES,
+    "stream": STREAM_FRAMES,
+    "stream_left": STREAM_FRAMES,
+    "batches": BATCH_FRAMES,
+}
 
 
 def frames_for(kind: Kind) -> Mapping[str, tuple[str, ...]]:

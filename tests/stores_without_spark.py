@@ -23,7 +23,7 @@ from transforms.model.event_time import EPOCH
 
 TEXT = {"key": pa.string()}
 TIME = pa.timestamp("us", "UTC")
-_KINDS = {"window": WindowStore, "session": SessionStore, "versioned": VersionedKeyValueStore}
+_KINDS = {kind._kind: kind for kind in (KeyValueStore, WindowStore, SessionStore, VersionedKeyValueStore)}
 
 
 def at(seconds: int) -> datetime:
@@ -75,6 +75,4 @@ def make_store(
     table = TableFiles(str(path))
     writer: Any = ArrowWriter(table, layout, schema)
     reader = Reader([Source(str(path))], layout.shape, tables=[table])
-    if layout.kind == "key-value":
-        return KeyValueStore(reader, layout.value, writer)
     return _KINDS[layout.kind](reader, layout, writer)

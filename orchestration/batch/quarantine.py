@@ -5,7 +5,7 @@ from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructType
 
 from orchestration.batch.context import Batch
 from orchestration.batch.failing_expressions import conditions, foreign_keys, with_causes
@@ -33,15 +33,9 @@ from transforms.model.schemas import (
 )
 
 _LAST = "_lj_last_truncate"
-_OPERATIONS = StructType([StructField(OP, StringType()), StructField(POSITION, POSITION_TYPE)])
-_LOG = StructType([StructField(BATCH, LongType()), StructField(POSITION, POSITION_TYPE)])
-_HEALED = StructType(
-    [
-        StructField("table", StringType()),
-        StructField(POSITION, POSITION_TYPE),
-        StructField(BATCH, LongType()),
-    ]
-)
+_OPERATIONS = StructType().add(OP, StringType()).add(POSITION, POSITION_TYPE)
+_LOG = StructType().add(BATCH, LongType()).add(POSITION, POSITION_TYPE)
+_HEALED = StructType().add("table", StringType()).add(POSITION, POSITION_TYPE).add(BATCH, LongType())
 RAW_LIMIT = 1_000_000
 """Characters of a record's raw text that quarantine keeps."""
 

@@ -18,15 +18,13 @@ from storage.state.pinned_state import State, read_log
 from transforms.foreign_key_join.emissions import with_joined_hash
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import live_subscriptions, subscription_schema
-from transforms.model.join_sides import foreign_key, spread
+from transforms.model.join_sides import joined_under_rules, left_under_rules, spread
 from transforms.model.keys import Keys, restrict
 from transforms.model.schemas import (
     BATCH,
     CURRENT,
     DELETED,
     HASH,
-    LEFT_HASH,
-    RIGHT_HASH,
     changes_schema,
     key_struct,
     named,
@@ -148,24 +146,12 @@ def _left_rows(pipeline: Pipeline, join: JoinSpec, scope: Scope, keys: DataFrame
         rows = with_joined_hash(rows, source).withColumn(DELETED, F.lit(False))
     else:
         rows = _rows(pipeline.tables[join.left].spec, scope, keys)
-    return rows.select(
-        key_struct(join.left_key).alias("primary_key"),
-        F.when(~named(DELETED), foreign_key(join)).alias("foreign_key"),
-        named(HASH).alias("hash"),
-        named(DELETED).alias("deleted"),
-    )
+    return left_under_rules(rows, join, key_struct(join.left_key))
 
 
 def _joined(join: JoinSpec, scope: Scope, keys: DataFrame | None) -> DataFrame:
     rows = _of_keys(scope.state.joined(join), join.left_key, scope, keys)
-    right_key = F.struct(*[named(join.prefix + name).alias(name) for name in join.right_key])
-    return rows.select(
-        key_struct(join.left_key).alias("primary_key"),
-        named(LEFT_HASH).alias("left_hash"),
-        F.when(named(RIGHT_HASH).isNotNull(), right_key).alias("right_key"),
-        named(RIGHT_HASH).alias("right_hash"),
-        named(BATCH).alias("batch"),
-    )
+    return joined_under_rules(rows, join, key_struct(join.left_key))
 
 
 def _of_keys(rows: DataFrame, key: tuple[str, ...], scope: Scope, keys: DataFrame | None) -> DataFrame:

@@ -9,48 +9,17 @@ from orchestration.cli.terminal import Counts, Row, print_counts, print_table
 if TYPE_CHECKING:
     from storage.lake.plan import Published
 
-_TABLE = {
-    "rows": True,
-    "records": True,
-    "applied": True,
-    "out_of_order": False,
-    "duplicate": False,
-    "tombstone": False,
-    "expired": False,
-    "late": False,
-    "ignored": False,
-    "quarantined": False,
-    "restored": False,
-    "history": False,
-    "tie": False,
-    "inserted": False,
-    "removed": False,
-}
-"""What is said of a table, in this order; what is false only where it occurred."""
-_JOIN = {
-    "rows": True,
-    "subscriptions": True,
-    "answers": True,
-    "applied": True,
-    "superseded": False,
-    "stale": False,
-    "emissions": True,
-    "tombstones": False,
-}
-
-
-_STREAM_JOIN = {
-    "rows": True,
-    "received": True,
-    "at_once": False,
-    "buffered": False,
-    "late": False,
-    "ignored": False,
-    "released": False,
-    "waiting": False,
-    "emissions": True,
-    "unmatched": False,
-}
+_TABLE = (
+    "rows", "records", "applied", "out_of_order", "duplicate", "tombstone", "expired", "late", "ignored", "quarantined",
+    "restored", "history", "tie", "inserted", "removed",
+)  # fmt: skip
+_JOIN = ("rows", "subscriptions", "answers", "applied", "superseded", "stale", "emissions", "tombstones")
+_STREAM_JOIN = (
+    "rows", "received", "at_once", "buffered", "late", "ignored", "released", "waiting", "emissions", "unmatched",
+)  # fmt: skip
+"""What is said of a table, of a join of tables and of the join of a stream, in this order."""
+_ALWAYS = {"rows", "records", "applied", "subscriptions", "answers", "received", "emissions"}
+"""What is said even where it did not occur."""
 
 
 def batch_line(batch: "Published") -> str:
@@ -98,7 +67,7 @@ def print_joins(counts: Counts) -> None:
         print_counts("Records by join of a stream", "join", of_streams, _shown(_STREAM_JOIN, of_streams))
 
 
-def _shown(order: Mapping[str, bool], counts: Counts) -> Mapping[str, bool]:
+def _shown(order: Sequence[str], counts: Counts) -> Mapping[str, bool]:
     """Leave out what was not counted at all: a run knows no rows, a lake without batches no reasons."""
     known = {reason for found in counts.values() for reason in found}
-    return {reason: always for reason, always in order.items() if reason in known}
+    return {reason: reason in _ALWAYS for reason in order if reason in known}

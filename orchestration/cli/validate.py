@@ -19,6 +19,6 @@ def validate(config: Config) -> None:
         join, foreign_key = pipeline.spec_of_join(name), ", ".join(pipeline.joins[name].foreign_key)
         key = ", ".join(join.joined_key)
         say(f"join {name}: {join.left} {join.how} join {join.right} on {foreign_key}, key {key}")
-    for expression in pipeline.unchecked_expressions:
-        say(f"join {expression.join}: the type of `{expression.sql}` is checked when Spark starts")
+    for join_name, sql in pipeline.unchecked_expressions:
+        say(f"join {join_name}: the type of `{sql}` is checked when Spark starts")
     say(f"{config} is valid")

@@ -7,12 +7,10 @@ Only `load` makes a `Pipeline`, for it has also checked what concerns several va
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, PrivateAttr, field_validator
-from pyspark.sql.types import DataType, StructType
 
 from orchestration.config.document import line_of
 from orchestration.config.problems import KeyPath, Problem
@@ -28,20 +26,6 @@ from transforms.model.schemas import quoted
 from transforms.model.specs import JoinSpec, StreamJoinSpec
 
 Kind = TypeVar("Kind", bound=DeclaredJoin)
-
-
-@dataclass(frozen=True)
-class UncheckedExpression:
-    """A foreign-key expression whose type only Spark can tell."""
-
-    join: str
-    index: int
-    """Position in the foreign key, from 0."""
-    sql: str
-    columns: StructType
-    """The left row that it is evaluated on."""
-    expected: DataType
-    """Type of the right key's column."""
 
 
 class Pipeline(Frozen):
@@ -180,19 +164,15 @@ class Pipeline(Frozen):
         return _SPECS[type(self.joins[name])](self, name)
 
     @property
-    def unchecked_expressions(self) -> tuple[UncheckedExpression, ...]:
-        """Foreign-key expressions whose type is still to be compared, once Spark has started."""
-        found = []
+    def unchecked_expressions(self) -> list[tuple[str, str]]:
+        """Joins and expressions of their foreign keys whose type is still to be compared, once Spark has started."""
+        found: list[tuple[str, str]] = []
         for name in self.joins:
             spec = self.spec_of_join(name)
             types: Columns = {field.name: field.dataType for field in spec.left_columns}
-            pairs = zip(spec.foreign_key, self.joins[name].foreign_key, spec.foreign_key_type, strict=True)
-            found += [
-                UncheckedExpression(name, index, sql, spec.left_columns, field.dataType)
-                for index, (sql, text, field) in enumerate(pairs)
-                if expression_type(text, types) is None
-            ]
-        return tuple(found)
+            pairs = zip(spec.foreign_key, self.joins[name].foreign_key, strict=True)
+            found += [(name, sql) for sql, text in pairs if expression_type(text, types) is None]
+        return found
 
     @property
     def shape(self) -> dict[str, Any]:

@@ -64,11 +64,7 @@ def _key_values(view: View, text: str) -> list[str]:
     return [part_text("--key", text, value) for value in values]
 
 
-def order_of(names: tuple[str, ...]) -> tuple[Column, ...]:
-    """Columns by name, as `View.order` takes them."""
-    return tuple(map(named, names))
-
-
-def columns_of(names: tuple[str, ...]) -> dict[str, Column]:
-    """Columns by name, as `View.key` takes them."""
-    return {name: named(name) for name in names}
+def view_by_key(name: str, rows: DataFrame, key: tuple[str, ...], *then: Column) -> View:
+    """Rows that columns of theirs identify: they are shown in the order of these, then of others."""
+    columns = {column: named(column) for column in key}
+    return View(name, rows, columns, (*columns.values(), *then))

@@ -11,6 +11,7 @@ from orchestration.show.row_texts import csv_line, json_line, texts
 from orchestration.show.text_formats import Format, header
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan
+from storage.stores.kinds.version_history import followed
 from storage.stores.scan.order import Column
 from storage.stores.scan.reader import Reader, Row
 from transforms.changelog.versions import VALID_FROM, VALID_TO
@@ -103,11 +104,8 @@ def with_ends(versions: Iterator[Row], key: tuple[Column, ...], *, reverse: bool
             yield row | {VALID_TO: _begin(after, row, key)}
             after = row
         return
-    before = next(versions, None)
-    while before is not None:
-        following = next(versions, None)
-        yield before | {VALID_TO: _begin(following, before, key)}
-        before = following
+    for row, following in followed(versions):
+        yield row | {VALID_TO: _begin(following, row, key)}
 
 
 def _begin(after: Row | None, row: Row, key: tuple[Column, ...]) -> object:

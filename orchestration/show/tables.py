@@ -1,6 +1,7 @@
 """Opens the tables of a lake by the names that users know, as of a published batch."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 from pyspark.sql import Column
@@ -9,7 +10,7 @@ from pyspark.sql.types import BooleanType, StructType
 
 from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
 from orchestration.errors import unknown
-from orchestration.show.frame_view import View, columns_of, order_of
+from orchestration.show.frame_view import View, view_by_key
 from orchestration.show.time_views import Open, stream_join_views, time_views
 from storage.lake.layout import (
     QUARANTINE,
@@ -58,20 +59,19 @@ def views(pipeline: Pipeline) -> dict[str, Open]:
 def _table(table: TableSpec, state: State) -> View:
     """Live rows."""
     live = state.all_rows(table).where(~named(DELETED))
-    return View(table.name, live, columns_of(table.key), order_of(table.key))
+    return view_by_key(table.name, live, table.key)
 
 
 def _rows(table: TableSpec, state: State) -> View:
     """Live rows and the tombstones of deleted keys."""
-    return View(f"{table.name}.rows", state.all_rows(table), columns_of(table.key), order_of(table.key))
+    return view_by_key(f"{table.name}.rows", state.all_rows(table), table.key)
 
 
 def _changes(table: TableSpec, state: State) -> View:
     """Every source record that could be read, with its status."""
     schema = changes_schema(table.columns, table.sequence)
     rows = read_log(state, changes_of(table.name), schema)
-    order = (*order_of(table.key), named(BATCH), named(POSITION))
-    return View(f"{table.name}.changes", rows, columns_of(table.key), order)
+    return view_by_key(f"{table.name}.changes", rows, table.key, named(BATCH), named(POSITION))
 
 
 def _join_views(pipeline: Pipeline, name: str) -> dict[str, Open]:
@@ -99,7 +99,7 @@ def _shown_name(table: str) -> str:
 
 def _joined(join: JoinSpec, state: State) -> View:
     rows = state.joined(join)
-    return View(join.name, rows, columns_of(join.joined_key), order_of(join.joined_key))
+    return view_by_key(join.name, rows, join.joined_key)
 
 
 def _log(join: JoinSpec, table: str, schema: StructType, state: State) -> View:
@@ -119,13 +119,14 @@ def _changelog(join: JoinSpec, state: State) -> View:
     schema = StructType([*joined_schema(join)]).add(TOMBSTONE, BooleanType()).add("redundant", BooleanType())
     rows = read_log(state, changelog_of(join.name), schema)
     # where a row leaves a pair for another, the retraction comes first
-    order = (*order_of(join.left_key), named(BATCH), named(TOMBSTONE).desc())
-    return View(_shown_name(changelog_of(join.name)), rows, columns_of(join.joined_key), order)
+    order = (*map(named, join.left_key), named(BATCH), named(TOMBSTONE).desc())
+    view = view_by_key(_shown_name(changelog_of(join.name)), rows, join.joined_key)
+    return replace(view, order=order)
 
 
 def _quarantine(state: State) -> View:
     rows = read_log(state, QUARANTINE, QUARANTINE_SCHEMA)
-    return View(QUARANTINE, rows, {}, order_of((BATCH, "table", "date", "file", "line")))
+    return View(QUARANTINE, rows, {}, tuple(map(named, (BATCH, "table", "date", "file", "line"))))
 
 
 def _primary_key(join: JoinSpec) -> dict[str, Column]:

@@ -1,6 +1,7 @@
 """Opens streams, versioned tables and the joins between them for `show`."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -9,7 +10,7 @@ from pyspark.sql import functions as F
 
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
-from orchestration.show.frame_view import View, columns_of, order_of
+from orchestration.show.frame_view import View, view_by_key
 from storage.lake.layout import joined_of, records_of
 from storage.state.pinned_state import State, history_bound, read_log
 from transforms.changelog.versions import VALID_FROM, VALID_TO, intervals
@@ -56,9 +57,7 @@ def _versions(table: TableSpec, state: State) -> View:
     """Validity intervals of live values, by key and time."""
     found = intervals(state.versions(table), table).where(~named(DELETED))
     rows = found.select(*map(named, [*table.columns.names, VALID_FROM, VALID_TO]), *_internal(found.columns))
-    return View(
-        f"{table.name}.versions", rows, columns_of(table.key), (*order_of(table.key), F.col(VALID_FROM))
-    )
+    return view_by_key(f"{table.name}.versions", rows, table.key, F.col(VALID_FROM))
 
 
 def _as_of(table: TableSpec, time: datetime, state: State) -> View:
@@ -72,30 +71,25 @@ def _as_of(table: TableSpec, time: datetime, state: State) -> View:
     rows = found.where(valid & ~named(DELETED)).select(
         *map(named, table.columns.names), *_internal(found.columns)
     )
-    return View(table.name, rows, columns_of(table.key), order_of(table.key))
+    return view_by_key(table.name, rows, table.key)
 
 
 def _stream(stream: TableSpec, state: State) -> View:
     """The records that are events of the stream."""
     log = read_log(state, records_of(stream.name), stream_schema(stream))
     rows = log.where(F.col(VERDICT) == "applied")
-    return View(
-        stream.name, rows, columns_of(stream.key), (*order_of(stream.key), F.col(TIME), named(POSITION))
-    )
+    return view_by_key(stream.name, rows, stream.key, F.col(TIME), named(POSITION))
 
 
 def _records(stream: TableSpec, state: State) -> View:
     """Every record that could be read, with its status."""
     rows = read_log(state, records_of(stream.name), stream_schema(stream))
-    order = (*order_of(stream.key), named(BATCH), named(POSITION))
-    return View(f"{stream.name}.records", rows, columns_of(stream.key), order)
+    return view_by_key(f"{stream.name}.records", rows, stream.key, named(BATCH), named(POSITION))
 
 
 def _joined(join: StreamJoinSpec, state: State) -> View:
     rows = read_log(state, joined_of(join.name), stream_joined_schema(join))
-    return View(
-        join.name, rows, columns_of(join.left_key), (*order_of(join.left_key), F.col(TIME), named(POSITION))
-    )
+    return view_by_key(join.name, rows, join.left_key, F.col(TIME), named(POSITION))
 
 
 def _buffer(join: StreamJoinSpec, stream: TableSpec, state: State) -> View:
@@ -103,9 +97,8 @@ def _buffer(join: StreamJoinSpec, stream: TableSpec, state: State) -> View:
     clock = state.plan.clocks.get(f"joins/{join.name}")
     log = state.stream_records(stream, after=state.plan.released(join.name))
     rows = waiting(log, join, clock).drop(FOREIGN_KEY)
-    return View(
-        f"{join.name}.buffer", rows, columns_of(join.left_key), (F.col(TIME), *order_of(join.left_key))
-    )
+    view = view_by_key(f"{join.name}.buffer", rows, join.left_key)
+    return replace(view, order=(F.col(TIME), *view.order))
 
 
 def _internal(columns: list[str]) -> list[Column]:

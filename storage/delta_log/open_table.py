@@ -16,17 +16,10 @@ from transforms.model.guards import guarded
 
 
 @dataclass(frozen=True)
-class _Commit:
-    """The file of a commit."""
-
-    size: int
-    modified: int
-
-
-@dataclass(frozen=True)
 class _Opened:
     table: DeltaTable
-    commit: _Commit
+    commit: tuple[int, int]
+    """Size and time of the file of its commit."""
     store: fs.PyFileSystem
 
 
@@ -52,10 +45,10 @@ def opened(path: str, version: int | None = None) -> DeltaTable:
     return table
 
 
-def _commits(store: fs.PyFileSystem, *versions: int) -> list[_Commit | None]:
-    """The files of commits; None where there is none."""
+def _commits(store: fs.PyFileSystem, *versions: int) -> list[tuple[int, int] | None]:
+    """Sizes and times of the files of commits; None where there is none."""
     found = store.get_file_info([f"_delta_log/{version:020}.json" for version in versions])
-    return [_Commit(file.size, file.mtime_ns) if file.is_file else None for file in found]
+    return [(file.size, file.mtime_ns) if file.is_file else None for file in found]
 
 
 def has_committed(table: DeltaTable, app: str, version: int) -> bool:

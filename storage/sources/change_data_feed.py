@@ -34,7 +34,7 @@ from pyspark.sql.types import (
 
 from storage.sources.change_data_feed_log import NOTHING
 from storage.sources.change_data_feed_schema import Span, spans
-from storage.sources.files import FileRange
+from storage.sources.planned_file import PlannedFile
 from transforms.model.schemas import CONTEXT, POSITION, POSITION_TYPE, named
 from transforms.model.specs import TableSpec
 from transforms.parsing.flat_rows import parse_rows
@@ -47,7 +47,7 @@ _NUMBERS, _TIMES = (NumericType,), (DateType, TimestampType, TimestampNTZType)
 
 
 def parse_feed(
-    spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Sequence[FileRange]
+    spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Sequence[PlannedFile]
 ) -> list[DataFrame]:
     """Read ranges of versions, of which one from `NOTHING` on is the whole table, into records.
 
@@ -56,7 +56,7 @@ def parse_feed(
     return [_records(rows, table, options) for part in ranges for rows in _parts(spark, table, part)]
 
 
-def _parts(spark: SparkSession, table: TableSpec, part: FileRange) -> Iterator[DataFrame]:
+def _parts(spark: SparkSession, table: TableSpec, part: PlannedFile) -> Iterator[DataFrame]:
     """The declared columns of a range, as far as it has them, with what each row does and the version that did it."""
     if part.from_line == NOTHING:
         yield _declared(_doing("c", state_of(spark, part.path, part.to_line), part.to_line), table)

@@ -17,8 +17,9 @@ from pyspark.sql.types import ArrayType, DataType, StringType, StructField, Stru
 from storage.errors import SourceBroken
 from storage.filesystem import spark_path
 from storage.sources.csv_text import Header, read_header, runs_to_the_end
-from storage.sources.files import Counted, FileRange
+from storage.sources.files import Counted
 from storage.sources.line_numbers import number_lines
+from storage.sources.planned_file import PlannedFile
 from transforms.model.schemas import CONTEXT, DETAIL, POSITION, POSITION_TYPE, REASON, empty
 from transforms.model.specs import TableSpec
 from transforms.parsing.flat_rows import OP_COLUMN, parse_rows
@@ -49,7 +50,7 @@ _OPTIONS = {
 
 
 def parse_csv(
-    spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Sequence[FileRange]
+    spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Sequence[PlannedFile]
 ) -> list[DataFrame]:
     """Read CSV files into records, one frame for each header that they have. Raises `SourceBroken`."""
     frames = [_parse(spark, table, options, header, parts) for header, parts in _by_header(ranges)]
@@ -83,21 +84,21 @@ def _count(spark: SparkSession, path: str, header: Header, **options: str) -> in
         ) from error
 
 
-def csv_rows(spark: SparkSession, ranges: Sequence[FileRange]) -> DataFrame:
+def csv_rows(spark: SparkSession, ranges: Sequence[PlannedFile]) -> DataFrame:
     """Read the whole records of CSV files that are no deletes: position, entries. Raises `SourceBroken`."""
     rows = [_entries(spark, header, parts) for header, parts in _by_header(ranges)]
     return reduce(DataFrame.unionByName, rows) if rows else empty(spark, _ROWS)
 
 
-def _by_header(ranges: Sequence[FileRange]) -> ItemsView[Header, list[FileRange]]:
+def _by_header(ranges: Sequence[PlannedFile]) -> ItemsView[Header, list[PlannedFile]]:
     """The files that have records, by their headers: one without a line that is not blank has neither."""
-    headers: dict[Header, list[FileRange]] = {}
+    headers: dict[Header, list[PlannedFile]] = {}
     for part in ranges:
         headers.setdefault(read_header(part.path), []).append(part)
     return {header: parts for header, parts in headers.items() if header.names}.items()
 
 
-def _entries(spark: SparkSession, header: Header, ranges: Sequence[FileRange]) -> DataFrame:
+def _entries(spark: SparkSession, header: Header, ranges: Sequence[PlannedFile]) -> DataFrame:
     rows = number_lines(_scan(spark, [part.path for part in ranges], header), ranges, one_task=True)
     texts = {name: _decoded(column) for name, column in zip(header.names, header.columns, strict=True)}
     members = [
@@ -120,7 +121,7 @@ def _parse(
     table: TableSpec,
     options: ParseOptions,
     header: Header,
-    ranges: Sequence[FileRange],
+    ranges: Sequence[PlannedFile],
 ) -> DataFrame:
     wanted = (*table.columns.names, OP_COLUMN)
     for name in wanted:
@@ -148,7 +149,7 @@ def _parse(
     return parse_rows(rows, table, options, columns, raw)
 
 
-def _wrong(header: Header, ranges: Sequence[FileRange]) -> Column:
+def _wrong(header: Header, ranges: Sequence[PlannedFile]) -> Column:
     """What keeps a record from being one, null for nothing."""
     unended, corrupt = runs_to_the_end(ranges), F.col(_CORRUPT).isNotNull()
     # the parser keeps the quotes of a field with a stray one; one that begins with doubled quotes looks the same

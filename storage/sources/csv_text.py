@@ -13,8 +13,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from storage.errors import SourceBroken
-from storage.sources.files import FileRange
 from storage.sources.fingerprint import open_text
+from storage.sources.planned_file import PlannedFile
 from transforms.model.schemas import POSITION
 
 _LONGEST_HEADER = 1_000_000
@@ -64,7 +64,7 @@ def _remember(text: TextIO, passed: list[str], path: str) -> Iterator[str]:
         yield line
 
 
-def runs_to_the_end(ranges: Sequence[FileRange]) -> Column:
+def runs_to_the_end(ranges: Sequence[PlannedFile]) -> Column:
     """Whether a record, by its position, runs to the end of its file behind a quote that none closes."""
     position = F.col(POSITION)
     open_ended = [part for part in ranges if not part.complete and _ends_in_quotes(part.path)]

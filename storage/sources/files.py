@@ -6,7 +6,7 @@ lines may be added behind it, nothing before that may change. The errors are in 
 """
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -171,27 +171,3 @@ def _date(text: str | None, path: str) -> date | None:
         raise SourceRefused(
             f"{path}: {text} is no day, which {{date}} stands for; rename the file"
         ) from error
-
-
-@dataclass(frozen=True)
-class FileRange:
-    """Lines of a file that a batch reads: those behind `from_line` up to `to_line`, counted from 1."""
-
-    path: str
-    name: str
-    date: date | None
-    from_line: int
-    to_line: int
-    lines: int
-    """How many the whole file had when it was measured."""
-    complete: bool = True
-    """Its last line had its end, and no quoted CSV field was open."""
-    stray_quotes: bool = False
-    """Of CSV: a quoted field holds a quote that is not doubled."""
-    returns: bool = False
-    """Of CSV: some line ends with a carriage return and a line feed."""
-
-
-def sizes(ranges: Iterable[FileRange]) -> dict[str, int]:
-    """Return sizes of files by path. Raises `SourceNotFound`: of a file that is gone Spark says nothing of use."""
-    return {part.path: file_info(part.path).size for part in ranges}

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from storage.errors import SourceChanged
-from storage.sources.files import FileRange
+from storage.sources.planned_file import PlannedFile
 from transforms.model.schemas import CONTEXT, POSITION
 
 _FILE, _BLOCK, _ID, _LINE = "_lj_file", "_lj_block", "_lj_id", "_lj_line"
@@ -34,10 +34,10 @@ class _Place:
     file: str
     block: int
     shift: int
-    part: FileRange
+    part: PlannedFile
 
 
-def number_lines(scan: DataFrame, ranges: Sequence[FileRange], *, one_task: bool) -> DataFrame:
+def number_lines(scan: DataFrame, ranges: Sequence[PlannedFile], *, one_task: bool) -> DataFrame:
     """Put position and context beside the rows of a scan, and leave out those beyond the ranges.
 
     `scan`: what Spark reads of just these files. `one_task`: none of them is read by several tasks. The line
@@ -51,7 +51,7 @@ def number_lines(scan: DataFrame, ranges: Sequence[FileRange], *, one_task: bool
     return _in_ranges(numbered, list(_count_blocks(numbered, ranges)))
 
 
-def number_rows(scan: DataFrame, ranges: Sequence[FileRange]) -> DataFrame:
+def number_rows(scan: DataFrame, ranges: Sequence[PlannedFile]) -> DataFrame:
     """Do the same for Parquet files, which know the numbers of their rows."""
     by_path = {_without_scheme(part.path): part for part in ranges}
     files = [_without_scheme(file) for file in scan.inputFiles()]
@@ -65,7 +65,7 @@ def _numbered(scan: DataFrame, number: Column, block: Column | None = None) -> D
     return scan.select("*", file.alias(_FILE), start.alias(_BLOCK), number.alias(_ID))
 
 
-def _count_blocks(numbered: DataFrame, ranges: Sequence[FileRange]) -> Iterator[_Place]:
+def _count_blocks(numbered: DataFrame, ranges: Sequence[PlannedFile]) -> Iterator[_Place]:
     """Count the lines before each block, in its file and in its task."""
     counted = numbered.groupBy(_FILE, _BLOCK).agg(F.min(_ID).alias("first"), F.count("*").alias("rows"))
     blocks = sorted(counted.collect(), key=lambda block: (block[_FILE], block[_BLOCK]))

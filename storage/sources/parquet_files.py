@@ -21,8 +21,8 @@ from pyspark.sql.types import (
 
 from storage.errors import SourceBroken
 from storage.filesystem import open_file_system, spark_path
-from storage.sources.files import FileRange
 from storage.sources.line_numbers import number_rows
+from storage.sources.planned_file import PlannedFile
 from transforms.model.schemas import named
 from transforms.model.specs import TableSpec
 from transforms.parsing.flat_rows import OP_COLUMN, parse_rows
@@ -42,10 +42,10 @@ _UNREADABLE = (pa.types.is_float16, pa.types.is_time, pa.types.is_duration)
 
 
 def parse_parquet(
-    spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Sequence[FileRange]
+    spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Sequence[PlannedFile]
 ) -> list[DataFrame]:
     """Read Parquet files into records, one frame for each schema that they have. Raises `SourceBroken`."""
-    schemas: dict[str, tuple[_Columns, list[FileRange]]] = {}
+    schemas: dict[str, tuple[_Columns, list[PlannedFile]]] = {}
     for part in ranges:
         columns = _columns(part.path, (*table.columns.names, OP_COLUMN))
         schemas.setdefault(repr(columns), (columns, []))[1].append(part)
@@ -99,7 +99,7 @@ def _parse(
     table: TableSpec,
     options: ParseOptions,
     columns: _Columns,
-    ranges: Sequence[FileRange],
+    ranges: Sequence[PlannedFile],
 ) -> DataFrame:
     schema = StructType([StructField(name, dtype) for name, (dtype, _) in columns.items()])
     scan = spark.read.option("recursiveFileLookup", "true").schema(schema)

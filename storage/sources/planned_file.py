@@ -1,12 +1,13 @@
 """Holds the part of a source that a batch reads, and takes such parts apart and together."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import date
 from itertools import groupby
 from typing import Self
 
-from storage.sources.files import FileRange, MeasuredFile
+from storage.filesystem import file_info
+from storage.sources.files import MeasuredFile
 
 FEED = "_delta_log"
 """What a plan calls a range of versions, where it has the name of a file: no source file begins with `_`."""
@@ -55,19 +56,7 @@ class PlannedFile:
     @property
     def measured(self) -> MeasuredFile:
         """What was found of the whole file, to hold the file against."""
-        return MeasuredFile(
-            path=self.path, name=self.name, date=self.date, size=self.size, modified=self.modified,
-            fingerprint=self.fingerprint, lines=self.lines, complete=self.complete, stray_quotes=self.stray_quotes,
-            returns=self.returns,
-        )  # fmt: skip
-
-    @property
-    def range(self) -> FileRange:
-        """The part as the readers of sources take it."""
-        return FileRange(
-            self.path, self.name, self.date, self.from_line, self.to_line, self.lines, self.complete,
-            self.stray_quotes, self.returns,
-        )  # fmt: skip
+        return MeasuredFile(**{part.name: getattr(self, part.name) for part in fields(MeasuredFile)})
 
 
 def between(parts: Iterable[PlannedFile], start: int, end: int) -> Iterator[PlannedFile]:
@@ -99,3 +88,8 @@ def together(parts: Sequence[PlannedFile]) -> tuple[PlannedFile, ...]:
             first = replace(part, from_line=first.from_line, lines=first.lines + part.lines)
         found.append(first)
     return tuple(found)
+
+
+def sizes(ranges: Iterable[PlannedFile]) -> dict[str, int]:
+    """Return sizes of files by path. Raises `SourceNotFound`: of a file that is gone Spark says nothing of use."""
+    return {part.path: file_info(part.path).size for part in ranges}

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.files import FileRange
 from storage.sources.formats.known_formats import FORMATS
+from storage.sources.planned_file import PlannedFile
 from transforms.model.schemas import empty
 from transforms.model.specs import TableSpec
 from transforms.parsing.options import ParseOptions, records_schema
 
 
 def read_records(
-    spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Sequence[FileRange]
+    spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Sequence[PlannedFile]
 ) -> DataFrame:
     """Read parts of a table's source by their format, as `transforms.parsing.options.records_schema` says.
 

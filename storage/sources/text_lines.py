@@ -7,14 +7,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from storage.filesystem import spark_path
-from storage.sources.files import FileRange, sizes
 from storage.sources.line_numbers import number_lines
+from storage.sources.planned_file import PlannedFile, sizes
 from transforms.model.schemas import CONTEXT, POSITION, RAW
 
 _UNITS = "bkmgtp"
 
 
-def read_lines(spark: SparkSession, ranges: Sequence[FileRange]) -> DataFrame:
+def read_lines(spark: SparkSession, ranges: Sequence[PlannedFile]) -> DataFrame:
     """Read lines: position, context, raw. Raises `SourceError`."""
     found = sizes(ranges)
     limit = min(_bytes(spark, "maxPartitionBytes"), _bytes(spark, "openCostInBytes"))

@@ -5,6 +5,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from fuzz.mutations import flat, mutated, recorded, seeds
 from orchestration.config.schema.column_types import parse_type
-from storage.sources.files import FileRange, find_files
+from storage.sources.files import find_files
 from storage.sources.formats.file_format import FileFormat
 from storage.sources.formats.known_formats import FORMATS
+from storage.sources.planned_file import PlannedFile
 from storage.sources.reader import read_records
 from transforms.model.schemas import DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON
 from transforms.model.specs import TableSpec
@@ -43,7 +45,7 @@ def read(spark: SparkSession, path: Path, table: TableSpec, form: str) -> tuple[
     files = FORMATS[form]
     assert isinstance(files, FileFormat)
     file = files.measure(found, None, spark)
-    part = FileRange(file.path, file.name, None, 0, file.lines, file.lines)
+    part = replace(PlannedFile.behind(0, file, "flights"), complete=True, stray_quotes=False, returns=False)
     records = read_records(spark, table, ParseOptions(form, max_line=50_000), [part])
     own = [row for row in records.collect() if not row[DERIVED]]
     return file.lines, sorted(own, key=lambda row: row[POSITION]["line"])

@@ -1,20 +1,21 @@
 """Brings the two sides of a join into the form that its steps read: keys as structs, the rest as one value."""
 
+from functools import reduce
+from operator import and_
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
 from transforms.model.expressions import may_raise, or_null
-from transforms.model.schemas import DELETED, HASH, POSITION, key_struct, named
+from transforms.model.schemas import BATCH, DELETED, HASH, LEFT_HASH, POSITION, RIGHT_HASH, key_struct, named
 from transforms.model.specs import JoinSpec
 
 
 def foreign_key(join: JoinSpec) -> Column:
     """The foreign key of a left row: null if any of its parts is, or cannot be computed."""
     parts = [_part(text, f.dataType) for text, f in zip(join.foreign_key, join.foreign_key_type, strict=True)]
-    complete = parts[0].isNotNull()
-    for part in parts[1:]:
-        complete = complete & part.isNotNull()
+    complete = reduce(and_, [part.isNotNull() for part in parts])
     return F.when(
         complete, F.struct(*[p.alias(n) for p, n in zip(parts, join.foreign_key_type.names, strict=True)])
     )
@@ -82,3 +83,25 @@ def spread(keys: DataFrame, column: str, names: tuple[str, ...]) -> DataFrame:
     """Keys from a struct column as columns of a table's own key names, each once."""
     distinct = keys.where(F.col(column).isNotNull()).select(f"{column}.*").distinct()
     return distinct.toDF(*names)
+
+
+def left_under_rules(rows: DataFrame, join: JoinSpec, key: Column) -> DataFrame:
+    """Left rows as the rules of a join read them: primary_key, foreign_key, hash, deleted."""
+    return rows.select(
+        key.alias("primary_key"),
+        F.when(~named(DELETED), foreign_key(join)).alias("foreign_key"),
+        named(HASH).alias("hash"),
+        named(DELETED).alias("deleted"),
+    )
+
+
+def joined_under_rules(rows: DataFrame, join: JoinSpec, key: Column) -> DataFrame:
+    """Joined rows as the rules read them: primary_key, left_hash, right_key (null for none), right_hash, batch."""
+    right_key = F.struct(*[named(join.prefix + name).alias(name) for name in join.right_key])
+    return rows.select(
+        key.alias("primary_key"),
+        named(LEFT_HASH).alias("left_hash"),
+        F.when(named(RIGHT_HASH).isNotNull(), right_key).alias("right_key"),
+        named(RIGHT_HASH).alias("right_hash"),
+        named(BATCH).alias("batch"),
+    )

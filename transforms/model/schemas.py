@@ -93,13 +93,7 @@ Verdict = Literal[
 ]
 """`history`: out of order for its key, but still a version of a versioned table."""
 
-POSITION_TYPE = StructType(
-    [
-        StructField("date", DateType()),
-        StructField("file", StringType()),
-        StructField("line", LongType()),
-    ]
-)
+POSITION_TYPE = StructType().add("date", DateType()).add("file", StringType()).add("line", LongType())
 QUARANTINE_SCHEMA = StructType(
     [
         StructField(BATCH, LongType()),
@@ -113,13 +107,7 @@ QUARANTINE_SCHEMA = StructType(
     ]
 )
 """Schema of `quarantine`: a record of a table or stream that could not be accepted."""
-HASH_TYPE = StructType(
-    [
-        StructField("spec", ShortType()),
-        StructField("high", LongType()),
-        StructField("low", LongType()),
-    ]
-)
+HASH_TYPE = StructType().add("spec", ShortType()).add("high", LongType()).add("low", LongType())
 LEFT_HASH = "_lj_left_hash"
 RIGHT_HASH = "_lj_right_hash"
 

@@ -62,15 +62,11 @@ def has_null_value(event: Column, line: Column) -> Column:
 
 def order(event: Column, name: str) -> Column:
     """One of `SEQUENCE_NAMES`."""
-    match name:
-        case "offset":
-            return event["offset"]
-        case "ts_ms":
-            return member(event, "ts_ms")
-        case "tx_id":
-            return member(event, "source")["txId"]
-        case _:
-            return member(event, "source")[name]
+    if name == "offset":
+        return event["offset"]
+    if name == "ts_ms":
+        return member(event, "ts_ms")
+    return member(event, "source")["txId" if name == "tx_id" else name]
 
 
 def envelope_sequence(table: TableSpec) -> list[str]:

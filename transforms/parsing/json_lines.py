@@ -61,13 +61,7 @@ def parse_line(line: Column, record: StructType) -> Column:
     # The line stands in a list, where a further member such as `,"a":{}` is an error, and the list in an object that
     # goes on behind it, for the parser stops behind the first whole value and would not see what follows
     wrapped = F.concat(F.lit(f'{{"{_RECORD}":['), line, F.lit(f'],"{_END}":true}}'))
-    schema = StructType(
-        [
-            StructField(_RECORD, ArrayType(record)),
-            StructField(_END, BooleanType()),
-            StructField(_CORRUPT, StringType()),
-        ]
-    )
+    schema = StructType().add(_RECORD, ArrayType(record)).add(_END, BooleanType()).add(_CORRUPT, StringType())
     return F.from_json(wrapped, schema, _OPTIONS)
 
 

@@ -12,8 +12,8 @@ from storage.spark.kept_frames import Frames
 from transforms.foreign_key_join.batch import JoinBatch
 from transforms.foreign_key_join.emissions import TOMBSTONE
 from transforms.foreign_key_join.resolution import RESOLUTIONS
-from transforms.model.join_sides import foreign_key
-from transforms.model.schemas import BATCH, HASH, LEFT_HASH, PRIMARY_KEY, RIGHT_HASH, named
+from transforms.model.join_sides import joined_under_rules, left_under_rules
+from transforms.model.schemas import BATCH, DELETED, HASH, LEFT_HASH, PRIMARY_KEY, RIGHT_HASH, named
 
 JOIN_COUNTS = ("subscriptions", "answers", "applied", "superseded", "stale", "emissions", "tombstones")
 
@@ -63,27 +63,16 @@ def _seen_by_rules(batch: JoinBatch) -> DataFrame:
 def _rule_frames(batch: JoinBatch, emissions: DataFrame) -> dict[str, DataFrame]:
     """The rows at hand as the five frames that the rules of `expectations` read, restricted to touched keys."""
     # apart from the row's own columns, which its foreign key is made of
-    left = batch.left.select(F.col("primary_key").alias(PRIMARY_KEY), F.col("hash").alias(HASH), "value.*")
-    right_key = F.struct(*[named(batch.spec.prefix + name).alias(name) for name in batch.spec.right_key])
+    identity = (F.col("primary_key").alias(PRIMARY_KEY), F.col("hash").alias(HASH))
+    left = batch.left.select(*identity, F.col("hash").isNull().alias(DELETED), "value.*")
     return {
-        "left_rows": left.select(
-            F.col(PRIMARY_KEY).alias("primary_key"),
-            F.when(F.col(HASH).isNotNull(), foreign_key(batch.spec)).alias("foreign_key"),
-            F.col(HASH).alias("hash"),
-            F.col(HASH).isNull().alias("deleted"),
-        ),
+        "left_rows": left_under_rules(left, batch.spec, F.col(PRIMARY_KEY)),
         "subscriptions": batch.store.select("foreign_key", "primary_key", "hash"),
         "right_rows": batch.right.select("primary_key", "hash", F.col("hash").isNull().alias("deleted")),
         "answers": batch.responses.where(F.col("resolution") == "applied").select(
             "primary_key", "foreign_key", "hash", "cause"
         ),
-        "joined": emissions.where(~named(TOMBSTONE)).select(
-            F.col(PRIMARY_KEY).alias("primary_key"),
-            named(LEFT_HASH).alias("left_hash"),
-            F.when(named(RIGHT_HASH).isNotNull(), right_key).alias("right_key"),
-            named(RIGHT_HASH).alias("right_hash"),
-            F.col(BATCH).alias("batch"),
-        ),
+        "joined": joined_under_rules(emissions.where(~named(TOMBSTONE)), batch.spec, F.col(PRIMARY_KEY)),
     }
 
 

@@ -105,7 +105,7 @@ def check_truncates(
         files, options = draft.files_of(name), table.source.parse_options
         if not files or not table.source_format.truncates:
             continue
-        now = read_records(spark, table.spec.as_read, options, [file.range for file in files])
+        now = read_records(spark, table.spec.as_read, options, files)
         replaced_now = files_of(name, journal, draft)
         known = known_changes(State(spark, lake, draft), table.spec, replaced_now.before)
         in_files = F.col(POSITION)["file"].isin(*replaced_now.names)

@@ -53,9 +53,8 @@ def read_table(batch: Batch, name: str) -> TableBatch:
 
 def _records(batch: Batch, name: str, options: ParseOptions) -> DataFrame:
     """The source records of a table that the batch reads."""
-    ranges = [file.range for file in batch.plan.files_of(name)]
-    spec = batch.pipeline.tables[name].spec
-    records = read_records(batch.spark, spec.as_read, options, ranges)
+    spec, files = batch.pipeline.tables[name].spec, batch.plan.files_of(name)
+    records = read_records(batch.spark, spec.as_read, options, files)
     if not options.flawless:
         records = refuse_failing(records, spec.columns.names, foreign_keys(batch, name))
     return only_open(records, name, batch) if batch.plan.kind == "retry" else records

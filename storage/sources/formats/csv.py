@@ -8,10 +8,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from storage.sources.column_preview import beginning
 from storage.sources.csv_files import count_records, csv_rows, parse_csv
-from storage.sources.files import Counted, FoundFile, MeasuredFile, sizes
+from storage.sources.files import Counted, FoundFile, MeasuredFile
 from storage.sources.fingerprint import FileContent
 from storage.sources.formats.source_format import Ranges
 from storage.sources.formats.text_format import TextFormat
+from storage.sources.planned_file import sizes
 from transforms.model.specs import TableSpec
 from transforms.parsing.options import ParseOptions
 

@@ -6,12 +6,13 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from storage.filesystem import open_file_system
-from storage.sources.files import FoundFile, MeasuredFile, changed, sizes
+from storage.sources.files import FoundFile, MeasuredFile, changed
 from storage.sources.fingerprint import FileContent, scan_parquet
 from storage.sources.formats.file_format import FileFormat
 from storage.sources.formats.source_format import Ranges
 from storage.sources.limits import FileLimits
 from storage.sources.parquet_files import parquet_schema, parse_parquet
+from storage.sources.planned_file import sizes
 from storage.sources.schema_check import Difference, of_schema
 from transforms.model.specs import TableSpec
 from transforms.parsing.options import ParseOptions

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.files import Dates, FileRange, FoundFile
+from storage.sources.files import Dates, FoundFile
 from storage.sources.limits import NO_LIMITS, FileLimits
 from storage.sources.path_patterns import plain
 from storage.sources.planned_file import PlannedFile
@@ -20,7 +20,7 @@ from storage.sources.schema_check import Difference
 from transforms.model.specs import TableSpec
 from transforms.parsing.options import ParseOptions
 
-Ranges = Sequence[FileRange]
+Ranges = Sequence[PlannedFile]
 Known = Mapping[str, PlannedFile]
 """What plans say of the parts of a source, by their names: the last part of each that was read."""
 

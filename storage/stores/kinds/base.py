@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from pyspark.sql import SparkSession
 
@@ -30,13 +30,29 @@ _log = logging.getLogger(__name__)
 class Store:
     """A store that is read; with a writer it is written, too."""
 
+    _kind: ClassVar[Kind]
+    """What the table of such a store says it is."""
+
     def __init_subclass__(cls) -> None:
         """Let the errors of a kind of store name its methods."""
         super().__init_subclass__()
         name_methods(cls)
 
-    def __init__(self, reader: Reader, value: tuple[str, ...], writer: Writer | None = None) -> None:
-        self._reader, self._value, self._given_writer = reader, value, writer
+    def __init__(self, reader: Reader, layout: Layout, writer: Writer | None = None) -> None:
+        self._reader, self._layout, self._given_writer = reader, layout, writer
+        self._value = layout.value
+
+    @classmethod
+    def open(cls, path: str, spark: SparkSession | None = None) -> Self:
+        """Open a store that `create` made: reads need no Spark, writes do. Raises `StoreUnreadable`."""
+        if not isinstance(path, str):
+            raise StoreUnreadable(
+                f"expected the path of a store as text, found {path!r}; give the one it was made at"
+            )
+        table = TableFiles(path)
+        layout = read_layout(table, cls._kind)
+        reader = Reader([Source(path)], layout.shape, tables=[table])
+        return cls(reader, layout, None if spark is None else Writer(spark, table, layout))
 
     @property
     def reader(self) -> Reader:
@@ -158,19 +174,7 @@ class Store:
         return {} if low is None and high is None else {column: Between(low, high)}
 
 
-def open_store(kind: Kind, path: str, spark: SparkSession | None) -> tuple[Reader, Layout, Writer | None]:
-    """Open a store's table: what reads it, what it states, and with a session what writes it.
-
-    Raises `StoreUnreadable`.
-    """
-    if not isinstance(path, str):
-        raise StoreUnreadable(
-            f"expected the path of a store as text, found {path!r}; give the one it was made at"
-        )
-    table = TableFiles(path)
-    layout = read_layout(table, kind)
-    reader = Reader([Source(path)], layout.shape, tables=[table])
-    return reader, layout, None if spark is None else Writer(spark, table, layout)
+name_methods(Store)
 
 
 def observed(reader: Reader) -> datetime | None:

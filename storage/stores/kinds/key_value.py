@@ -1,13 +1,13 @@
 """Implements key-value stores (KIP-617's `KeyValueStore`): the last value of each key, in the order of keys."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from storage.stores.errors import NullKey, WrongKey
-from storage.stores.kinds.base import Key, Store, Value, open_store
+from storage.stores.kinds.base import Key, Store, Value
 from storage.stores.kinds.compaction import compact
 from storage.stores.scan.order import Bound, Span, beginning_with
 from storage.stores.scan.reader import Row
@@ -28,17 +28,13 @@ class KeyValue(NamedTuple):
 class KeyValueStore(Store):
     """The last value of each key. Raises `NullKey` and `WrongKey` for keys that no row can have."""
 
+    _kind = "key-value"
+
     @classmethod
-    def create(cls, spark: SparkSession, path: str, key: Columns, value: Columns) -> "KeyValueStore":
+    def create(cls, spark: SparkSession, path: str, key: Columns, value: Columns) -> Self:
         """Make a store of these columns: `StructType`s, or text such as `id bigint, name string`."""
         create_table(spark, path, "key-value", key, value)
         return cls.open(path, spark)
-
-    @classmethod
-    def open(cls, path: str, spark: SparkSession | None = None) -> "KeyValueStore":
-        """Open a store that `create` made: reads need no Spark, writes do. Raises `StoreUnreadable`."""
-        reader, layout, writer = open_store("key-value", path, spark)
-        return cls(reader, layout.value, writer)
 
     def get(self, key: Key) -> Value | None:
         """Return the value of a key, None without one."""
@@ -129,8 +125,7 @@ class KeyValueStore(Store):
 
     def compact(self) -> None:
         """Drop superseded rows and deleted keys, and bring all others in order."""
-        writer = self._writer
-        compact(self._reader, writer.layout, writer)
+        compact(self._reader, self._layout, self._writer)
 
     def _found(self, row: Row) -> KeyValue:
         return KeyValue(self._key_of(row), self._value_of(row))

@@ -2,18 +2,17 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
 
 from storage.stores.errors import WrongRange
-from storage.stores.kinds.base import Key, Store, Value, bound_of, not_expired, open_store
+from storage.stores.kinds.base import Key, Store, Value, bound_of, not_expired
 from storage.stores.kinds.compaction import compact
 from storage.stores.kinds.window import Windowed
 from storage.stores.scan.order import Between, Bound, Span
-from storage.stores.scan.reader import Reader, Row
+from storage.stores.scan.reader import Row
 from storage.stores.write.creation import Columns, create_table
-from storage.stores.write.layout import Layout
-from storage.stores.write.puts import Writer
 
 Time = datetime
 
@@ -26,23 +25,16 @@ class SessionStore(Store):
     Rows are gone once their end is not after the newest end less the retention. Raises `NullKey` and `WrongKey`.
     """
 
-    def __init__(self, reader: Reader, layout: Layout, writer: Writer | None = None) -> None:
-        super().__init__(reader, layout.value, writer)
-        self._layout = layout
+    _kind = "session"
 
     @classmethod
     def create(
         cls, spark: SparkSession, path: str, key: Columns, value: Columns,
         *, retention: timedelta | None = None,
-    ) -> "SessionStore":  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Make a store of these columns."""
         create_table(spark, path, "session", key, value, retention=retention)
         return cls.open(path, spark)
-
-    @classmethod
-    def open(cls, path: str, spark: SparkSession | None = None) -> "SessionStore":
-        """Open a store that `create` made: reads need no Spark, writes do. Raises `StoreUnreadable`."""
-        return cls(*open_store("session", path, spark))
 
     def fetch(self, key: Key) -> Iterator[Windowed]:
         """Yield the sessions of a key by end, then by start."""

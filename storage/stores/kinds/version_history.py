@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple
 
 from storage.stores.scan.order import Bound, Place, Span
@@ -55,11 +55,8 @@ class History:
         first = None if start is None else self.last(place, start)
         low = Bound(place if first is None else (*place, self.start(first)))
         rows = self.reader.rows(Span(low, Bound(place)), tombstones=True)
-        before = next(rows, None)
-        while before is not None:
-            after = next(rows, None)
-            yield before, self.end(after)
-            before = after
+        for row, after in followed(rows):
+            yield row, self.end(after)
 
     def backward(
         self, place: Place, start: Time | None, end: Time | None
@@ -85,3 +82,10 @@ class History:
     def is_delete(self, row: Row) -> bool:
         """Tell whether a version is a delete."""
         return bool(row[self.columns.deleted])
+
+
+def followed(rows: Iterator[Row]) -> Iterator[tuple[Row, Row | None]]:
+    """Yield each row with the one after it, None after the last."""
+    for row, after in pairwise(chain(rows, [None])):
+        assert row is not None  # which is only put behind all rows
+        yield row, after

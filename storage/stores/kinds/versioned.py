@@ -7,12 +7,12 @@ time a key has a value only if its latest version, which never expires, was vali
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
 from storage.stores.errors import WrongRange
-from storage.stores.kinds.base import Key, Store, Value, bound_of, open_store
+from storage.stores.kinds.base import Key, Store, Value, bound_of
 from storage.stores.kinds.compaction import compact
 from storage.stores.kinds.version_acceptance import accepted, accepted_rows
 from storage.stores.kinds.version_history import OUR_COLUMNS, History, Version, VersionColumns
@@ -44,28 +44,25 @@ class PutAll(NamedTuple):
 class VersionedKeyValueStore(Store):
     """Versions by key and time. Raises `NullKey` and `WrongKey`."""
 
+    _kind = "versioned"
+
     def __init__(
         self, reader: Reader, layout: Layout, writer: Writer | None = None,
         columns: VersionColumns = OUR_COLUMNS, bound: datetime | None = None,
     ) -> None:  # fmt: skip
         """`bound`: versions that ended before it have expired, where the store's rows do not say."""
-        super().__init__(reader, layout.value, writer)
+        super().__init__(reader, layout, writer)
         self._bound_given = bound
-        self._layout, self._columns, self._history = layout, columns, History(reader, columns)
+        self._columns, self._history = columns, History(reader, columns)
 
     @classmethod
     def create(
         cls, spark: SparkSession, path: str, key: Columns, value: Columns,
         *, history_retention: timedelta | None = None,
-    ) -> "VersionedKeyValueStore":  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Make a store of these columns."""
         create_table(spark, path, "versioned", key, value, retention=history_retention)
         return cls.open(path, spark)
-
-    @classmethod
-    def open(cls, path: str, spark: SparkSession | None = None) -> "VersionedKeyValueStore":
-        """Open a store that `create` made: reads need no Spark, writes do. Raises `StoreUnreadable`."""
-        return cls(*open_store("versioned", path, spark))
 
     def get(self, key: Key) -> Version | None:
         """Return the latest version of a key; None without one, or where that is a delete."""

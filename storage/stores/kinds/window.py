@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.stores.kinds.base import Key, Store, Value, bound_of, not_expired, open_store
+from storage.stores.kinds.base import Key, Store, Value, bound_of, not_expired
 from storage.stores.kinds.compaction import compact
 from storage.stores.scan.order import Between, Bound, Column, Span
 from storage.stores.scan.reader import Reader, Row
@@ -34,26 +34,22 @@ class WindowStore(Store):
     ends, open where None. Raises `NullKey` and `WrongKey`.
     """
 
+    _kind = "window"
+
     def __init__(self, reader: Reader, layout: Layout, writer: Writer | None = None) -> None:
-        super().__init__(reader, layout.value, writer)
-        self._layout = layout
+        super().__init__(reader, layout, writer)
         (self._start,) = reader.shape.times
 
     @classmethod
     def create(  # noqa: PLR0913 - each is a choice of its own
         cls, spark: SparkSession, path: str, key: Columns, value: Columns,
         *, window: timedelta, retention: timedelta | None = None, duplicates: bool = False,
-    ) -> "WindowStore":  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Make a store of these columns. `duplicates`: keep every put of a key and start, in the order of puts."""
         create_table(
             spark, path, "window", key, value, retention=retention, window=window, duplicates=duplicates
         )
         return cls.open(path, spark)
-
-    @classmethod
-    def open(cls, path: str, spark: SparkSession | None = None) -> "WindowStore":
-        """Open a store that `create` made: reads need no Spark, writes do. Raises `StoreUnreadable`."""
-        return cls(*open_store("window", path, spark))
 
     def fetch_one(self, key: Key, start: Time) -> Value | None:
         """Return the value of a key in the window that starts then; a store of duplicates finds none."""

@@ -11,7 +11,7 @@ from storage.stores.kinds.window import WindowStore
 from storage.stores.pipeline.tables import folded, pinned, reader_of
 from storage.stores.scan.order import Between, Column
 from storage.stores.scan.reader import Reader
-from storage.stores.scan.table_columns import Shape
+from storage.stores.scan.table_columns import Shape, paths
 from storage.stores.write.layout import Layout
 from transforms.changelog.versions import VALID_FROM, versions_schema
 from transforms.model.event_time import moved_back
@@ -49,7 +49,7 @@ def versions_reader(lake: Lake, snapshot: Plan, table: TableSpec) -> Reader:
     """
     schema = versions_schema(table)
     shape = Shape(
-        key=_paths(table.key),
+        key=paths(table.key),
         times=((VALID_FROM,),),
         rank=(*[(SEQUENCE, name) for name in table.sequence.names], *_POSITION),
         gone={(DELETED,): frozenset({True})},
@@ -116,8 +116,4 @@ def foreign_columns(join: StreamJoinSpec) -> tuple[str, ...] | None:
 
 def _records(key: tuple[str, ...], schema: StructType, times: tuple[Column, ...] = (_TIME,)) -> Shape:
     """Rows of a log of records: all of them count."""
-    return Shape(key=_paths(key), times=times, rank=_POSITION, columns=tuple(schema.names), every=True)
-
-
-def _paths(names: tuple[str, ...]) -> tuple[Column, ...]:
-    return tuple((name,) for name in names)
+    return Shape(key=paths(key), times=times, rank=_POSITION, columns=tuple(schema.names), every=True)

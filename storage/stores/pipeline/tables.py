@@ -24,7 +24,8 @@ from storage.lake.plan import Plan
 from storage.stores.kinds.key_value import KeyValueStore
 from storage.stores.scan.order import Between, Column
 from storage.stores.scan.reader import Reader
-from storage.stores.scan.table_columns import Shape, Source
+from storage.stores.scan.table_columns import Shape, Source, paths
+from storage.stores.write.layout import Layout
 from transforms.foreign_key_join.emissions import joined_schema
 from transforms.foreign_key_join.subscriptions import DELETE_AND, DELETE_NO, STEP, subscription_schema
 from transforms.model.schemas import BATCH, CURRENT, DELETED, POSITION, POSITION_TYPE, rows_schema
@@ -39,7 +40,7 @@ def rows_reader(lake: Lake, snapshot: Plan, table: TableSpec) -> Reader:
     """Read the rows of a declared table by key; the tombstones of deleted keys are hidden unless asked for."""
     schema = rows_schema(table.columns, table.sequence)
     shape = Shape(
-        key=tuple((name,) for name in table.key),
+        key=paths(table.key),
         rank=(_BATCH,),
         gone={(DELETED,): frozenset({True})},
         columns=tuple(schema.names),
@@ -67,7 +68,7 @@ def subscriptions_reader(lake: Lake, snapshot: Plan, join: JoinSpec) -> Reader:
 def joined_reader(lake: Lake, snapshot: Plan, join: JoinSpec) -> Reader:
     """Read the result of a join by its key."""
     schema = joined_schema(join)
-    shape = Shape(key=tuple((name,) for name in join.joined_key), columns=tuple(schema.names))
+    shape = Shape(key=paths(join.joined_key), columns=tuple(schema.names))
     return reader_of(pinned(lake, snapshot, joined_of(join.name)), shape, schema)
 
 
@@ -80,18 +81,21 @@ def combined_key(join: JoinSpec) -> tuple[Column, ...]:
 def rows_store(lake: Lake, snapshot: Plan, table: TableSpec) -> KeyValueStore:
     """Open the rows of a declared table as a key-value store."""
     values = [name for name in table.columns.names if name not in table.key]
-    return KeyValueStore(rows_reader(lake, snapshot, table), tuple(values or table.key))
+    layout = Layout("key-value", table.key, tuple(values or table.key))
+    return KeyValueStore(rows_reader(lake, snapshot, table), layout)
 
 
 def subscription_store(lake: Lake, snapshot: Plan, join: JoinSpec) -> KeyValueStore:
     """Open the live subscriptions of a join as a key-value store: the first parts of a key are its foreign key."""
-    return KeyValueStore(subscriptions_reader(lake, snapshot, join), ("hash", "instruction"))
+    layout = Layout("key-value", ("foreign_key", "primary_key"), ("hash", "instruction"))
+    return KeyValueStore(subscriptions_reader(lake, snapshot, join), layout)
 
 
 def joined_store(lake: Lake, snapshot: Plan, join: JoinSpec) -> KeyValueStore:
     """Open the result of a join as a key-value store."""
     values = [name for name in join.columns.names if name not in join.joined_key]
-    return KeyValueStore(joined_reader(lake, snapshot, join), tuple(values))
+    layout = Layout("key-value", join.joined_key, tuple(values))
+    return KeyValueStore(joined_reader(lake, snapshot, join), layout)
 
 
 def folded(

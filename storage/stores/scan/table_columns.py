@@ -1,6 +1,6 @@
 """Describes what a store reads: which tables hold its rows, and which columns are key, time, rank and value."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -48,6 +48,11 @@ class Shape:
     def order(self) -> tuple[Column, ...]:
         """What rows are ordered by."""
         return (*self.key, *self.times)
+
+
+def paths(names: Iterable[str]) -> tuple[Column, ...]:
+    """Columns that are no fields of structs, by their names."""
+    return tuple((name,) for name in names)
 
 
 def dotted(column: Column) -> str:

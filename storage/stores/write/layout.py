@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 from storage.stores.errors import StoreUnreadable
 from storage.stores.scan.delta_table import TableFiles
-from storage.stores.scan.order import Column
-from storage.stores.scan.table_columns import Shape
+from storage.stores.scan.table_columns import Shape, paths
 
 Kind = Literal["key-value", "window", "session", "versioned"]
 
@@ -65,8 +64,8 @@ class Layout:
     def shape(self) -> Shape:
         """The same as a reader takes it."""
         return Shape(
-            key=_paths(self.key),
-            times=_paths(self.times),
+            key=paths(self.key),
+            times=paths(self.times),
             rank=((PUT,), (PLACE,)),
             gone={(DELETED,): frozenset({True})},
             columns=(*self.given, DELETED) if self.kind == "versioned" else self.given,
@@ -97,10 +96,6 @@ def read_layout(table: TableFiles, kind: Kind) -> Layout:
     times = {n: None if found[n] is None else found[n] * _MICROSECOND for n in ("retention", "window")}
     lists = {n: tuple(found[n]) for n in ("key", "value")}
     return Layout(**{**found, **times, **lists})
-
-
-def _paths(names: tuple[str, ...]) -> tuple[Column, ...]:
-    return tuple((name,) for name in names)
 
 
 def _micros(duration: timedelta | None) -> int | None:

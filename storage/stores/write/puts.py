@@ -4,11 +4,13 @@ Only Spark writes, through Delta's transactions; what a put has to know before i
 newest time) stands in Delta's log.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import and_
 from typing import Any
 
 from pyspark.errors import PySparkTypeError, PySparkValueError
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
@@ -93,7 +95,7 @@ class Writer:
         absent = [named(name).isNull() for name in layout.value]
         complete = rows.withColumns(
             {
-                DELETED: _all(absent),
+                DELETED: reduce(and_, absent),
                 PUT: F.lit(number).cast("bigint"),
                 OBSERVED: observed_time(layout),
             }
@@ -134,10 +136,3 @@ class Writer:
     def _given_schema(self) -> StructType:
         fields = {field.name: field for field in self._table.spark_schema}
         return StructType([StructField(name, fields[name].dataType) for name in self.layout.given])
-
-
-def _all(conditions: Iterable[Column]) -> Column:
-    found = F.lit(True)
-    for condition in conditions:
-        found = found & condition
-    return found

@@ -7,8 +7,8 @@ from pyspark.sql import SparkSession
 
 from orchestration.demo.example import Example
 from orchestration.errors import WrongUsage
-from orchestration.show.frame_view import columns_of, order_of
-from orchestration.show.tables import View, views
+from orchestration.show.frame_view import View, view_by_key
+from orchestration.show.tables import views
 
 pytestmark = pytest.mark.spark
 
@@ -98,7 +98,7 @@ def test_key_of_a_log_is_the_primary_key(view: Open) -> None:
 def test_key_with_a_null_is_refused(spark: SparkSession) -> None:
     """It is not taken for the text `null`, which a row may have."""
     rows = spark.sql("SELECT 1 AS line, 'null' AS part")
-    opened = View("lines", rows, columns_of(("line", "part")), order_of(("line", "part")))
+    opened = view_by_key("lines", rows, ("line", "part"))
 
     assert opened.of_key('[1, "null"]').rows.count() == 1
     with pytest.raises(WrongUsage, match=r"--key '\[1, null\]': found null, which no column of a key is"):

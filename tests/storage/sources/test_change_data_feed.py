@@ -15,8 +15,7 @@ from pyspark.sql.types import LongType, MapType, StringType, StructField, Struct
 
 from storage.errors import SourceTrimmed
 from storage.sources.change_data_feed_log import NOTHING, Feed
-from storage.sources.files import FileRange
-from storage.sources.planned_file import FEED
+from storage.sources.planned_file import FEED, PlannedFile
 from storage.sources.reader import read_records
 from transforms.model.schemas import CONTEXT, DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON, SEQUENCE
 from transforms.model.specs import TableSpec
@@ -46,9 +45,14 @@ def append(path: Path, *values: tuple[int | None, str | None]) -> None:
     write_deltalake(str(path), rows, mode="append", configuration=ON)
 
 
+def versions(path: Path | str, after: int, through: int) -> PlannedFile:
+    """Versions of a table after one up to another, as a plan has them."""
+    return PlannedFile("places", str(path), FEED, None, 0, 0, "", 0, True, after, through)
+
+
 def records(spark: SparkSession, path: Path, after: int, through: int) -> list[tuple[Any, ...]]:
     """Version, operation, key, city and line of each record, in order."""
-    part = FileRange(str(path), FEED, None, after, through, 0)
+    part = versions(path, after, through)
     frame = read_records(spark, TABLE, ParseOptions("delta"), [part])
     assert frame.where(F.col(CONTEXT) | F.col(DERIVED) | (F.col(SEQUENCE) != F.col(POSITION))).count() == 0
     rows = frame.orderBy(POSITION, "id", "city").collect()
@@ -151,7 +155,7 @@ def test_rows_with_the_same_key_have_a_fixed_order(spark: SparkSession, tmp_path
         ("upsert", "b", 3),
     ]
     assert [(op, line) for _, op, number, _, line in found if number is None] == [("null_key", 1)]
-    part = FileRange(str(path), FEED, None, 0, 1, 0)
+    part = versions(path, 0, 1)
     bad = read_records(spark, TABLE, ParseOptions("delta"), [part]).where(F.col(REASON).isNotNull())
     assert [row[RAW] for row in bad.collect()] == ['{"op":"c","id":null,"city":"c","tags":{"k":"v"}}']
 
@@ -164,7 +168,7 @@ def test_records_that_move_a_clock_have_one_order_in_a_version(spark: SparkSessi
     write_deltalake(str(path), pa.table(rows), configuration=ON)
     columns = StructType([*TABLE.columns, StructField("at", TimestampType())])
     stream = replace(TABLE, columns=columns, event_time="at", max_future=timedelta(days=1))
-    part = FileRange(str(path), FEED, None, NOTHING, 0, 0)
+    part = versions(path, NOTHING, 0)
 
     found = read_records(spark, stream, ParseOptions("delta"), [part]).orderBy(POSITION).collect()
 
@@ -223,7 +227,7 @@ def test_versions_on_both_sides_of_a_change_of_columns_are_read(
     alter, expected = CHANGES[change]
     alter(spark, str(path))
     newest = DeltaTable(str(path)).version()
-    part = FileRange(str(path), FEED, None, 0, newest, 0)
+    part = versions(path, 0, newest)
 
     found = read_records(spark, TABLE, ParseOptions("delta"), [part]).collect()
 
@@ -295,7 +299,7 @@ def test_row_that_comes_as_it_went_is_no_event_of_a_stream(
     rows = spark.createDataFrame([(*row, {"a": None, "b": "2"}, 1) for row in old], schema)
     rows.write.format("delta").options(**ON).save(path)
     write_again(spark, path, way)
-    part = FileRange(path, FEED, None, 0, 1, 0)
+    part = versions(path, 0, 1)
 
     events, records = (
         sorted(
@@ -316,7 +320,7 @@ def test_row_that_went_in_an_earlier_version_is_an_event_again(spark: SparkSessi
     append(path, (1, "Rome"))
     DeltaTable(str(path)).delete("id = 1")
     append(path, (1, "Rome"))
-    part = FileRange(str(path), FEED, None, 0, 2, 0)
+    part = versions(path, 0, 2)
 
     found = read_records(spark, STREAM, ParseOptions("delta"), [part]).orderBy(POSITION).collect()
 

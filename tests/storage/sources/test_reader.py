@@ -4,6 +4,7 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -17,9 +18,10 @@ from pyspark.sql.types import StructType
 
 from storage.errors import SourceBroken, SourceChanged, SourceNotFound
 from storage.sources.csv_files import csv_rows
-from storage.sources.files import FileRange, MeasuredFile, find_files
+from storage.sources.files import MeasuredFile, find_files
 from storage.sources.formats.file_format import FileFormat
 from storage.sources.formats.known_formats import FORMATS
+from storage.sources.planned_file import PlannedFile
 from storage.sources.reader import read_records
 from transforms.model.schemas import (
     CONTEXT,
@@ -65,26 +67,14 @@ def measure(spark: SparkSession, path: Path | str, form: str) -> list[MeasuredFi
     return [files.measure(file, None, spark) for file in found]
 
 
-def ranges(files: Sequence[MeasuredFile], start: int = 0, end: int | None = None) -> list[FileRange]:
+def ranges(files: Sequence[MeasuredFile], start: int = 0, end: int | None = None) -> list[PlannedFile]:
     """All lines of files, or the same part of each."""
-    return [
-        FileRange(
-            f.path,
-            f.name,
-            f.date,
-            start,
-            f.lines if end is None else end,
-            f.lines,
-            f.complete,
-            f.stray_quotes,
-            f.returns,
-        )
-        for f in files
-    ]
+    parts = [PlannedFile.behind(start, file, "t") for file in files]
+    return [part if end is None else replace(part, to_line=end) for part in parts]
 
 
 def read(
-    spark: SparkSession, spec: TableSpec, form: str, parts: Sequence[FileRange], **options: Any
+    spark: SparkSession, spec: TableSpec, form: str, parts: Sequence[PlannedFile], **options: Any
 ) -> list[Row]:
     """Records in the order of their positions, the derived ones last of a line."""
     records = read_records(spark, spec, ParseOptions(form, **options), parts)
