@@ -14,6 +14,7 @@ from storage.spark.jars import provide_jars, spark_resolver
 from storage.spark.java import find_java, locale_variables, wrap_java
 from storage.spark.py4j_cache import remember_answers
 from storage.spark.s3 import NOT_FETCHED, on_s3, provide_s3_jars, s3_settings
+from storage.spark.sql_settings import PINNED, PREFIX, filed
 
 NO_CLEANUP = ("delta.enableExpiredLogCleanup", "false")
 """The property of a table whose log only maintenance shortens."""
@@ -28,8 +29,8 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.driver.memory": "4g",
         # Each broadcast takes at least a page, by default 16 MiB: many small lookups would fill the heap.
         "spark.buffer.pageSize": "2m",
+        **PINNED,
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # By default 50 tasks compute each table's state, however small: 12 times slower for a small read.
         "spark.databricks.delta.snapshotPartitions": "1",
         # A commit whose answer was lost is recognised by its transaction identifier, not made twice.
@@ -49,25 +50,6 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.sql.ui.explainMode": "simple",
         # By default PySpark looks at its own stack at every step of every expression: most of what a plan costs it.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
-        # What a value is must neither depend on the machine nor go wrong in silence.
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.ansi.enabled": "true",
-        "spark.sql.caseSensitive": "false",
-        "spark.sql.storeAssignmentPolicy": "ANSI",
-        "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
-        "spark.sql.decimalOperations.allowPrecisionLoss": "true",
-        "spark.sql.legacy.timeParserPolicy": "CORRECTED",
-        # An expression is what the configuration says: by default '${env:HOME}' in it is replaced before it is parsed.
-        "spark.sql.variable.substitute": "false",
-        "spark.sql.parser.escapedStringLiterals": "false",
-        "spark.sql.parser.quotedRegexColumnNames": "false",
-        "spark.sql.ansi.doubleQuotedIdentifiers": "false",
-        "spark.sql.function.concatBinaryAsString": "false",
-        "spark.sql.function.eltOutputAsString": "false",
-        "spark.sql.files.ignoreCorruptFiles": "false",
-        "spark.sql.files.ignoreMissingFiles": "false",
-        # The default, INT96, is deprecated and has no statistics to skip row groups by.
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # Footers keep no bounds of texts of some thousand characters unless they are shortened; Delta takes 32.
         "spark.hadoop.parquet.statistics.truncate.length": "128",
         # Small batches split only files above 8 MiB: the lines of a smaller one are numbered within one task. Large
@@ -108,8 +90,9 @@ def start_session(
     """Return the process's Spark session with Delta Lake, started with `conf` over our own settings.
 
     `places`: paths and URIs that it is to work on; what these need beside Delta is provided as well. Where a session
-    runs already it is returned, with those settings applied that can still change. The first start on a machine
-    fetches JARs over the network. Raises `JavaNotFound` and `JarsNotFound`.
+    runs already it is returned, with those settings applied that can still change. What is pinned has its value in any
+    case, and what is refused has Spark's own, whatever `spark-defaults.conf` or the session said before. The first
+    start on a machine fetches JARs over the network. Raises `JavaNotFound` and `JarsNotFound`.
     """
     cache = cache_directory(os.environ)
     java_home = wrap_java(find_java(os.environ), cache)
@@ -126,8 +109,23 @@ def start_session(
         builder = builder.config(key, value)
     with _environment(variables):
         spark = builder.getOrCreate()
+    put_back(spark)
     remember_answers(spark)
     return spark
+
+
+def put_back(spark: SparkSession) -> None:
+    """Give a session the pinned settings, and Spark's own defaults for those that change what a value is.
+
+    A `spark-defaults.conf`, a Java option or whoever used the session before may have set them.
+    """
+    said = spark.conf.getAll
+    for name in said:
+        if name.startswith(PREFIX) and filed(name) == "refused" and spark.conf.isModifiable(name):
+            spark.conf.unset(name)
+    for name, value in PINNED.items():
+        if said.get(name) != value:
+            spark.conf.set(name, value)
 
 
 @contextmanager
@@ -147,7 +145,7 @@ def changed_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator
 
 
 def settings(master: str, jars: Sequence[Path], cache: Path, conf: Mapping[str, str]) -> dict[str, str]:
-    """Return all settings of a session: a key in `conf` wins, or is appended where Spark takes a list."""
+    """Return all settings of a session: a key in `conf` wins unless it is pinned; Spark's lists are appended to."""
     ours = {
         **SETTINGS,
         "spark.master": master,
@@ -168,7 +166,7 @@ def settings(master: str, jars: Sequence[Path], cache: Path, conf: Mapping[str, 
             "spark.sql.shuffle.partitions": str(4 * cores),  # adaptive execution joins the small ones
         }
     appended = {key: f"{ours[key]}{sign}{conf[key]}" for key, sign in _LISTS.items() if key in conf}
-    return {**ours, **conf, **appended}
+    return {**ours, **conf, **appended, **PINNED}
 
 
 def _collector(conf: Mapping[str, str]) -> list[str]:

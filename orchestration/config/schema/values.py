@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 from orchestration.config.problems import did_you_mean
 from orchestration.config.schema.column_types import field_names, parse_type
 from orchestration.config.schema.paths import resolve_lake, resolve_source
+from storage.spark import sql_settings
 
 NAME_PATTERN = "^[a-z][a-z0-9_]{0,62}$"
 COLUMN_PATTERN = r"^(?!_lj_)(?!(_change_type|_commit_version|_commit_timestamp)$)[^ ,;{}()\n\t=]+$"
@@ -28,39 +29,13 @@ UNSTORABLE = frozenset(" ,;{}()\n\t=")
 """Signs that Delta Lake takes in no name, unless a table maps its columns, as ours do not."""
 FIXED_CONF = frozenset(
     {
-        "spark.master",
-        "spark.sql.ansi.doubleQuotedIdentifiers",
-        "spark.sql.ansi.enabled",
-        "spark.sql.ansi.enforceReservedKeywords",
-        "spark.sql.caseSensitive",
-        "spark.sql.catalog.spark_catalog",
-        "spark.sql.charAsVarchar",
-        "spark.sql.decimalOperations.allowPrecisionLoss",
-        "spark.sql.files.ignoreCorruptFiles",
-        "spark.sql.files.ignoreMissingFiles",
-        "spark.sql.function.concatBinaryAsString",
-        "spark.sql.function.eltOutputAsString",
-        "spark.sql.jsonGenerator.ignoreNullFields",
-        "spark.sql.mapKeyDedupPolicy",
-        "spark.sql.parquet.binaryAsString",
-        "spark.sql.parquet.int96AsTimestamp",
-        "spark.sql.parquet.int96TimestampConversion",
-        "spark.sql.parser.escapedStringLiterals",
-        "spark.sql.parser.quotedRegexColumnNames",
-        "spark.sql.preserveCharVarcharTypeInfo",
-        "spark.sql.readSideCharPadding",
-        "spark.sql.session.timeZone",
-        "spark.sql.storeAssignmentPolicy",
-        "spark.sql.timestampType",
-        "spark.sql.variable.substitute",
         "spark.databricks.delta.commit.idempotencyCheck.enabled",
         # our transactions find columns in files by their names
         "spark.databricks.delta.properties.defaults.columnMapping.mode",
     }
 )
-"""Settings of Spark that results depend on."""
-LEGACY = "spark.sql.legacy."
-"""How the names of settings begin by which Spark does as an earlier version did; results depend on most of them."""
+"""Settings beside those of Spark SQL that results depend on."""
+_FIXED = "is fixed, because results depend on it; remove it"
 _S3_KEY = re.compile(r"spark\.hadoop\.fs\.s3a\.(bucket\..+\.)?(access\.key|secret\.key|session\.token)")
 
 _MILLISECONDS = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
@@ -152,14 +127,28 @@ def check_setting(name: str) -> str:
         raise ValueError("is no setting of Spark; their names begin with 'spark.'")
     if name == "spark.master":
         raise ValueError("stands in `master` beside `conf`, not in it")
-    if name in FIXED_CONF or name.startswith(LEGACY):
-        raise ValueError("is fixed, because results depend on it; remove it")
+    if name in FIXED_CONF:
+        raise ValueError(_FIXED)
+    if name.startswith(sql_settings.PREFIX):
+        _check_sql_setting(name)
     if _S3_KEY.fullmatch(name):
         raise ValueError(
             "is a secret, and only Spark would know it; set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and "
             "AWS_SESSION_TOKEN in the environment"
         )
     return name
+
+
+def _check_sql_setting(name: str) -> None:
+    match sql_settings.filed(name):
+        case "pinned":
+            raise ValueError(_FIXED)
+        case "refused":
+            raise ValueError("is left as Spark has it, because results may depend on it; remove it")
+        case None:
+            raise ValueError(
+                "is not among the settings of Spark SQL that are known to leave results as they are; remove it"
+            )
 
 
 def setting_text(value: Any) -> str:

@@ -1,13 +1,23 @@
 """Which settings a session gets, and that the session of the tests speaks Delta."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.config.schema.values import check_setting
-from storage.spark.session import NO_CONF, SETTINGS, _environment, cache_directory, settings, start_session
+from storage.spark.session import (
+    NO_CONF,
+    SETTINGS,
+    _environment,
+    cache_directory,
+    changed_settings,
+    settings,
+    start_session,
+)
+from storage.spark.sql_settings import PINNED
 
 JARS = [Path("/cache/a.jar"), Path("/cache/b.jar")]
 CACHE = Path("/cache")
@@ -22,23 +32,9 @@ def test_settings_of_the_user_win() -> None:
     assert ours["spark.sql.session.timeZone"] == SETTINGS["spark.sql.session.timeZone"] == "UTC"
 
 
-def test_settings_that_decide_a_value_are_not_the_users() -> None:
-    """What the session pins for Spark's parser and its values is refused in the configuration file."""
-    value_settings = {
-        "spark.sql.storeAssignmentPolicy",
-        "spark.sql.mapKeyDedupPolicy",
-        "spark.sql.ansi.enabled",
-    }
-    value_settings |= {
-        name for name in SETTINGS if name.startswith(("spark.sql.parser.", "spark.sql.function."))
-    }
-    value_settings |= {
-        name for name in SETTINGS if name.startswith(("spark.sql.legacy.", "spark.sql.variable."))
-    }
-    assert len(value_settings) == 9
-    for name in value_settings:
-        with pytest.raises(ValueError, match="is fixed"):
-            check_setting(name)
+def test_pinned_settings_win() -> None:
+    """What a value is, is nobody's to choose."""
+    assert settings("local[2]", JARS, CACHE, {"spark.sql.ansi.enabled": "false"}).items() >= PINNED.items()
 
 
 @pytest.mark.parametrize(
@@ -152,3 +148,51 @@ def test_session_that_runs_is_returned_by_a_second_start(spark: SparkSession) ->
 
     assert start_session("local[1]", partitions) is spark
     assert spark.sparkContext.master == "local[2]"
+
+
+@pytest.mark.spark
+def test_settings_of_whoever_used_the_session_before_are_put_back(spark: SparkSession) -> None:
+    """The next start pins what is pinned, and what is refused is as Spark has it; the rest is left alone."""
+    said = {
+        "spark.sql.variable.substitute": "true",
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.legacy.javaCharsets": "true",
+        "spark.sql.broadcastTimeout": "299",
+    }
+    with changed_settings(spark, said):
+        start_session("local[2]", {"spark.sql.shuffle.partitions": "2"})
+
+        assert {name: spark.conf.get(name) for name in said} == {
+            "spark.sql.variable.substitute": "false",
+            "spark.sql.ansi.enabled": "true",
+            "spark.sql.legacy.javaCharsets": "false",
+            "spark.sql.broadcastTimeout": "299",
+        }
+
+
+_DEFAULTS = """
+from storage.spark.session import start_session
+spark = start_session("local[1]", {"spark.driver.extraJavaOptions": "-Dspark.sql.legacy.sizeOfNull=false"})
+names = ["variable.substitute", "ansi.enabled", "legacy.javaCharsets", "legacy.sizeOfNull", "broadcastTimeout"]
+print([spark.conf.get("spark.sql." + name) for name in names])
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_defaults_of_the_machine_change_no_value(tmp_path: Path) -> None:
+    """A spark-defaults.conf that the variable SPARK_CONF_DIR names, and options of Java, have no say in values."""
+    lines = (
+        "variable.substitute true",
+        "ansi.enabled false",
+        "legacy.javaCharsets true",
+        "broadcastTimeout 299",
+    )
+    (tmp_path / "spark-defaults.conf").write_text("".join(f"spark.sql.{line}\n" for line in lines))
+    path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "SPARK_CONF_DIR": str(tmp_path)}
+
+    done = subprocess.run(
+        [sys.executable, "-c", _DEFAULTS], env=os.environ | path, capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.splitlines()[-1] == "['false', 'true', 'false', 'true', '299']"
