@@ -16,7 +16,7 @@ from orchestration.config.loading import load_text
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import ConfigurationError
 from orchestration.config.schema.column_types import NAMES
-from orchestration.config.schema.expressions import FUNCTIONS
+from orchestration.config.schema.functions import FUNCTIONS
 from orchestration.config.schema.joins import Join, StreamJoin
 from orchestration.config.schema.model import Maintenance, Spark, Table, Versioned
 from orchestration.config.schema.sizes import SIZE_PATTERN

@@ -1,7 +1,8 @@
 """Decides which SQL expressions may be a foreign key.
 
 An expression is evaluated again whenever its row is looked at, so it must give the same value every time: a column, or
-a deterministic scalar expression over the left row. sqlglot reads it; what is not on the lists here is refused.
+a deterministic scalar expression over the left row. sqlglot reads it; what is not on the lists here and in
+`orchestration.config.schema.functions` is refused.
 """
 
 import logging
@@ -10,45 +11,14 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 import sqlglot
-from pyspark.sql.types import DataType
+from pyspark.sql.types import BinaryType, BooleanType, DataType, NumericType, StringType
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from orchestration.config.problems import did_you_mean
 from orchestration.config.schema.expression_types import Columns, column_type, infer_type
+from orchestration.config.schema.functions import DATES, FUNCTIONS, GIVE_TEXT, NOT_CONSTANT, SYNTAX, refusal
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-FUNCTIONS = _words("""
-    ascii base64 bit_length btrim char char_length character_length chr concat concat_ws contains decode
-    elt encode endswith find_in_set format_string initcap instr lcase left len length levenshtein locate
-    lower lpad ltrim luhn_check mask octet_length overlay parse_url position printf regexp_count
-    regexp_extract regexp_instr regexp_replace regexp_substr repeat replace reverse right rpad rtrim
-    soundex split split_part startswith substr substring substring_index to_char to_number translate trim
-    try_to_number ucase unbase64 upper url_decode url_encode coalesce equal_null greatest if ifnull
-    isnotnull isnull least nullif nvl nvl2 abs bin bround ceil ceiling conv floor hex mod negative pmod
-    positive round shiftleft shiftright sign signum try_add try_divide try_multiply try_subtract unhex
-    crc32 hash md5 sha sha1 sha2 xxhash64 add_months date_add date_diff date_format date_from_unix_date
-    date_part date_sub date_trunc datediff day dayofmonth dayofweek dayofyear extract from_unixtime
-    from_utc_timestamp hour last_day make_date minute month next_day quarter second timestamp_micros
-    timestamp_millis timestamp_seconds to_date to_timestamp to_unix_timestamp to_utc_timestamp trunc
-    try_to_timestamp unix_date unix_micros unix_millis unix_seconds unix_timestamp weekday weekofyear year
-    array_contains array_join cardinality element_at get get_json_object size try_element_at bigint binary
-    boolean cast date decimal double float int smallint string timestamp tinyint try_cast
-""")
-"""Functions of Spark that give the same value for the same row, whenever and wherever they run."""
-_SYNTAX = _words("""
-    and or not in case when then else between like ilike rlike is div dec numeric varchar
-""")
-"""Words that stand before a parenthesis without calling anything."""
-_NONDETERMINISTIC = _words("""
-    rand randn random randstr uniform uuid shuffle now curdate current_date current_time current_timestamp
-    localtimestamp current_timezone current_user session_user user current_catalog current_database
-    current_schema input_file_name monotonically_increasing_id spark_partition_id reflect java_method
-""")
 _CLOCK_WORDS = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
 RULE = "a foreign key is a column or a deterministic scalar expression over the left row"
 """What the messages of `expression_type` end with."""
@@ -67,6 +37,7 @@ _REFUSED: tuple[tuple[type[exp.Expr] | tuple[type[exp.Expr], ...], str], ...] = 
     (exp.Collate, "a collation"),
 )
 _ALLOWED = (
+    exp.AtTimeZone,  # what sqlglot makes of from_utc_timestamp
     exp.Between,
     exp.Binary,
     exp.Boolean,
@@ -77,6 +48,7 @@ _ALLOWED = (
     exp.DataType,
     exp.DataTypeParam,
     exp.Escape,
+    exp.FromTimeZone,
     exp.Func,
     exp.HexString,
     exp.Identifier,
@@ -90,6 +62,8 @@ _ALLOWED = (
     exp.Var,
 )
 
+_PLAIN = (StringType, BinaryType, BooleanType, NumericType)
+"""Types of columns that make no date of a text beside them."""
 _TOO_DEEP = "is nested too deeply"
 
 # Its warnings about other dialects and paths in JSON would stand between our own messages.
@@ -109,10 +83,11 @@ def expression_type(text: str, columns: Columns) -> DataType | None:
         _check_node(node)
     for column in tree.find_all(exp.Column):
         if column.name not in columns:
-            _check_deterministic(column.name.lower())
+            _check_listed(column.name.lower())
         column_type(column, columns)
     _check_calls(text)
     try:
+        _check_constants(tree, columns)
         return infer_type(tree, columns)
     except RecursionError as error:
         raise ValueError(_TOO_DEEP) from error
@@ -159,9 +134,11 @@ def _check_node(node: exp.Expr) -> None:
     for kinds, what in _REFUSED:
         if isinstance(node, kinds):
             raise ValueError(f"holds {what}; {RULE}")
-    if isinstance(node, exp.Func) and not isinstance(node, exp.Anonymous):
-        for name in node.sql_names():
-            _check_deterministic(name.lower())
+    if isinstance(node, exp.Func):
+        for name in sorted(
+            NOT_CONSTANT & _names_of(node)
+        ):  # those that are called without a parenthesis, too
+            _check_listed(name)
     if isinstance(node, exp.Literal) and node.is_string and _CLOCK_WORDS.match(node.name):
         raise ValueError(
             f"holds {node.name!r}, which reads the clock where Spark takes it for a date or time"
@@ -179,17 +156,53 @@ def _check_calls(text: str) -> None:
     for token, following in pairwise(words):
         name = token.text.lower()
         calls = following.token_type is TokenType.L_PAREN and re.fullmatch(r"\w+", name)
-        if calls and name not in FUNCTIONS and name not in _SYNTAX:
-            _check_deterministic(name)
+        if calls and name not in FUNCTIONS and name not in SYNTAX:
+            _check_listed(name)
             raise ValueError(
                 f"calls {name!r}, which is not among the functions known to be deterministic"
                 f"{did_you_mean(name, FUNCTIONS)} (docs/configuration.md lists them)"
             )
 
 
-def _check_deterministic(name: str) -> None:
-    if name in _NONDETERMINISTIC:
-        raise ValueError(f"calls {name!r}, which gives another value each time or place it runs; {RULE}")
+def _check_listed(name: str) -> None:
+    if reason := refusal(name):
+        raise ValueError(f"calls {name!r}, which {reason}; {RULE}")
+
+
+def _check_constants(tree: exp.Expr, columns: Columns) -> None:
+    """Refuse texts computed of constants beside dates: Spark computes them first, and finds words of the clock."""
+    if any(_is_of_dates(node, columns) for node in tree.walk()):
+        for node in tree.walk():
+            if _gives_text(node) and not node.find(exp.Column):
+                raise ValueError(
+                    f"computes {node.sql(dialect='spark')!r} of constants, which reads the clock where it makes "
+                    "'today' or the like; write the text itself"
+                )
+
+
+def _is_of_dates(node: exp.Expr, columns: Columns) -> bool:
+    match node:
+        case exp.Cast():
+            return node.to.is_type(*exp.DataType.TEMPORAL_TYPES)
+        case exp.Column():
+            return not isinstance(column_type(node, columns), _PLAIN)
+    return isinstance(node, exp.Interval) or not DATES.isdisjoint(_names_of(node))
+
+
+def _gives_text(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Cast):
+        return node.to.is_type(*exp.DataType.TEXT_TYPES) and not isinstance(node.this, exp.Literal)
+    return isinstance(node, exp.DPipe | exp.Case | exp.Concat) or not GIVE_TEXT.isdisjoint(_names_of(node))
+
+
+def _names_of(node: exp.Expr) -> set[str]:
+    """The names that a call may be written by."""
+    match node:
+        case exp.Anonymous():
+            return {node.name.lower()}
+        case exp.Func():
+            return {name.lower() for name in node.sql_names()}
+    return set()
 
 
 def _tokens(text: str) -> list[Token]:
