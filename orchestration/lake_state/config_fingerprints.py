@@ -2,13 +2,14 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 from orchestration.config import Pipeline
 from orchestration.config.problems import KeyPath, Problem
-from orchestration.lake_state import hash_version
+from orchestration.lake_state import expression_version, hash_version
 from orchestration.lake_state.active_joins import kept_joins, rebuild_command
 from orchestration.lake_state.inventory import JOINS_IN_LAKE
 from storage.errors import ConfigurationChanged
@@ -21,6 +22,8 @@ _CHANGEABLE = {"tombstone_retention", "on_truncate", "where"}.union(
 """Settings that count for future batches only, and leave what is in the lake as it is."""
 _KINDS = (("tables", "key"), ("streams", "key"), *[("joins", kind.told_by) for kind in JOINS_IN_LAKE])
 """What can be declared by a name, each with a setting that all of its kind have and nothing else of that name has."""
+_PROGRAM: Mapping[str, ModuleType] = {rules.SETTING: rules for rules in (hash_version, expression_version)}
+"""What the program decides and no configuration says, by the name that a plan has for it."""
 
 
 def shapes_of(pipeline: Pipeline) -> dict[str, str]:
@@ -34,7 +37,7 @@ def shapes_of(pipeline: Pipeline) -> dict[str, str]:
         for name, settings in pipeline.shape[kind].items()
         for setting, value in _flat(settings).items()
         if setting not in _CHANGEABLE
-    } | hash_version.of_joins(pipeline)
+    } | _merged(rules.of_joins(pipeline) for rules in _PROGRAM.values())
 
 
 def readings_of(pipeline: Pipeline) -> dict[str, str]:
@@ -57,7 +60,7 @@ def readings_of(pipeline: Pipeline) -> dict[str, str]:
         for setting in JOINS_IN_LAKE[type(join)].changeable:
             settings[f"joins/{name}/{setting}"] = getattr(join, setting)
     fingerprints = {name: _fingerprint(value) for name, value in settings.items()}
-    return fingerprints | hash_version.of_inputs(pipeline)
+    return fingerprints | _merged(rules.of_inputs(pipeline) for rules in _PROGRAM.values())
 
 
 def check_readings(pipeline: Pipeline, plan: Plan, done: Collection[str]) -> None:
@@ -75,8 +78,8 @@ def check_readings(pipeline: Pipeline, plan: Plan, done: Collection[str]) -> Non
             f"`lakejoin repair {pipeline.path} --replan`"
         )
         problems = [
-            hash_version.changed_batch(pipeline, plan, name)
-            if hash_version.is_of_hashes(name)
+            rules.changed_batch(pipeline, plan, name)
+            if (rules := _rules_of(name))
             else pipeline.problem(_path(name), told)
             for name in wrong
         ]
@@ -114,7 +117,7 @@ def changed_shapes(pipeline: Pipeline, journal: Journal, rebuilt: Collection[str
 
 
 def check_shape(pipeline: Pipeline, snapshot: Plan, name: str) -> None:
-    """Refuse to read a table or join that was made with another configuration, whatever its hashes were made with.
+    """Refuse to read a table or join that was made with another configuration, whatever the program's own rules were.
 
     Raises `ConfigurationChanged`.
     """
@@ -123,7 +126,7 @@ def check_shape(pipeline: Pipeline, snapshot: Plan, name: str) -> None:
         if join in names:
             spec = pipeline.spec_of_join(join)
             names |= {spec.left, spec.right}
-    changed = [place for place in _changed(pipeline, snapshot, names) if not hash_version.is_of_hashes(place)]
+    changed = [place for place in _changed(pipeline, snapshot, names) if not _rules_of(place)]
     if changed:
         raise _refusal(pipeline, replace(snapshot, batch=snapshot.batch - 1), changed)
 
@@ -137,11 +140,21 @@ def _changed(pipeline: Pipeline, plan: Plan, names: Collection[str]) -> list[str
 
 def _different(settings: Mapping[str, str], plan: Plan) -> list[str]:
     """Those settings that are not what a plan says; most of what it does not say is as it was."""
-    return [
+    changed = [
         name
         for name, now in settings.items()
-        if plan.shapes.get(name, hash_version.FIRST if hash_version.is_of_hashes(name) else now) != now
+        if plan.shapes.get(name, rules.FIRST if (rules := _rules_of(name)) else now) != now
     ]
+    return [
+        name
+        for name in changed
+        if _rules_of(name) is not expression_version or expression_version.expression_of(name) not in changed
+    ]
+
+
+def _rules_of(place: str) -> ModuleType | None:
+    """What says by which of the program's own rules something was made; None for a setting of the configuration."""
+    return _PROGRAM.get(place.rpartition("/")[2])
 
 
 def _other_kinds(plan: Plan, shapes: Mapping[str, str]) -> list[str]:
@@ -168,8 +181,9 @@ def _refusal(
 
 
 def _problem(pipeline: Pipeline, plan: Plan, changed: str, anew: Collection[str]) -> Problem:
-    if hash_version.is_of_hashes(changed):
-        return hash_version.changed_join(pipeline, plan, changed, anew)
+    if rules := _rules_of(changed):
+        told: Problem = rules.changed_join(pipeline, plan, changed, anew)
+        return told
     kind, name, setting = changed.split("/")
     ways = f"point `lake` at a new directory{_ways_for(pipeline, kind, name, setting, anew)}"
     what = "changed since" if setting else "was declared as something else until"
@@ -202,6 +216,10 @@ def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings by name, those of the source as `source.NAME`."""
     source = {f"source.{name}": value for name, value in settings.get("source", {}).items()}
     return {name: value for name, value in settings.items() if name != "source"} | source
+
+
+def _merged(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    return {name: value for part in parts for name, value in part.items()}
 
 
 def _fingerprint(value: Any) -> str:

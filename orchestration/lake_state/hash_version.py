@@ -29,11 +29,6 @@ def of_inputs(pipeline: Pipeline) -> dict[str, str]:
     return {f"{kind}/{name}/{SETTING}": _now() for kind, names in kinds for name in names}
 
 
-def is_of_hashes(place: str) -> bool:
-    """Whether a setting is the specification of hashes."""
-    return place.endswith(f"/{SETTING}")
-
-
 def changed_join(pipeline: Pipeline, plan: Plan, place: str, anew: Collection[str]) -> Problem:
     """The message for a join that was kept with another specification; `anew`: all joins that begin anew."""
     _, name, _ = place.split("/")

@@ -1,4 +1,4 @@
-"""Files each setting of Spark SQL under what it does: it is pinned, changes no value, or is refused.
+"""Decides of each setting of Spark SQL whether it is pinned, changes no value, or is refused.
 
 A value of a lake is computed again whenever its row is looked at, on another machine and by another user, and must be
 the same. So whatever changes what an expression, a stored value or a file's value means is not the user's to set: not

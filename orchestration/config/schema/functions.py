@@ -1,4 +1,4 @@
-"""Files each function of Spark: it may be called in an expression, or is refused, and why.
+"""Decides of each function of Spark whether it may be called in an expression, or is refused, and why.
 
 An expression is evaluated again whenever its row is looked at, by every version of a program that uses the same Spark.
 So a function may be called if its value depends on its arguments alone. The file is read without a JVM, so the lists

@@ -1,5 +1,7 @@
 """Which changes of a configuration a lake takes, and which it refuses. No Spark here."""
 
+import hashlib
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,13 +12,21 @@ from deltalake import write_deltalake
 
 from orchestration.config import load_text
 from orchestration.lake_state.active_joins import join_remains, new_joins, still_wanted
-from orchestration.lake_state.config_fingerprints import check_readings, check_shapes, readings_of, shapes_of
+from orchestration.lake_state.config_fingerprints import (
+    check_readings,
+    check_shape,
+    check_shapes,
+    readings_of,
+    shapes_of,
+)
+from orchestration.lake_state.expression_version import SPECIFICATION
 from orchestration.lake_state.preflight import check_progress
 from storage.errors import ConfigurationChanged, LakeInconsistent
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan, Published
 from storage.sources.planned_file import PlannedFile
+from storage.spark.sql_settings import PINNED
 from transforms.model import hashing
 
 TEXT = """\
@@ -298,3 +308,77 @@ def test_table_of_a_declared_join_that_is_gone_stops_the_run(tmp_path: Path) -> 
         LakeInconsistent, match=r"joins/orders_with_customers/joined: its log says .* batch None"
     ):
         check_progress(load_text(TEXT, tmp_path / "lakejoin.yaml"), lake, journal)
+
+
+WITH_VARIABLE = TEXT.replace(
+    "foreign_key: [customer]", "foreign_key: ['coalesce(customer, ''${env:HOME}'')']"
+)
+
+
+def test_text_with_a_variable_is_a_part_of_what_a_join_was_built_with(tmp_path: Path) -> None:
+    """By a plan of an earlier version Spark put a value in its place; what this version plans is its own."""
+    pipeline = load_text(WITH_VARIABLE, tmp_path / "lakejoin.yaml")
+    journal = Journal(Lake(str(tmp_path / "lake")))
+    shapes = shapes_of(pipeline)
+    earlier = {name: shape for name, shape in shapes.items() if not name.endswith("expression_specification")}
+    journal.plans.append(replace(BUILT, joins=("orders_with_customers",), shapes=shapes))
+    check_shapes(pipeline, journal)
+    journal.plans[-1] = replace(journal.plans[-1], shapes=earlier)
+
+    with pytest.raises(ConfigurationChanged) as refused:
+        check_shapes(pipeline, journal)
+    assert str(refused.value) == (
+        f"{pipeline.path}:15: joins.orders_with_customers.foreign_key: this version of Lakejoin reads `${{…}}` as "
+        f"text, and the join in {pipeline.lake} was, until batch 1, built with what Spark put in its place; compute it "
+        f"anew: `lakejoin run {pipeline.path} --rebuild orders_with_customers`, or go on with version 0.1 of Lakejoin, "
+        "which planned that batch"
+    )
+    check_shapes(pipeline, journal, ["orders_with_customers"])
+    check_shape(pipeline, journal.plans[-1], "orders_with_customers")
+    journal.plans[-1] = replace(
+        journal.plans[-1], shapes=shapes_of(load_text(TEXT, tmp_path / "lakejoin.yaml"))
+    )
+    with pytest.raises(ConfigurationChanged, match=r"^[^\n]*foreign_key: changed since batch 1[^\n]*$"):
+        check_shapes(pipeline, journal)
+
+
+def test_lake_without_variables_is_read_on(tmp_path: Path) -> None:
+    """Its expressions mean what they always meant, so nothing is said of them and nothing is missed."""
+    pipeline = load_text(
+        TEXT.replace("foreign_key: [customer]", "foreign_key: ['upper(customer)']"),
+        tmp_path / "lakejoin.yaml",
+    )
+
+    assert not any("expression_specification" in name for name in shapes_of(pipeline) | readings_of(pipeline))
+
+
+CONDITION = """streams:
+  clicks:
+    source: {format: jsonl, path: "clicks/{date}.jsonl"}
+    columns: {id: bigint, page: string, at: timestamp}
+    key: [id]
+    event_time: at
+    where: "page = '${env:HOME}'"
+joins:
+"""
+
+
+def test_condition_with_a_variable_does_not_change_within_a_batch(tmp_path: Path) -> None:
+    """A batch that an earlier version began, and committed a part of, is finished by it."""
+    pipeline = load_text(TEXT.replace("joins:\n", CONDITION), tmp_path / "lakejoin.yaml")
+    readings = readings_of(pipeline)
+    check_readings(pipeline, replace(BUILT, shapes=readings), ["records/clicks"])
+    del readings["streams/clicks/expression_specification"]
+
+    with pytest.raises(
+        ConfigurationChanged, match=r"streams\.clicks\.where: .* batch 1, .* with version 0\.1"
+    ):
+        check_readings(pipeline, replace(BUILT, shapes=readings), ["records/clicks"])
+    check_readings(pipeline, replace(BUILT, shapes=readings), [])
+
+
+def test_pinned_settings_belong_to_the_specification_of_expressions() -> None:
+    """Who pins another value says, by its number and `expression_version`, which lakes have to do with it."""
+    pinned = hashlib.sha256(json.dumps(sorted(PINNED.items())).encode()).hexdigest()[:16]
+
+    assert (SPECIFICATION, pinned) == (2, "67aac4e5efa1acf5")
