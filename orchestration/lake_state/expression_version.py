@@ -1,7 +1,7 @@
 """Checks by which specification the expressions of a lake were read: the program changes it, no configuration says it.
 
-The specification is what `storage.spark.sql_settings` pins. By the first one Spark put the values of its settings, of
-Java's properties and of environment variables in the place of `${…}`; by the second one that is text. All other
+The specification is what `transforms.model.sql_settings` pins. By the first one Spark put the values of its settings,
+of Java's properties and of environment variables in the place of `${…}`; by the second one that is text. All other
 expressions mean the same by both, so a lake without such a text is read on by any version.
 """
 

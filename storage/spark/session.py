@@ -14,7 +14,7 @@ from storage.spark.jars import provide_jars, spark_resolver
 from storage.spark.java import find_java, locale_variables, wrap_java
 from storage.spark.py4j_cache import remember_answers
 from storage.spark.s3 import NOT_FETCHED, on_s3, provide_s3_jars, s3_settings
-from storage.spark.sql_settings import PINNED, PREFIX, filed
+from transforms.model.sql_settings import PINNED, PREFIX, filed
 
 NO_CLEANUP = ("delta.enableExpiredLogCleanup", "false")
 """The property of a table whose log only maintenance shortens."""

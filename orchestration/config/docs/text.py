@@ -101,6 +101,13 @@ $pipeline
 
 $spark
 
+Settings of Spark SQL (`spark.sql.…`) are of three kinds. Those by which rows are read, joined and
+written faster or slower are yours: memory, partitions, broadcasts, adaptive execution, compression.
+Those that decide what a value is are fixed: time zone, ANSI mode, case, decimals, dates, literals,
+variables. All others that could change a value, such as `spark.sql.legacy.…`, stay as Spark has
+them. A setting that is not of the first kind is refused when the file is read: remove it. A
+`spark-defaults.conf` or a session that runs already changes none of them either.
+
 ### maintenance
 
 $maintenance
@@ -188,6 +195,10 @@ chance or session. Prefer `try_cast` to `cast` and `try_element_at` to `[…]`: 
 fails on one row fails the batch. These functions may be called:
 
 $functions.
+
+The other functions of Spark are refused, with the reason. A text in an expression is what it is:
+`'$${env:HOME}'` is not replaced. Comments and hints are refused. Beside a date or a time a text may
+not be computed of constants, as in `cast(concat('to', 'day') as date)`: Spark would read the clock.
 
 ## Mistakes
 

@@ -1,4 +1,4 @@
-"""Decides of each function of Spark whether it may be called in an expression, or is refused, and why.
+"""Lists the functions of Spark: which may be called in an expression, and why the others may not.
 
 An expression is evaluated again whenever its row is looked at, by every version of a program that uses the same Spark.
 So a function may be called if its value depends on its arguments alone. The file is read without a JVM, so the lists

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 from orchestration.config.problems import did_you_mean
 from orchestration.config.schema.column_types import field_names, parse_type
 from orchestration.config.schema.paths import resolve_lake, resolve_source
-from storage.spark import sql_settings
+from transforms.model import sql_settings
 
 NAME_PATTERN = "^[a-z][a-z0-9_]{0,62}$"
 COLUMN_PATTERN = r"^(?!_lj_)(?!(_change_type|_commit_version|_commit_timestamp)$)[^ ,;{}()\n\t=]+$"

@@ -26,8 +26,8 @@ from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan, Published
 from storage.sources.planned_file import PlannedFile
-from storage.spark.sql_settings import PINNED
 from transforms.model import hashing
+from transforms.model.sql_settings import PINNED
 
 TEXT = """\
 name: shop

@@ -17,7 +17,7 @@ from storage.spark.session import (
     settings,
     start_session,
 )
-from storage.spark.sql_settings import PINNED
+from transforms.model.sql_settings import PINNED
 
 JARS = [Path("/cache/a.jar"), Path("/cache/b.jar")]
 CACHE = Path("/cache")

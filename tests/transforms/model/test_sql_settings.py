@@ -3,9 +3,9 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from storage.spark import sql_settings
 from storage.spark.session import SETTINGS
-from storage.spark.sql_settings import PINNED, PREFIX, filed
+from transforms.model import sql_settings
+from transforms.model.sql_settings import PINNED, PREFIX, filed
 
 CHANGED = {
     "spark.sql.variable.substitute",

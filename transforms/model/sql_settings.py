@@ -1,4 +1,4 @@
-"""Decides of each setting of Spark SQL whether it is pinned, changes no value, or is refused.
+"""Lists the settings of Spark SQL: which are pinned, which change no value, and which are refused.
 
 A value of a lake is computed again whenever its row is looked at, on another machine and by another user, and must be
 the same. So whatever changes what an expression, a stored value or a file's value means is not the user's to set: not
