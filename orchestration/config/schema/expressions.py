@@ -135,9 +135,8 @@ def _check_node(node: exp.Expr) -> None:
         if isinstance(node, kinds):
             raise ValueError(f"holds {what}; {RULE}")
     if isinstance(node, exp.Func):
-        for name in sorted(
-            NOT_CONSTANT & _names_of(node)
-        ):  # those that are called without a parenthesis, too
+        # those that are called without a parenthesis, too
+        for name in sorted(NOT_CONSTANT & _names_of(node)):
             _check_listed(name)
     if isinstance(node, exp.Literal) and node.is_string and _CLOCK_WORDS.match(node.name):
         raise ValueError(
