@@ -14,7 +14,7 @@ from pydantic import Field, PrivateAttr, field_validator
 
 from orchestration.config.document import line_of
 from orchestration.config.problems import KeyPath, Problem
-from orchestration.config.schema.column_types import parse_type, type_text
+from orchestration.config.schema.column_types import type_text
 from orchestration.config.schema.expression_types import Columns
 from orchestration.config.schema.expressions import expression_type
 from orchestration.config.schema.joins import AnyJoin, DeclaredJoin, Join, StreamJoin
@@ -208,7 +208,7 @@ def _input_shape(read: Input) -> dict[str, Any]:
     """
     source = {key: getattr(read.source, key) for key in ("format", "time", "timezone")}
     return {
-        "columns": {name: type_text(parse_type(text)) for name, text in read.columns.items()},
+        "columns": {name: type_text(column.data_type) for name, column in read.columns.items()},
         "source": source | {"path": "{date}" in read.source.path},
         "key": read.key,
         "sequence": read.sequence,

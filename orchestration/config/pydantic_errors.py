@@ -3,18 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from orchestration.config.checked_document import Reading
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import KeyPath, did_you_mean, found, listed, nearest
+from orchestration.config.schema.column import Column
 from orchestration.config.schema.joins import Join, StreamJoin, model_of_join
 from orchestration.config.schema.model import Maintenance, Spark, Table, Versioned
-from orchestration.config.schema.source import Limits, Source
+from orchestration.config.schema.source import Frozen, Limits, Source
 from orchestration.config.schema.stream import Stream
 
-_MODELS: Mapping[KeyPath, type[BaseModel]] = {
+_MODELS: Mapping[KeyPath, type[Frozen]] = {
     ("spark",): Spark,
     ("maintenance",): Maintenance,
     ("tables",): Table,
@@ -24,11 +25,15 @@ _MODELS: Mapping[KeyPath, type[BaseModel]] = {
     ("tables", "source", "limits"): Limits,
     ("streams", "source", "limits"): Limits,
     ("tables", "versioned"): Versioned,
+    ("tables", "columns"): Column,
+    ("streams", "columns"): Column,
 }
-"""The model of a mapping by its path without the name that stands second."""
+"""The model of a mapping by its path without the names that stand second and, of a column, last."""
 _KEY_OF_MAPPING = "[key]"
+_OF_COLUMN = ("tables", "T", "columns", "C", "type")
 _EXPECTED = {
     "string_type": "text",
+    "string_too_short": "a name",
     "bool_type": "true or false",
     "tuple_type": "a list",
     "dict_type": "a mapping",
@@ -43,7 +48,7 @@ def report_mistakes(error: ValidationError, reading: Reading) -> None:
     """Note each of Pydantic's complaints as a problem of the file."""
     refused_keys: set[KeyPath] = set()
     for detail in error.errors():
-        path = _in_file(detail["loc"])
+        path = _in_file(detail["loc"], reading)
         at_key = bool(path) and path[-1] == _KEY_OF_MAPPING and reading.raw(*path) is None
         if at_key:
             path = path[:-1]
@@ -55,10 +60,13 @@ def report_mistakes(error: ValidationError, reading: Reading) -> None:
             reading.refuse(path, message, at_key=at_key or detail["type"] == "extra_forbidden")
 
 
-def _in_file(path: KeyPath) -> KeyPath:
-    """Where a value stands: Pydantic names the kind of a join between its name and its keys."""
+def _in_file(path: KeyPath, reading: Reading) -> KeyPath:
+    """Where a value stands: Pydantic names the kind of a join, and the type of a column that is nothing else."""
     names_kind = path[:1] == ("joins",) and len(path) > 2 and path[2] != _KEY_OF_MAPPING
-    return (*path[:2], *path[3:]) if names_kind else path
+    if names_kind:
+        return (*path[:2], *path[3:])
+    of_column = len(path) == len(_OF_COLUMN) and path[2] == "columns" and path[4] != _KEY_OF_MAPPING
+    return path[:-1] if of_column and not isinstance(reading.raw(*path[:-1]), dict) else path
 
 
 def _message(detail: ErrorDetails, path: KeyPath, reading: Reading) -> str | None:
@@ -104,14 +112,14 @@ def _unknown_key(path: KeyPath, reading: Reading) -> str:
     model, key = model_at(path[:-1], reading), str(path[-1])
     if model is Join and key in StreamJoin.model_fields:
         return f"'{key}' is for the join of a `stream` with a `table`; remove it"
-    known = list(model.model_fields)
+    known = list(model.fields_by_key())
     return f"unknown key '{key}'{did_you_mean(key, known)} (allowed: {listed(known)})"
 
 
 def _missing_key(path: KeyPath, reading: Reading) -> str | None:
     model, key = model_at(path[:-1], reading), str(path[-1])
-    misspelled = [name for name in reading.names(*path[:-1]) if name not in model.model_fields]
-    if any(nearest(name, model.model_fields) == key for name in misspelled):
+    misspelled = [name for name in reading.names(*path[:-1]) if name not in model.fields_by_key()]
+    if any(nearest(name, model.fields_by_key()) == key for name in misspelled):
         return None  # the unknown key says which one was meant
     return f"required, but not given: {first_sentence(model, key)}"
 
@@ -125,15 +133,15 @@ def _choices(detail: ErrorDetails) -> str:
     return str(detail["ctx"]["expected"]).replace("'", "").replace(" or ", ", ")
 
 
-def model_at(path: KeyPath, reading: Reading) -> type[BaseModel]:
+def model_at(path: KeyPath, reading: Reading) -> type[Frozen]:
     """The model that reads the mapping at a path."""
     if len(path) == 2 and path[0] == "joins":
         return model_of_join(reading.raw(*path))
     shape = tuple(step for index, step in enumerate(path) if index != 1)
-    return _MODELS.get(shape, Pipeline)
+    return _MODELS.get(shape[:2] if "columns" in shape[1:2] else shape, Pipeline)
 
 
-def first_sentence(model: type[BaseModel], key: str) -> str:
+def first_sentence(model: type[Frozen], key: str) -> str:
     """What a key means, in few words."""
-    text = " ".join((model.model_fields[key].description or "").split())
+    text = " ".join((model.fields_by_key()[key].description or "").split())
     return text.split(". ")[0].split("; see")[0].rstrip(".")

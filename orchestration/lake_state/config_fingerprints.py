@@ -55,6 +55,10 @@ def readings_of(pipeline: Pipeline) -> dict[str, str]:
     for name, read in pipeline.inputs.items():
         kind = "tables" if name in pipeline.tables else "streams"
         settings[f"{kind}/{name}/source.limits"] = [read.source.limits.line, read.source.limits.depth]
+        settings[f"{kind}/{name}/columns.as"] = dict(read.parse_options.encodings)
+        settings[f"{kind}/{name}/columns.from"] = read.names_in_source
+        for setting in ("tables", "absent", "snapshots"):
+            settings[f"{kind}/{name}/source.{setting}"] = getattr(read.source, setting)
         settings[f"{kind}/{name}/max_future"] = str(read.max_future)
     for name, join in pipeline.joins.items():
         for setting in JOINS_IN_LAKE[type(join)].changeable:

@@ -75,7 +75,7 @@ def _counted(
     table: Input, files: list[PlannedFile], spark: SparkSession, frames: Frames, planned_at: datetime
 ) -> tuple[int, list[_Reason]]:
     """How many records there are, and the bad ones by their reasons."""
-    read = read_records(spark, table.spec.as_read, table.source.parse_options, files)
+    read = read_records(spark, table.spec.as_read, table.parse_options, files)
     # kept, because Spark refuses to read of a CSV file nothing but whether its records are whole
     records = frames.keep(_judged(table, read, planned_at))
     place, position = F.concat_ws(":", F.col(POSITION)["file"], F.col(POSITION)["line"]), F.col(POSITION)
@@ -114,7 +114,7 @@ def check_schemas(pipeline: Pipeline, spark: SparkSession, files: Sequence[Plann
     for name, table in pipeline.inputs.items():
         ranges = [file for file in files if file.table == name and file.records]
         if table.source.on_schema_change == "fail" and ranges:
-            spec, options, strict = table.spec, table.source.parse_options, table.source.strict
+            spec, options, strict = table.spec, table.parse_options, table.source.strict
             with blamed(table):
                 found = table.source_format.differences(spark, spec, options, ranges, strict=strict)
             if found:

@@ -20,6 +20,7 @@ from orchestration.lake_state.log_checks import settle_logs
 from orchestration.lake_state.preflight import check_progress
 from orchestration.lake_state.sql_checks import check_expressions
 from orchestration.maintenance.folds import tidy_up
+from orchestration.planning.ambiguous_input import check_unambiguous
 from orchestration.planning.input_checks import check_bad_ratio, check_schemas
 from orchestration.planning.pending_input import BatchBy, cut, pending_groups
 from orchestration.planning.plan_builder import PlanBuilder, under_way
@@ -104,6 +105,7 @@ def _plans(
     if again:
         plan = draft.replace(again)
         check_schemas(pipeline, spark, plan.files)
+        check_unambiguous(pipeline, spark, journal, plan.files)
         check_bad_ratio(pipeline, spark, plan)
         check_truncates(pipeline, spark, lake, journal, plan)
         yield _commit(journal, plan)
@@ -112,6 +114,7 @@ def _plans(
     )  # fmt: skip
     for group in groups:
         check_schemas(pipeline, spark, group.files)
+        check_unambiguous(pipeline, spark, journal, group.files)
         for piece in cut(group, asked.batch_rows):
             plan = draft.batch(piece)
             check_bad_ratio(pipeline, spark, plan)

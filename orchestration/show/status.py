@@ -77,7 +77,8 @@ def _undeclared(pipeline: Pipeline, now: datetime) -> dict[str, tuple[str, ...]]
     for name, table in pipeline.inputs.items():
         with blamed(table):
             columns = table.source_format.columns(table.source_spec, now)
-        found[name] = tuple(column for column in columns if column not in table.columns)
+        declared = table.spec.as_written.columns.names
+        found[name] = tuple(column for column in columns if column not in declared)
     return {name: columns for name, columns in found.items() if columns}
 
 

@@ -69,7 +69,7 @@ def _parts(spark: SparkSession, table: TableSpec, part: PlannedFile) -> Iterator
 
 def _declared(rows: DataFrame, table: TableSpec) -> DataFrame:
     # a joined table has internal columns of its own, of which none may meet ours
-    names = [name for name in rows.columns if name in table.columns.names]
+    names = [name for name in rows.columns if name in table.as_written.columns.names]
     return rows.select(*map(named, names), _OP, _VERSION)
 
 
@@ -120,12 +120,13 @@ def _doing(op: str, rows: DataFrame, version: int) -> DataFrame:
 
 def _records(rows: DataFrame, table: TableSpec, options: ParseOptions) -> DataFrame:
     types = {field.name: field.dataType for field in rows.schema if field.name not in (_OP, _VERSION)}
-    key = [named(name) for name in table.key if name in types]
+    written = table.as_written
+    key = [named(name) for name in written.key if name in types]
     of_key = Window.partitionBy(_VERSION, *key)
     content = [_orderable(named(name), dtype) for name, dtype in types.items()]
     in_order = of_key.orderBy(*content)
     if table.max_future is not None:
-        time = [named(table.event_time)] if table.event_time in types else []
+        time = [named(written.event_time)] if written.event_time in types else []
         in_order = Window.partitionBy(_VERSION).orderBy(*time, *key, *content)
     placed = _placed(_without_replaced(rows, of_key), in_order)
     row = F.struct(F.col(_OP).alias("op"), *[named(name) for name in types])

@@ -123,7 +123,7 @@ def _parse(
     header: Header,
     ranges: Sequence[PlannedFile],
 ) -> DataFrame:
-    wanted = (*table.columns.names, OP_COLUMN)
+    wanted = (*table.as_written.columns.names, OP_COLUMN)
     for name in wanted:
         if header.names.count(name) > 1:
             raise SourceBroken(f"{ranges[0].path}: the header has {name!r} twice, expected once; rename one")

@@ -47,7 +47,7 @@ def parse_parquet(
     """Read Parquet files into records, one frame for each schema that they have. Raises `SourceBroken`."""
     schemas: dict[str, tuple[_Columns, list[PlannedFile]]] = {}
     for part in ranges:
-        columns = _columns(part.path, (*table.columns.names, OP_COLUMN))
+        columns = _columns(part.path, (*table.as_written.columns.names, OP_COLUMN))
         schemas.setdefault(repr(columns), (columns, []))[1].append(part)
     return [_parse(spark, table, options, columns, parts) for columns, parts in schemas.values()]
 

@@ -1,6 +1,7 @@
 """Describes declared tables and joins, as far as the transforms need to know them."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Literal
 
@@ -27,8 +28,30 @@ class TableSpec:
     """How far back the history of a versioned table goes; then the first field of `sequence` is `TIME`."""
     max_future: timedelta | None = None
     """How far ahead a record's time may be; None where time moves nothing."""
+    written: Mapping[str, str] = field(default_factory=dict)
+    """What the source calls the columns for which that is declared."""
     append_only: bool = False
     """Whether each record is an event of its own, as in a stream, and not a state of its key."""
+
+    def name_in_source(self, column: str) -> str:
+        """What the source calls a column."""
+        return self.written.get(column, column)
+
+    @property
+    def as_written(self) -> "TableSpec":
+        """The table with its columns called as the source calls them."""
+        if not self.written:
+            return self
+        name = self.name_in_source
+        own = set(self.columns.names)
+        return replace(
+            self,
+            columns=_renamed(self.columns, name),
+            key=tuple(map(name, self.key)),
+            sequence=_renamed(self.sequence, lambda field: name(field) if field in own else field),
+            event_time=self.event_time and name(self.event_time),
+            written={other: column for column, other in self.written.items()},
+        )
 
     @property
     def as_read(self) -> "TableSpec":
@@ -36,6 +59,10 @@ class TableSpec:
         if self.history_retention is None:
             return self
         return replace(self, sequence=StructType(self.sequence.fields[1:]), history_retention=None)
+
+
+def _renamed(fields: StructType, name: Callable[[str], str]) -> StructType:
+    return StructType([StructField(name(field.name), field.dataType) for field in fields])
 
 
 @dataclass(frozen=True)

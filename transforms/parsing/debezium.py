@@ -11,13 +11,13 @@ from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DecimalType, LongType, TimestampType
+from pyspark.sql.types import DecimalType, LongType, StructType, TimestampType
 
 from transforms.model.schemas import DETAIL, OP, RAW, REASON, UNAVAILABLE
 from transforms.model.specs import TableSpec
 from transforms.parsing import debezium_envelope as envelope
 from transforms.parsing.debezium_toast import is_mentioned, is_placeholder
-from transforms.parsing.json_lines import line_reason, parse_digits, parse_line, record_of
+from transforms.parsing.json_lines import absent_from, line_reason, parse_digits, parse_line, record_of
 from transforms.parsing.limits import readable, short_text
 from transforms.parsing.nested_json import decimals_of
 from transforms.parsing.options import Cell, ParseOptions, Parts, reason_is
@@ -57,9 +57,11 @@ class _Event:
 def parse_debezium(lines: DataFrame, table: TableSpec, options: ParseOptions) -> DataFrame:
     """Turn lines (position, context, raw) into records, as `transforms.parsing.options.records_schema` says."""
     order = envelope.envelope_sequence(table)
-    record = record_of(F.col(_PARSED))
+    own = bool(options.tables)
+    record = _renamed(record_of(F.col(_PARSED)), envelope.event_type(table, names_table=own), table)
     line = readable(F.col(RAW), options)
-    frame = lines.withColumn(_PARSED, parse_line(line, envelope.event_type(table)))
+    event = envelope.event_type(table.as_written, names_table=own)
+    frame = lines.withColumn(_PARSED, parse_line(line, event))
     frame = frame.withColumns(
         {
             _WRITTEN_OP: envelope.member(record, "op"),
@@ -67,13 +69,13 @@ def parse_debezium(lines: DataFrame, table: TableSpec, options: ParseOptions) ->
             _BEFORE: envelope.member(record, "before"),
         }
     )
-    event = _Event(table, F.col(_AFTER), F.col(_BEFORE), record)
+    row = _Event(table, F.col(_AFTER), F.col(_BEFORE), record)
     frame = _with_op(frame, record, options).withColumns(
         {
-            **{_source(table, name): _text_source(event, name) for name in table.columns.names},
-            **{_order(name): envelope.order(record, name) for name in order},
+            **{_source(table, name): _text_source(row, name) for name in table.columns.names},
+            **{_order(name): _position(record, name, options) for name in order},
             _CLOCK: envelope.order(record, "ts_ms"),
-            UNAVAILABLE: _unavailable(table),
+            UNAVAILABLE: _unavailable(table, options),
         }
     )
     frame, exact = _with_exact(frame, table)
@@ -86,6 +88,11 @@ def parse_debezium(lines: DataFrame, table: TableSpec, options: ParseOptions) ->
         clock=parse_text(F.col(_CLOCK), TimestampType(), replace(options, time="millis", timezone=None)),
     )
     return finish_records(parts, table)
+
+
+def _renamed(record: Column, dtype: StructType, table: TableSpec) -> Column:
+    """An event whose columns are called as they are declared, and no longer as in the source."""
+    return record.cast(dtype) if table.written else record
 
 
 def _source(table: TableSpec, name: str) -> str:
@@ -105,7 +112,10 @@ def _with_op(frame: DataFrame, record: Column, options: ParseOptions) -> DataFra
     known = F.create_map(*[F.lit(text) for pair in _OPS.items() for text in pair])
     rowless = F.col(_BEFORE).isNull() & F.col(_AFTER).isNull()
     tombstone = F.when(rowless & envelope.has_null_value(record, line), F.lit("tombstone"))
-    frame = frame.withColumn(OP, F.when(written.isNull(), tombstone).otherwise(known[written]))
+    op = F.when(written.isNull(), tombstone).otherwise(known[written])
+    if options.tables:
+        op = F.when(op.isNotNull() & ~envelope.is_of(record, options.tables), "ignored").otherwise(op)
+    frame = frame.withColumn(OP, op)
     bad_line, why = line_reason(line, F.col(_PARSED), options)
     unknown, no_row = F.col(OP).isNull(), (F.col(OP) == "upsert") & F.col(_AFTER).isNull()
     shown = F.coalesce(F.concat(F.lit('op "'), F.substring(written, 1, 100), F.lit('"')), F.lit("no op"))
@@ -128,7 +138,15 @@ def _text_source(event: _Event, name: str) -> Column:
     return F.when(~is_placeholder(source, event.table.columns[name].dataType), source)
 
 
-def _unavailable(table: TableSpec) -> Column:
+def _position(record: Column, name: str, options: ParseOptions) -> Column:
+    """What orders an event; below every position of a log where a snapshot's read has none, if so declared."""
+    found = envelope.order(record, name)
+    if name != "lsn" or options.snapshots != "oldest":
+        return found
+    return F.when((F.col(_WRITTEN_OP) == "r") & found.isNull(), F.lit("0")).otherwise(found)
+
+
+def _unavailable(table: TableSpec, options: ParseOptions) -> Column:
     """Names of the columns that an upsert left out; null for none, as almost always."""
     fields = [field for field in table.columns if field.name not in table.key]
     left_out = [
@@ -136,18 +154,24 @@ def _unavailable(table: TableSpec) -> Column:
         for field in fields
     ]
     mentioned = is_mentioned(F.col(RAW), [field.dataType for field in fields])
-    names = F.array_compact(F.array(F.lit(None).cast("string"), *left_out))
-    return F.when((F.col(OP) == "upsert") & mentioned & (F.size(names) > 0), names)
+    names = F.when(mentioned, F.array_compact(F.array(F.lit(None).cast("string"), *left_out)))
+    if options.absent == "keep":
+        absent = absent_from(envelope.names_after(F.col(RAW)), table)
+        names = F.concat(F.coalesce(names, F.array().cast("array<string>")),
+                         F.when(F.col(_WRITTEN_OP) == "u", absent).otherwise(F.array()))  # fmt: skip
+    return F.when((F.col(OP) == "upsert") & (F.size(names) > 0), names)
 
 
 def _with_exact(frame: DataFrame, table: TableSpec) -> tuple[DataFrame, _Event]:
     """Put beside the texts those of decimals with all their digits, where the first may have lost some."""
-    record = record_of(F.col(_EXACT))
-    decimals = decimals_of(table.columns)
+    decimals, written = decimals_of(table.columns), table.as_written
+    record = _renamed(record_of(F.col(_EXACT)), envelope.row_type(table, decimals), table)
     if decimals:
-        found = {name: F.col(_source(table, name)) for name in decimals}
-        again = parse_digits(F.col(RAW), envelope.row_type(table, decimals), decimals, found)
-        frame = frame.withColumn(_EXACT, again)
+        types = decimals_of(written.columns)
+        found = {table.name_in_source(name): F.col(_source(table, name)) for name in decimals}
+        frame = frame.withColumn(
+            _EXACT, parse_digits(F.col(RAW), envelope.row_type(written, types), types, found)
+        )
     return frame, _Event(table, envelope.member(record, "after"), envelope.member(record, "before"), record)
 
 
@@ -169,10 +193,10 @@ def _with_old_key(frame: DataFrame, table: TableSpec) -> DataFrame:
 def _cell(table: TableSpec, name: str, options: ParseOptions, exact: _Event) -> Cell:
     dtype, text = table.columns[name].dataType, F.col(_source(table, name))
     number = exact.source(name) if name in decimals_of(table.columns) else None
-    return Cell(name, dtype, text, parse_text(text, dtype, options, number))
+    return Cell(name, dtype, text, parse_text(text, dtype, options.of_column(name), number))
 
 
 def _old_cell(table: TableSpec, name: str, options: ParseOptions, exact: _Event) -> Cell:
     dtype, text = table.columns[name].dataType, F.col(_old_source(table, name))
     number = exact.before[name] if isinstance(dtype, DecimalType) else None
-    return Cell(f"before.{name}", dtype, text, parse_text(text, dtype, options, number))
+    return Cell(f"before.{name}", dtype, text, parse_text(text, dtype, options.of_column(name), number))

@@ -4,7 +4,10 @@ Event, key and value may each be wrapped in `{"schema","payload"}`, as Kafka Con
 schemas. (Debezium documentation, PostgreSQL connector: "Data change events".)
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -16,12 +19,18 @@ from transforms.parsing.json_lines import texts
 
 SEQUENCE_NAMES = ("lsn", "tx_id", "ts_ms", "offset")
 """Sequence fields that need no declared column."""
+ORIGIN = ("schema", "db", "table", "collection")
+"""What the source of an event calls its table by: a database has schemas or not, MongoDB has collections."""
 _PAYLOAD = "payload"
 
 
-def event_type(table: TableSpec) -> StructType:
-    """Type of an event with all values as text: what is declared, and what says what happened to it."""
-    about = [*texts(["op", "ts_ms"]), StructField("source", texts(["lsn", "txId"]))]
+def event_type(table: TableSpec, *, names_table: bool = False) -> StructType:
+    """Type of an event with all values as text: what is declared, and what says what happened to it.
+
+    `names_table`: with the table of the database that it happened to.
+    """
+    source = [*(ORIGIN if names_table else ()), "lsn", "txId"]
+    about = [*texts(["op", "ts_ms"]), StructField("source", texts(source))]
     event = _event_type(table, table.columns.names, about)
     return event.add("offset", StringType())
 
@@ -48,6 +57,30 @@ def key(event: Column, table: TableSpec, name: str) -> Column:
     if _has_payload(table):
         return record_key[name]
     return F.coalesce(record_key[_PAYLOAD][name], record_key[name])
+
+
+def names_after(line: Column) -> Column:
+    """Names of the members of the row after an event, null where it has none."""
+    value = StructType([*texts(["after"]), StructField(_PAYLOAD, texts(["after"]))])
+    event = F.from_json(line, StructType([*value, StructField("value", value)]))
+    return F.json_object_keys(member(event, "after"))
+
+
+def origin(event: Column) -> tuple[Column, Column]:
+    """The table of the database that an event happened to, and the same with its schema or database before it."""
+    source = member(event, "source")
+    name = F.coalesce(source["table"], source["collection"])
+    return name, F.concat_ws(".", F.coalesce(source["schema"], source["db"]), name)
+
+
+def is_of(event: Column, tables: Sequence[str]) -> Column:
+    """Whether an event is of one of these tables, which may hold `*` for any signs; one that names none is."""
+    name, whole = origin(event)
+    found = [
+        (whole if "." in table else name).rlike("^" + ".*".join(map(re.escape, table.split("*"))) + "$")
+        for table in tables
+    ]
+    return name.isNull() | reduce(or_, found)
 
 
 def has_null_value(event: Column, line: Column) -> Column:
@@ -92,8 +125,8 @@ def _event_type(table: TableSpec, names: Iterable[str], about: Iterable[StructFi
 
 
 def _has_payload(table: TableSpec) -> bool:
-    """Whether a column of the key is called `payload`; Spark does not tell capitals apart."""
-    return _PAYLOAD in {name.lower() for name in table.key}
+    """Whether a column of the key is called `payload`, here or in the source; Spark does not tell capitals apart."""
+    return _PAYLOAD in {name.lower() for name in (*table.key, *map(table.name_in_source, table.key))}
 
 
 def _unless_empty(name: str, dtype: StructType) -> list[StructField]:

@@ -46,7 +46,7 @@ def is_mentioned(line: Column, types: Collection[DataType]) -> Column:
 def _forms(dtype: DataType) -> tuple[str, ...]:
     match dtype:
         case BinaryType():
-            return UNAVAILABLE_VALUE, _BASE64
+            return UNAVAILABLE_VALUE, _BASE64, _HEX
         case ArrayType(elementType=NumericType()):
             return UNAVAILABLE_VALUE, _NUMBERS
         case ArrayType():

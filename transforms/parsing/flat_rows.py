@@ -10,7 +10,7 @@ from pyspark.sql.types import BinaryType, DataType, StringType
 
 from transforms.model.schemas import DETAIL, OP, POSITION_TYPE, RAW, REASON, UNAVAILABLE
 from transforms.model.specs import TableSpec
-from transforms.parsing.json_lines import line_reason, parse_digits, parse_line, record_of, texts
+from transforms.parsing.json_lines import absent_from, line_reason, parse_digits, parse_line, record_of, texts
 from transforms.parsing.limits import readable, refuse_large, short_text
 from transforms.parsing.nested_json import decimals_of
 from transforms.parsing.options import Cell, ParseOptions, Parts, reason_is
@@ -28,17 +28,28 @@ _PARSED, _EXACT = "_lj_parsed", "_lj_exact"
 def parse_jsonl(lines: DataFrame, table: TableSpec, options: ParseOptions) -> DataFrame:
     """Turn lines (position, context, raw) into records, as `transforms.parsing.options.records_schema` says."""
     record, line = record_of(F.col(_PARSED)), F.col(RAW)
-    names = dict.fromkeys([*table.columns.names, OP_COLUMN])
+    written = table.as_written
+    names = dict.fromkeys([*written.columns.names, OP_COLUMN])
     frame = lines.withColumn(_PARSED, parse_line(readable(line, options), texts(names)))
     frame = _with_op(frame, record[OP_COLUMN], *line_reason(line, F.col(_PARSED), options))
-    frame = _with_sources(frame, {name: record[name] for name in table.columns.names}, table)
+    if options.absent == "keep":
+        left_out = absent_from(F.json_object_keys(readable(line, options)), table)
+        updates = (F.col(OP) == "upsert") & (record[OP_COLUMN] == "u")
+        frame = frame.withColumn(UNAVAILABLE, F.when(updates & (F.size(left_out) > 0), left_out))
+    frame = _with_sources(frame, {n: record[table.name_in_source(n)] for n in table.columns.names}, table)
     decimals = decimals_of(table.columns)
     if decimals:
-        found = {name: F.col(_source(table, name)) for name in decimals}
-        frame = frame.withColumn(_EXACT, parse_digits(line, texts(decimals), decimals, found))
-    exact = {name: record_of(F.col(_EXACT))[name] for name in decimals}
+        types = decimals_of(written.columns)
+        found = {table.name_in_source(name): F.col(_source(table, name)) for name in decimals}
+        frame = frame.withColumn(_EXACT, parse_digits(line, texts(types), types, found))
+    exact = {name: record_of(F.col(_EXACT))[table.name_in_source(name)] for name in decimals}
     cells = [
-        Cell(f.name, f.dataType, text, parse_text(text, f.dataType, options, exact.get(f.name)))
+        Cell(
+            f.name,
+            f.dataType,
+            text,
+            parse_text(text, f.dataType, options.of_column(f.name), exact.get(f.name)),
+        )
         for f in table.columns
         for text in [F.col(_source(table, f.name))]
     ]
@@ -67,10 +78,15 @@ def parse_rows(
     detail = F.when(invalid, F.lit("invalid bytes are shown as U+FFFD")).otherwise(detail)
     frame = _with_op(rows, op, *refuse_large(_unpacked(columns), reason, detail, options))
     missing: tuple[Column, DataType] = (F.lit(None).cast("string"), StringType())
-    found = {name: columns.get(name, missing) for name in table.columns.names}
+    found = {name: columns.get(table.name_in_source(name), missing) for name in table.columns.names}
     frame = _with_sources(frame, {name: column for name, (column, _) in found.items()}, table)
     cells = [
-        Cell(f.name, f.dataType, source, convert(source, found[f.name][1], f.dataType, options))
+        Cell(
+            f.name,
+            f.dataType,
+            source,
+            convert(source, found[f.name][1], f.dataType, options.of_column(f.name)),
+        )
         for f in table.columns
         for source in [F.col(_source(table, f.name))]
     ]

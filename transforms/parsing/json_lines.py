@@ -26,6 +26,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from transforms.model.specs import TableSpec
 from transforms.parsing.limits import (
     JSON_TEXT,
     LONE_SURROGATE,
@@ -99,6 +100,13 @@ def line_reason(line: Column, parsed: Column, options: ParseOptions) -> tuple[Co
 def texts(names: Iterable[str]) -> StructType:
     """Members by these names, each read as text."""
     return StructType([StructField(name, StringType()) for name in names])
+
+
+def absent_from(names: Column, table: TableSpec) -> Column:
+    """The columns, but for those of the key, that are not among these names of a row's members; empty without any."""
+    columns = [name for name in table.columns.names if name not in table.key]
+    missing = [F.when(~F.array_contains(names, table.name_in_source(name)), F.lit(name)) for name in columns]
+    return F.array_compact(F.array(F.lit(None).cast("string"), *missing))
 
 
 def parse_digits(

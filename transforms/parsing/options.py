@@ -6,8 +6,8 @@ type. `transforms.parsing.validation` accepts or quarantines the record. A line 
 not derived, even if it is quarantined.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pyspark.sql import Column, DataFrame
@@ -38,6 +38,11 @@ from transforms.model.schemas import (
 from transforms.model.specs import TableSpec
 
 TimeUnit = Literal["micros", "millis", "nanos"]
+Absent = Literal["clear", "keep"]
+Snapshots = Literal["in_order", "oldest"]
+Encoding = Literal["string", "precise", TimeUnit, "base64", "base64-url-safe", "hex"]
+"""How a source writes the values of a column, where one text has two meanings. Numbers in quotes: their digits, or the
+base64 of the unscaled number (Debezium's `decimal.handling.mode`); whole numbers that are times; binary as text."""
 Reason = Literal[
     "too_large",
     "invalid_utf8",
@@ -67,12 +72,36 @@ class ParseOptions:
     """Unit of whole numbers in `timestamp` columns."""
     timezone: str | None = None
     """Zone of timestamps in text that name none; without it they are bad."""
+    encodings: Mapping[str, Encoding] = field(default_factory=dict)
+    """How values are written, by the names of the columns that say it."""
+    encoding: Encoding | None = None
+    """How the values at hand are written; None where their column does not say it."""
+    tables: tuple[str, ...] = ()
+    """Tables of the database whose events are read, as `table` or `schema.table`, with `*` for any signs; none: all."""
+    absent: Absent | None = None
+    """What becomes of a column that an update has no member for: it is null, or stays as it was. None: as `clear`, but
+    nobody said so."""
+    snapshots: Snapshots | None = None
+    """What orders a snapshot's reads: their place, or, of one that has no position of its own, that it is older than
+    every change. None: as `in_order`, but nobody said so."""
+    trusts_sequence: bool = False
+    """The declared sequence is meant, even one that begins with what orders no commits."""
     max_line: int = 100_000_000
     """Bytes that a line may have, or the texts of a row together."""
     max_depth: int = DEEPEST
     """Levels of objects and arrays that a line may have."""
     flawless: bool = False
     """Every record is known to be acceptable: of a row of typed columns nobody asks why it should not be."""
+
+    def of_column(self, name: str) -> "ParseOptions":
+        """The options for the values of one column."""
+        match self.encodings.get(name):
+            case None:
+                return self
+            case "micros" | "millis" | "nanos" as unit:
+                return replace(self, time=unit, encoding=unit)
+            case encoding:
+                return replace(self, encoding=encoding)
 
 
 @dataclass(frozen=True)

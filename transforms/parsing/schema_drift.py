@@ -68,7 +68,7 @@ def is_upsert(op: Column) -> Column:
 
 
 def facts(rows: DataFrame, table: TableSpec, options: ParseOptions) -> DataFrame:
-    """Count by file and name what rows (position, entries) have.
+    """Count by file and name what rows (position, entries) have; `table` is called as the source calls it.
 
     `rows`: how many have the member; `values`: how many of these are not null; `fits`: how many of these can be read
     as declared; `first`: the first line that has it; `misfit`, `line`: the first text that cannot be read, and where.
@@ -99,8 +99,9 @@ def _is_left_out(name: Column, text: Column, table: TableSpec) -> Column:
 
 def _fits(name: Column, text: Column, table: TableSpec, options: ParseOptions) -> Column:
     read = [
-        F.when(name == field.name, parse_text(text, field.dataType, options).isNotNull())
+        F.when(name == field.name, parse_text(text, field.dataType, of_column).isNotNull())
         for field in table.columns
+        for of_column in [options.of_column(table.name_in_source(field.name))]
         if not isinstance(field.dataType, StringType)
     ]
     return F.coalesce(*read, F.lit(True))

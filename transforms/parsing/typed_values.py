@@ -25,10 +25,11 @@ from pyspark.sql.types import (
 )
 
 from transforms.parsing.nested_json import parse_nested
-from transforms.parsing.options import ParseOptions, TimeUnit
+from transforms.parsing.options import Encoding, ParseOptions, TimeUnit
+from transforms.parsing.unscaled_numbers import unscaled
 
-_WHOLE = r"^[+-]?[0-9]{1,19}$"
-_NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
+WHOLE = r"^[+-]?[0-9]{1,19}$"
+NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 _SCIENTIFIC = r"^\s*[+-]?(?=\.?[0-9])([0-9]*)\.?([0-9]*)[eE]([+-]?[0-9]{1,9})\s*$"
 """Its groups: the digits before the point, those behind it, the exponent."""
 _NO_NUMBER = r"^\s*([+-]?[iI]nf(inity)?|NaN)\s*$"
@@ -51,12 +52,14 @@ def parse_text(text: Column, dtype: DataType, options: ParseOptions, exact: Colu
     match dtype:
         case StringType():
             return text
+        case NumericType() if options.encoding == "precise":
+            return unscaled(text, dtype)
         case NumericType() | BooleanType():
             return _number(text if exact is None else F.coalesce(exact, text), dtype)
         case DateType() | TimestampType() | TimestampNTZType():
             return _time(text, dtype, options)
         case BinaryType():
-            return F.try_to_binary(text, F.lit("base64"))
+            return _binary(text, options.encoding)
         case _:
             return parse_nested(text, dtype, lambda value, kind: parse_text(value, kind, options), exact)
 
@@ -128,7 +131,21 @@ def _decimals(scientific: Column) -> Column:
 def _float(text: Column, dtype: DataType) -> Column:
     value = text.try_cast(dtype)
     finite = F.abs(value) < F.lit(float("inf"))
-    return F.when(text.rlike(_NUMBER) & finite, value).when(text.rlike(_NO_NUMBER), value)
+    return F.when(text.rlike(NUMBER) & finite, value).when(text.rlike(_NO_NUMBER), value)
+
+
+def _binary(text: Column, encoding: Encoding | None) -> Column:
+    match encoding:
+        case "hex":
+            return F.when(text.rlike("^([0-9a-fA-F]{2})*$"), F.unhex(text))
+        case "base64-url-safe":
+            in_base64 = F.translate(
+                text, "-_", "+/"
+            )  # with the two signs of its own, and perhaps without the `=`
+            padded = F.concat(in_base64, F.repeat(F.lit("="), F.pmod(-F.length(text), F.lit(4))))
+            return F.when(text.rlike("^[0-9A-Za-z_-]*={0,2}$"), F.try_to_binary(padded, F.lit("base64")))
+        case _:
+            return F.try_to_binary(text, F.lit("base64"))
 
 
 def _time(text: Column, dtype: DataType, options: ParseOptions) -> Column:
@@ -143,13 +160,13 @@ def _time(text: Column, dtype: DataType, options: ParseOptions) -> Column:
 
 def _date(text: Column) -> Column:
     days = text.try_cast("int")
-    return F.when(text.rlike(_WHOLE), F.when(days.between(*_DAYS), F.date_from_unix_date(days))).when(
+    return F.when(text.rlike(WHOLE), F.when(days.between(*_DAYS), F.date_from_unix_date(days))).when(
         text.rlike(_DAY + "Z?$"), F.substring(text, 1, 10).try_cast("date")
     )
 
 
 def _timestamp(text: Column, options: ParseOptions) -> Column:
-    zoned = F.when(text.rlike(_WHOLE), _instant(text, options.time)).when(
+    zoned = F.when(text.rlike(WHOLE), _instant(text, options.time)).when(
         text.rlike(_DAY + _CLOCK + _ZONE + "$"), _in_range(_with_seconds(text).try_cast("timestamp"))
     )
     if options.timezone is None:
@@ -159,7 +176,7 @@ def _timestamp(text: Column, options: ParseOptions) -> Column:
 
 def _local_timestamp(text: Column, unit: TimeUnit) -> Column:
     number = _instant(text, unit).cast("timestamp_ntz")
-    return F.when(text.rlike(_WHOLE), number).when(
+    return F.when(text.rlike(WHOLE), number).when(
         text.rlike(_DAY + f"({_CLOCK})?$"), text.try_cast("timestamp_ntz")
     )
 

@@ -85,7 +85,7 @@ def read_stream(batch: Batch, name: str) -> StreamBatch:
     if not files:
         return _untouched(batch, spec)
     with batch.stage(f"read/{name}"):
-        parsed = read_records(batch.spark, spec, stream.source.parse_options, files)
+        parsed = read_records(batch.spark, spec, stream.parse_options, files)
         if batch.plan.kind == "retry":
             parsed = only_open(parsed, name, batch)
         events, names = is_event(stream.condition), spec.columns.names

@@ -102,7 +102,7 @@ def check_truncates(
     delete of their new records. Raises `ReplaceRefused`.
     """
     for name, table in pipeline.tables.items():
-        files, options = draft.files_of(name), table.source.parse_options
+        files, options = draft.files_of(name), table.parse_options
         if not files or not table.source_format.truncates:
             continue
         now = read_records(spark, table.spec.as_read, options, files)

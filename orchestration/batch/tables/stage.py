@@ -30,7 +30,7 @@ def read_table(batch: Batch, name: str) -> TableBatch:
     files = batch.plan.files_of(name)
     if not files:
         return untouched(table.spec, batch.state)
-    options = table.source.parse_options
+    options = table.parse_options
     with batch.stage(f"read/{name}"):
         records = _records(batch, name, options)
         # many rows are rather read again from a file of columns than kept
@@ -41,7 +41,8 @@ def read_table(batch: Batch, name: str) -> TableBatch:
             taken = files_of(name, batch.journal, batch.plan)
             read = replace_batch(table.spec, kept, taken, batch.state, batch.frames, needed=needed)
         else:
-            stated = table.on_truncate if table.source_format.truncates else None
+            partial_rows = table.source_format.truncates or options.absent == "keep"
+            stated = table.on_truncate if partial_rows else None
             flawless = partial(_records, batch, name, replace(options, flawless=True))
             load = table_load(batch, table.spec, flawless if again else None)
             read = table_batch(

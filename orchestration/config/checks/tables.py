@@ -5,6 +5,7 @@ import re
 from pyspark.sql.types import DataType, TimestampType
 
 from orchestration.config.checked_document import Reading
+from orchestration.config.schema.column import encodings_of
 from orchestration.config.schema.column_types import may_be_key, may_be_sequence, parse_type, type_text
 from orchestration.config.schema.expression_types import Columns, unknown_column
 from storage.sources.formats.known_formats import FORMATS
@@ -24,6 +25,8 @@ def check_tables(reading: Reading) -> None:
             where = (kind, name)
             _check_twins(reading, where)
             _check_readable(reading, where)
+            _check_encodings(reading, where)
+            _check_source_names(reading, where)
             _check_key(reading, where)
             _check_sequence(reading, where)
             _check_event_time(reading, where)
@@ -39,7 +42,8 @@ def columns_of(reading: Reading, name: str, kind: str = "tables") -> Columns | N
     """The declared columns of a table or stream, None where there are none that can be checked."""
     types: dict[str, DataType | None] = {}
     for column in reading.names(kind, name, "columns"):
-        text = reading.value(kind, name, "columns", column)
+        declared = reading.value(kind, name, "columns", column)
+        text = declared.get("type") if isinstance(declared, dict) else declared
         types[column] = None if text is None else parse_type(text)
     return types or None
 
@@ -83,6 +87,30 @@ def _check_readable(reading: Reading, where: Where) -> None:
             found = reading.value(*where, "source", "format")
             message = f"{type_text(dtype)} cannot be read from {found}, where the keys of a map are text"
             reading.refuse(path, f"{message}; declare map<string,…>")
+
+
+def _check_encodings(reading: Reading, where: Where) -> None:
+    """Refuse a way to write values that the type of their column has not."""
+    for name, dtype in (_columns(reading, where) or {}).items():
+        path = (*where, "columns", name, "as")
+        encoding = reading.value(*path)
+        if encoding is not None and dtype is not None and encoding not in (ways := encodings_of(dtype)):
+            allowed = f"; allowed: {', '.join(ways)}" if ways else "; remove it"
+            reading.refuse(
+                path, f"values of type {type_text(dtype)} are not written as {encoding!r}{allowed}"
+            )
+
+
+def _check_source_names(reading: Reading, where: Where) -> None:
+    """Refuse two columns that are read from what Spark does not tell apart."""
+    first: dict[str, str] = {}
+    for name in reading.names(*where, "columns"):
+        path = (*where, "columns", name, "from")
+        written = reading.value(*path) or name
+        twin = first.setdefault(written.lower(), name)
+        if twin != name and reading.value(*path) is not None:
+            message = f"the column {twin!r} is read from the same, or from what differs in capitals only"
+            reading.refuse(path, f"{message}; found {written!r}; name another")
 
 
 def _check_key(reading: Reading, where: Where) -> None:

@@ -9,18 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
 from orchestration.config.docs.text import EXAMPLE, MISTAKES, PAGE
 from orchestration.config.loading import load_text
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import ConfigurationError
+from orchestration.config.schema.column import Column
 from orchestration.config.schema.column_types import NAMES
 from orchestration.config.schema.functions import FUNCTIONS
 from orchestration.config.schema.joins import Join, StreamJoin
 from orchestration.config.schema.model import Maintenance, Spark, Table, Versioned
 from orchestration.config.schema.sizes import SIZE_PATTERN
-from orchestration.config.schema.source import Limits, Source
+from orchestration.config.schema.source import Frozen, Limits, Source
 from orchestration.config.schema.stream import Stream
 from orchestration.config.schema.values import DURATION_PATTERN
 
@@ -51,12 +50,13 @@ def schema_text() -> str:
 
 def page_text() -> str:
     """The contents of `docs/configuration.md`."""
-    models: dict[str, type[BaseModel]] = {
+    models: dict[str, type[Frozen]] = {
         "pipeline": Pipeline,
         "spark": Spark,
         "maintenance": Maintenance,
         "table": Table,
         "versioned": Versioned,
+        "column": Column,
         "source": Source,
         "limits": Limits,
         "stream": Stream,
@@ -101,12 +101,13 @@ def _tidy(node: Any) -> Any:
     return tidied
 
 
-def _rows(model: type[BaseModel]) -> Iterator[str]:
+def _rows(model: type[Frozen]) -> Iterator[str]:
     """The keys of a mapping as rows of a Markdown table."""
     yield "| key | value | default | meaning |"
     yield "|---|---|---|---|"
     schema = _tidy(model.model_json_schema())
-    for name, field in model.model_fields.items():
+    schema = schema.get("anyOf", [schema])[-1]  # of a column, whose type may stand alone
+    for name, field in model.fields_by_key().items():
         part = schema["properties"][name]
         default = "required" if field.is_required() else _default(part.get("default"))
         meaning = " ".join((field.description or "").split()).replace("|", "\\|")

@@ -123,9 +123,22 @@ $versioned
 A record with the time of a version it meets takes its place, by sequence and position; an older one
 rewrites history and is out of order for foreign-key joins, which always go by the newest version.
 
+### column
+
+A column is its type, as in `price: double`, or a mapping: `price: {type: double, as: precise, from: PRICE}`.
+
+$column
+
 ### source
 
 $source
+
+Input that can be read in two ways is refused before a batch is planned for it, with what was found and what to
+declare: numbers in quotes that are base64 as well, binary that is hexadecimal as well, whole numbers that are no
+times of our days by their unit, updates that lack a column, a column in other capitals, events of two tables, a
+sequence that orders no commits, reads of a snapshot that nothing orders. `as` and `from` of a column, `tables`,
+`absent`, `snapshots` and `trust_sequence` say what is meant. They may change at any time, and count for what is read
+from then on.
 
 ### limits
 

@@ -5,17 +5,17 @@ The texts below the fields make the reference in `docs/configuration.md` and the
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Literal
 
 from pydantic import Field, PrivateAttr
 from pyspark.sql.types import DataType, LongType, StructField, StructType, TimestampType
 
-from orchestration.config.schema.column_types import parse_type
+from orchestration.config.schema.column import DeclaredColumn
 from orchestration.config.schema.source import Frozen, Source
 from orchestration.config.schema.values import (
     ColumnName,
-    ColumnType,
     Duration,
     Master,
     Setting,
@@ -25,6 +25,7 @@ from storage.sources.formats.known_formats import FORMATS
 from storage.sources.formats.source_format import SourceFormat, SourceSpec
 from transforms.model.schemas import POSITION_TYPE, TIME
 from transforms.model.specs import TableSpec
+from transforms.parsing.options import ParseOptions
 
 
 class Spark(Frozen):
@@ -64,9 +65,9 @@ class Input(Named, ABC):
 
     source: Source
     """Where the change data lies; see below."""
-    columns: Annotated[dict[ColumnName, ColumnType], Field(min_length=1)]
-    """Columns by name, with their Spark SQL type. A source column that is not declared is ignored and listed
-    by `status`; a declared one that the source lacks is null."""
+    columns: Annotated[dict[ColumnName, DeclaredColumn], Field(min_length=1)]
+    """Columns by name, with their Spark SQL type, or a mapping with more than that; see below. A source column that
+    is not declared is ignored and listed by `status`; a declared one that the source lacks is null."""
     key: Annotated[tuple[str, ...], Field(min_length=1)]
     """Columns that identify a row. Not float, double, array, map or struct."""
     sequence: tuple[str, ...] = ()
@@ -97,6 +98,19 @@ class Input(Named, ABC):
         return SourceSpec(self.name, source.path, source.start, source.settle, source.file_limits)
 
     @property
+    def parse_options(self) -> ParseOptions:
+        """What the parsers want to know beside the columns."""
+        found = {name: column.encoding for name, column in self.columns.items()}
+        encodings = {name: encoding for name, encoding in found.items() if encoding is not None}
+        return replace(self.source.parse_options, encodings=encodings)
+
+    @property
+    def names_in_source(self) -> dict[str, str]:
+        """What the source calls the columns for which the file says it."""
+        found = {name: column.source_name for name, column in self.columns.items()}
+        return {name: other for name, other in found.items() if other is not None}
+
+    @property
     def declared_sequence(self) -> StructType:
         """What orders records of a key; without a declared sequence, the position does."""
         fields = _struct({name: self._sequence_type(name) for name in self.sequence})
@@ -105,11 +119,11 @@ class Input(Named, ABC):
     @property
     def declared_columns(self) -> StructType:
         """The columns with their types."""
-        return _struct({name: parse_type(text) for name, text in self.columns.items()})
+        return _struct({name: column.data_type for name, column in self.columns.items()})
 
     def _sequence_type(self, name: str) -> DataType:
         """A declared column hides the envelope's value of the same name."""
-        return parse_type(self.columns[name]) if name in self.columns else LongType()
+        return self.columns[name].data_type if name in self.columns else LongType()
 
 
 class Versioned(Frozen):
@@ -150,6 +164,7 @@ class Table(Input):
             event_time=self.event_time,
             history_retention=self.versioned.history_retention if self.versioned else None,
             max_future=self.max_future if self.versioned else None,
+            written=self.names_in_source,
         )
 
 

@@ -7,14 +7,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic.config import JsonDict
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticKnownError
 
 from orchestration.config.schema.sizes import MEGABYTE, TERABYTE, Size
-from orchestration.config.schema.values import Day, Duration, SourcePath, Zone
+from orchestration.config.schema.values import Day, Duration, SourcePath, SourceTable, Zone
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.limits import UNREADABLE_LINE, FileLimits
 from storage.sources.path_patterns import plain
-from transforms.parsing.options import DEEPEST, ParseOptions
+from transforms.parsing.options import DEEPEST, Absent, ParseOptions, Snapshots
 
 LIMITS: JsonDict = {"file": "1 TB", "line": "100 MB", "depth": DEEPEST, "ratio": 1000}
 """The limits where none are declared, as one writes them."""
@@ -36,6 +37,11 @@ class Frozen(BaseModel):
     """Values are taken as they stand: nothing is converted, nothing unknown is passed over."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+    @classmethod
+    def fields_by_key(cls) -> dict[str, FieldInfo]:
+        """The fields by the names that the file has for them."""
+        return {field.alias or name: field for name, field in cls.model_fields.items()}
 
 
 class Limits(Frozen):
@@ -71,6 +77,19 @@ class Source(Frozen):
     timezone: Zone | None = None
     """Zone of timestamps written as text without one, such as `Europe/Berlin` or `+02:00`; without it, such a
     record is quarantined."""
+    tables: tuple[SourceTable, ...] = ()
+    """Tables of the database whose events are read, as `table` or `schema.table`, with `*` for any letters; events
+    of others are `ignored`. By default all events must be of one. Only with `debezium`."""
+    absent: Absent | None = None
+    """What becomes of a column that an update has no member for: `clear` makes it null, `keep` leaves it as it was.
+    Without it, input with such updates is refused. Only with `debezium` and `jsonl`."""
+    snapshots: Snapshots | None = None
+    """Reads of a snapshot (`r`) that stand behind changes: `in_order` takes them as new as their place says; `oldest`
+    takes one without `lsn`, with `sequence: [lsn]`, for older than every change. Without it, input with such reads
+    is refused. Only with `debezium`."""
+    trust_sequence: bool = False
+    """A `sequence` that begins with `tx_id`, or with the connector's `ts_ms`, is meant: neither is the order in which
+    a database commits. Only with `debezium`."""
     settle: Duration | None = None
     """Files changed less than this ago are left for later; by default 0 for `run`, 30 seconds for the
     sensor. Not with `delta`, whose commits are whole."""
@@ -99,6 +118,10 @@ class Source(Frozen):
             format=self.format,
             time=self.time,
             timezone=self.timezone,
+            tables=self.tables,
+            absent=self.absent,
+            snapshots=self.snapshots,
+            trusts_sequence=self.trust_sequence,
             max_line=self.limits.line,
             max_depth=self.limits.depth,
         )

@@ -28,5 +28,6 @@ class Stream(Input):
             sequence=self.declared_sequence,
             event_time=self.event_time,
             max_future=self.max_future,
+            written=self.names_in_source,
             append_only=True,
         )

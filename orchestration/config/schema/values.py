@@ -103,6 +103,13 @@ def parse_date(value: Any) -> date:
     raise ValueError("expected a date as YYYY-MM-DD")
 
 
+def check_source_table(name: str) -> str:
+    """A table of a database, perhaps with its schema; `*` stands for any letters."""
+    if not re.fullmatch(r"[^.]+(\.[^.]+)?", name):
+        raise ValueError("expected 'table' or 'schema.table', with '*' for any letters")
+    return name
+
+
 def check_zone(name: str) -> str:
     """A time zone by its name in the time zone database, or an offset from UTC."""
     if ZONE_OFFSET.fullmatch(name):
@@ -173,6 +180,7 @@ Duration = Annotated[
     WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN}),
 ]
 Day = Annotated[date, BeforeValidator(parse_date), WithJsonSchema({"type": "string", "format": "date"})]
+SourceTable = Annotated[str, AfterValidator(check_source_table)]
 Zone = Annotated[str, AfterValidator(check_zone)]
 Master = Annotated[str, AfterValidator(check_master)]
 Setting = Annotated[

@@ -10,7 +10,7 @@ from storage.sources.column_preview import beginning
 from storage.sources.csv_files import count_records, csv_rows, parse_csv
 from storage.sources.files import Counted, FoundFile, MeasuredFile
 from storage.sources.fingerprint import FileContent
-from storage.sources.formats.source_format import Ranges
+from storage.sources.formats.source_format import OF_EVENTS, OF_MEMBERS, Ranges
 from storage.sources.formats.text_format import TextFormat
 from storage.sources.planned_file import sizes
 from transforms.model.specs import TableSpec
@@ -20,6 +20,7 @@ from transforms.parsing.options import ParseOptions
 class Csv(TextFormat):
     """Rows as in RFC 4180, whose fields may hold line ends: only the reader itself can count them."""
 
+    not_for = OF_EVENTS | OF_MEMBERS
     quoted = True
 
     def columns_of(self, file: FoundFile) -> list[str]:

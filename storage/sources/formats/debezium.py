@@ -2,12 +2,14 @@
 
 from pyspark.sql import DataFrame, SparkSession
 
+from storage.sources.ambiguous_rows import ask
 from storage.sources.column_preview import json_objects, names_of
 from storage.sources.files import FoundFile
 from storage.sources.formats.source_format import Ranges
 from storage.sources.formats.text_format import TextFormat
 from storage.sources.text_lines import read_lines
 from transforms.model.specs import TableSpec
+from transforms.parsing.ambiguity import Answer, of_events, questions
 from transforms.parsing.debezium import parse_debezium
 from transforms.parsing.debezium_envelope import SEQUENCE_NAMES
 from transforms.parsing.options import ParseOptions
@@ -29,6 +31,13 @@ class Debezium(TextFormat):
     def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read each line as an event."""
         return parse_debezium(read_lines(spark, ranges), table, options)
+
+    def ambiguities(
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, begun: bool
+    ) -> list[Answer]:
+        """Ask of values and columns, and of what orders events and whose they are."""
+        rows = of_events(read_lines(spark, ranges), options)
+        return ask(rows, questions(table, options, events=True, begun=begun))
 
     def entries(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read the row after each event."""

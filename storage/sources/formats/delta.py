@@ -12,7 +12,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType
 
 from storage.sources.files import FoundFile
-from storage.sources.formats.source_format import Known, Look, Ranges, SourceFormat, SourceSpec, Waiting
+from storage.sources.formats.source_format import (
+    OF_EVENTS,
+    OF_MEMBERS,
+    Known,
+    Look,
+    Ranges,
+    SourceFormat,
+    SourceSpec,
+    Waiting,
+)
 from storage.sources.planned_file import FEED, PlannedFile
 from storage.sources.schema_check import Difference, of_schema
 from transforms.model.schemas import is_internal
@@ -27,6 +36,8 @@ _LIMITS_FILES = (
     "limits files that are read whole, and found format 'delta', whose rows Spark reads. Remove it"
 )
 _NOT_FOR = {
+    **OF_EVENTS,
+    **OF_MEMBERS,
     ("start",): _FOR_FILES,
     ("settle",): _FOR_FILES,
     ("limits", "file"): _LIMITS_FILES,
@@ -95,7 +106,7 @@ class Delta(SourceFormat):
         schema: dict[str, DataType | None] = {
             field.name: field.dataType for field in state_of(spark, path, version).schema
         }
-        return list(of_schema(f"{path} (version {version})", schema, table, strict=strict))
+        return list(of_schema(f"{path} (version {version})", schema, table.as_written, strict=strict))
 
 
 def _feed(path: str) -> "Feed":

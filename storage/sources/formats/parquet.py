@@ -9,7 +9,7 @@ from storage.filesystem import open_file_system
 from storage.sources.files import FoundFile, MeasuredFile, changed
 from storage.sources.fingerprint import FileContent, scan_parquet
 from storage.sources.formats.file_format import FileFormat
-from storage.sources.formats.source_format import Ranges
+from storage.sources.formats.source_format import OF_EVENTS, OF_MEMBERS, Ranges
 from storage.sources.limits import FileLimits
 from storage.sources.parquet_files import parquet_schema, parse_parquet
 from storage.sources.planned_file import sizes
@@ -21,6 +21,7 @@ from transforms.parsing.options import ParseOptions
 class Parquet(FileFormat):
     """Rows with a schema, in files that are written once."""
 
+    not_for = OF_EVENTS | OF_MEMBERS
     is_columnar = True
 
     def columns_of(self, file: FoundFile) -> list[str]:
@@ -47,5 +48,6 @@ class Parquet(FileFormat):
         self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, strict: bool
     ) -> list[Difference]:
         """Compare the schemas in the footers."""
-        found = ((part.name, parquet_schema(part.path, table.columns.names)) for part in ranges)
-        return [one for name, schema in found for one in of_schema(name, schema, table, strict=strict)]
+        written = table.as_written
+        found = ((part.name, parquet_schema(part.path, written.columns.names)) for part in ranges)
+        return [one for name, schema in found for one in of_schema(name, schema, written, strict=strict)]

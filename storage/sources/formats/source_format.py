@@ -18,6 +18,7 @@ from storage.sources.path_patterns import plain
 from storage.sources.planned_file import PlannedFile
 from storage.sources.schema_check import Difference
 from transforms.model.specs import TableSpec
+from transforms.parsing.ambiguity import Answer
 from transforms.parsing.options import ParseOptions
 
 Ranges = Sequence[PlannedFile]
@@ -63,6 +64,17 @@ class Waiting:
     """How many files the source has, read or not; a Delta table has one."""
     young: int = 0
     """How many more files wait, but changed too short a time ago to be read."""
+
+
+_ONLY_EVENTS = "only events of format debezium have it; remove it"
+OF_EVENTS: dict[tuple[str, ...], str] = {
+    (key,): _ONLY_EVENTS for key in ("tables", "snapshots", "trust_sequence")
+}
+"""What a configuration says of events only."""
+OF_MEMBERS: dict[tuple[str, ...], str] = {
+    ("absent",): "all rows of a file or table have the same columns; remove it"
+}
+"""What a configuration says only where each record has names of its own."""
 
 
 class SourceFormat(Protocol):
@@ -135,6 +147,15 @@ class SourceFormat(Protocol):
         Every line in the ranges gives one record that is not derived, and the line before each range one more as
         context. Raises `SourceError` for what is gone, shorter than planned or not of the format.
         """
+
+    def ambiguities(
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, begun: bool
+    ) -> list[Answer]:
+        """Return what in parts can be read in two ways, for which the table does not say in which; by default nothing.
+
+        `begun`: earlier batches have read of the source.
+        """
+        return []
 
     @abstractmethod
     def differences(

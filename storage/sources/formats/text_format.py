@@ -36,7 +36,8 @@ class TextFormat(FileFormat):
     ) -> list[Difference]:
         """Read the rows, once more than a batch does, and count what they have."""
         rows, files = self.entries(spark, options, ranges), len(ranges) if strict else None
-        return of_rows(rows, table, options, files, may_lack=table.key if self.has_key_beside else ())
+        written = table.as_written
+        return of_rows(rows, written, options, files, may_lack=written.key if self.has_key_beside else ())
 
     @abstractmethod
     def entries(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:

@@ -27,8 +27,12 @@ tables:
       start: 2013-01-02
       limits: {file: 1.5 GB, line: 20 kB, depth: 50, ratio: 20}
       on_schema_change: fail
+      tables: [public.flights, flights_*]
+      absent: keep
+      snapshots: oldest
+      trust_sequence: true
       strict: true
-    columns: {id: bigint, "tail-num": string, at: timestamp, ts_ms: int}
+    columns: {id: bigint, "tail-num": string, at: {type: timestamp, as: micros, from: AT}, ts_ms: int}
     key: [id]
     sequence: [at, lsn, ts_ms]
     event_time: at
@@ -62,6 +66,10 @@ def test_every_value_is_taken_over() -> None:
         "path": "/etc/pipelines/data/{date}.jsonl.gz",
         "time": "millis",
         "timezone": "Europe/Berlin",
+        "tables": ("public.flights", "flights_*"),
+        "absent": "keep",
+        "snapshots": "oldest",
+        "trust_sequence": True,
         "settle": timedelta(seconds=90),
         "start": date(2013, 1, 2),
         "limits": {"file": 1_500_000_000, "line": 20_000, "depth": 50, "ratio": 20},
@@ -71,7 +79,11 @@ def test_every_value_is_taken_over() -> None:
     options = table.source.parse_options
     assert (options.max_line, options.max_depth) == (20_000, 50)
     assert table.source.file_limits == FileLimits(file=1_500_000_000, ratio=20)
-    assert table.columns == {"id": "bigint", "tail-num": "string", "at": "timestamp", "ts_ms": "int"}
+    types = {name: column.type for name, column in table.columns.items()}
+    assert types == {"id": "bigint", "tail-num": "string", "at": "timestamp", "ts_ms": "int"}
+    assert (table.columns["at"].encoding, table.columns["at"].source_name) == ("micros", "AT")
+    assert (table.parse_options.of_column("at").time, table.parse_options.time) == ("micros", "millis")
+    assert table.spec.written == {"at": "AT"}
     assert (table.key, table.sequence, table.event_time) == (("id",), ("at", "lsn", "ts_ms"), "at")
     assert table.tombstone_retention == timedelta(hours=2)
     assert (table.on_truncate, table.max_bad_ratio) == ("delete", 0.25)
@@ -84,6 +96,10 @@ def test_what_is_left_out_has_its_default() -> None:
     assert planes.source.model_dump(exclude={"format", "path"}) == {
         "time": "micros",
         "timezone": None,
+        "tables": (),
+        "absent": None,
+        "snapshots": None,
+        "trust_sequence": False,
         "settle": None,
         "start": None,
         "limits": {"file": 10**12, "line": 100_000_000, "depth": 998, "ratio": 1000},
@@ -212,7 +228,8 @@ def test_table_spec_has_types_in_declared_order() -> None:
     )
     sequence = StructType([columns["at"], StructField("lsn", LongType()), columns["ts_ms"]])
 
-    assert pipeline().tables["flights"].spec == TableSpec("flights", columns, ("id",), sequence, "at")
+    expected = TableSpec("flights", columns, ("id",), sequence, "at", written={"at": "AT"})
+    assert pipeline().tables["flights"].spec == expected
     assert pipeline().tables["planes"].spec.sequence == POSITION_TYPE
 
 

@@ -1,0 +1,114 @@
+"""Refuses input that can be read in two ways before a batch is planned, and says how to declare what is meant."""
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+from orchestration.config import Input, Pipeline
+from orchestration.planning.pending_input import blamed
+from storage.errors import LakejoinError
+from storage.lake.journal import Journal
+from storage.sources.planned_file import PlannedFile
+from transforms.model.printable_text import printable
+from transforms.parsing.ambiguity import Answer, Kind
+
+
+class AmbiguousInput(LakejoinError):
+    """New input can be read in two ways, and the configuration does not say in which: declare what is meant."""
+
+
+def check_unambiguous(
+    pipeline: Pipeline, spark: SparkSession, journal: Journal, files: Sequence[PlannedFile]
+) -> None:
+    """Look at new parts of files for what has two meanings. Raises `AmbiguousInput` with all that is found."""
+    lines: list[str] = []
+    for name, table in pipeline.inputs.items():
+        ranges = [file for file in files if file.table == name and file.records]
+        if ranges:
+            begun = bool(journal.known_files(name))
+            with blamed(table):
+                found = table.source_format.ambiguities(
+                    spark, table.spec.as_read, table.parse_options, ranges, begun=begun
+                )
+            lines += [_line(table, answer) for answer in found]
+    if lines:
+        raise AmbiguousInput(
+            *lines,
+            f"Nothing of the batch was planned or written. Say in {pipeline.path} what is meant, then run again.",
+        )
+
+
+def _line(table: Input, answer: Answer) -> str:
+    unit = table.source.time
+    said = (
+        _SAID[answer.kind, answer.column] if (answer.kind, answer.column) in _SAID else _SAID[answer.kind, ""]
+    )
+    return "table {table}: {said} (first in {place})".format(
+        table=table.name,
+        place=printable(answer.place),
+        said=said.format(
+            count=f"{answer.doubtful:,}", plain=f"{answer.plain:,}", contrary=f"{answer.contrary:,}",
+            total=f"{answer.doubtful + answer.plain:,}", column=answer.column, text=printable(answer.text),
+            least=printable(answer.bounds[0]), greatest=printable(answer.bounds[1]),
+            unit=unit, other="micros" if unit == "millis" else "millis",
+            declare=_declared(table, answer.column),
+        ),
+    )  # fmt: skip
+
+
+def _declared(table: Input, column: str) -> str:
+    """How a column is declared with more than its type, up to what is added."""
+    return f'{column}: {{type: "{table.columns[column].type}"' if column in table.columns else ""
+
+
+_SAID: Mapping[tuple[Kind, str], str] = {
+    ("number", ""): (
+        'in {count} records column {column} holds what is a number in digits, and in base64 another, such as "{text}"; '
+        "{plain} others are only digits, {contrary} only base64 (decimal.handling.mode: precise, Debezium's default). "
+        "Expected one of the two: write `{declare}, as: precise}}` for base64, `as: string` for digits"
+    ),
+    ("binary", ""): (
+        'in {count} records column {column} holds what is base64, and hexadecimal as well, such as "{text}"; {plain} '
+        "others are only base64, {contrary} only hexadecimal (Debezium's binary.handling.mode). Expected one of the "
+        "two: write `{declare}, as: hex}}`, or `as: base64`"
+    ),
+    ("time", ""): (
+        '{count} of {total} times in column {column}, such as "{text}", lie within four months of 1970, or beyond the '
+        "years 1 to 9999, if they are {unit}. Expected times of our days: write `{declare}, as: {other}}}`, or "
+        "whichever unit it is; `as: {unit}` if they are meant so"
+    ),
+    ("absent", ""): (
+        "{count} updates lack column {column}, which {plain} records have, such as {text}. Expected whole rows: write "
+        "`absent: keep` under source if such a column stays as it was, `absent: clear` if it becomes null"
+    ),
+    ("name", ""): (
+        "none of {count} rows has column {column}, but they have {text}. Expected the same capitals: write "
+        "`{declare}, from: {text}}}`, or `from: {column}` if it is to be null"
+    ),
+    ("table", ""): (
+        "{count} events are of several tables of the database, such as {least} and {greatest}. Expected those of one: "
+        "write `tables: [{text}]` under source, or the names of all that are meant"
+    ),
+    ("sequence", "tx_id"): (
+        "`sequence` begins with tx_id, which numbers transactions as they began, not as they were committed; {count} "
+        "events come from {text}. Expected an order of commits: write `sequence: [lsn]`, or `trust_sequence: true` "
+        "under source if it is meant"
+    ),
+    ("sequence", "ts_ms"): (
+        "`sequence` begins with ts_ms, which is when the connector read a change; {count} events say in source.ts_ms "
+        "when it was made. Expected an order of commits: write `sequence: [lsn]` where events have one, or leave "
+        "`sequence` out, and the place in the files decides; or write `trust_sequence: true` under source if it is "
+        "meant"
+    ),
+    ("read", "lsn"): (
+        "{count} reads of a snapshot have no lsn, so nothing orders them among the changes. Expected a position: write "
+        "`snapshots: oldest` under source if each is older than every change, `snapshots: in_order` to have them "
+        "quarantined"
+    ),
+    ("read", ""): (
+        "{count} reads of a snapshot (op r) stand among or behind changes, and may be older than these. Expected a "
+        "position: write `sequence: [lsn]` where events have one, or `snapshots: in_order` under source if each is as "
+        "new as its place says, as in a topic that Debezium wrote"
+    ),
+}
+"""What is said of each kind, and of what it is about where that makes a difference."""

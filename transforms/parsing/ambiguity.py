@@ -1,0 +1,278 @@
+"""Counts what of a source can be read in two ways, for which nothing is declared that says in which.
+
+A value, an order or a name that has two meanings is read wrongly half of the time, and nobody is told. So new input is
+looked at before a batch is planned for it. Each question is one of the kinds below; where a source's other values tell
+the answer, it is no question.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BinaryType,
+    MapType,
+    NumericType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from transforms.model.schemas import CONTEXT, POSITION, POSITION_TYPE, RAW
+from transforms.model.specs import TableSpec
+from transforms.parsing import debezium_envelope as envelope
+from transforms.parsing.debezium_toast import is_placeholder
+from transforms.parsing.flat_rows import OP_COLUMN
+from transforms.parsing.json_lines import texts
+from transforms.parsing.limits import readable
+from transforms.parsing.options import ParseOptions
+from transforms.parsing.typed_values import NUMBER, WHOLE, parse_text
+from transforms.parsing.unscaled_numbers import BASE64
+
+Kind = Literal["number", "binary", "time", "absent", "name", "table", "sequence", "read"]
+"""Numbers in quotes that are base64 as well; binary that is base64 and hexadecimal; whole numbers that are no times by
+their unit; updates that lack a column; a column that the source has in other capitals; events of two tables; an order
+that is none; reads of a snapshot that nothing orders among the changes."""
+
+_MEMBERS, _OP, _EVENT = "_lj_members", "_lj_op", "_lj_event"
+_CHANGES = ("c", "u", "d", "t")
+_SHOWN = 100
+"""Characters of a value that a message shows."""
+_MOST_NAMES = 10_000
+_MOST_OF_TIMES = 0.01
+"""A larger share of a column's times that cannot be meant is asked about."""
+_EARLY = 120 * 86_400
+"""Seconds around 1970: where times of our days come to lie that are read by too small a unit."""
+_HEX = "^(?:[0-9a-fA-F]{2})+$"
+_ABOUT = (*envelope.ORIGIN, "connector", "lsn", "ts_ms")
+
+
+@dataclass(frozen=True)
+class Question:
+    """Something that can be read in two ways, as conditions over a record."""
+
+    kind: Kind
+    column: str
+    """The declared column that it is about; empty where it is about no single one."""
+    doubtful: Column
+    """The record can be read in two ways."""
+    text: Column
+    """What the record has."""
+    plain: Column | None = None
+    """The record shows that the source means what is declared."""
+    contrary: Column | None = None
+    """The record shows that the source means the other."""
+    provided: Column | None = None
+    """A condition over all records, without which none is doubtful; an aggregate."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What all records together say to a question."""
+
+    kind: Kind
+    column: str
+    doubtful: int
+    plain: int
+    contrary: int
+    provided: bool
+    place: str
+    """The first doubtful record, as `file:line`; empty without one."""
+    text: str
+    """What it has."""
+    bounds: tuple[str, str]
+    """The least and the greatest of all texts."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody but the user can say what is meant."""
+        if not (self.doubtful and self.provided):
+            return False
+        match self.kind:
+            case "time":
+                return self.doubtful > _MOST_OF_TIMES * (self.doubtful + self.plain)
+            case "absent":
+                # where no record has it and inserts lack it, too, the source just has no such column
+                return self.plain > 0 or self.contrary == 0
+            case "name":
+                return self.plain == 0
+            case "number" | "binary":
+                return self.plain == 0 or self.contrary > 0
+        return True
+
+
+def of_events(lines: DataFrame, options: ParseOptions) -> DataFrame:
+    """Take Debezium's events (position, context, raw) apart for `questions`; broken ones have nothing."""
+    row = StructType(
+        [
+            *texts(["op", "ts_ms"]),
+            StructField("source", texts(_ABOUT)),
+            StructField("after", MapType(StringType(), StringType())),
+        ]
+    )
+    wrapped = StructType([*row, StructField("payload", row)])
+    event = StructType([*wrapped, StructField("value", wrapped)])
+    own = lines.where(~F.col(CONTEXT))
+    parsed = own.withColumn(_EVENT, F.from_json(readable(F.col(RAW), options), event))
+    if options.tables:
+        parsed = parsed.where(envelope.is_of(F.col(_EVENT), options.tables))
+    members = {_OP: "op", _MEMBERS: "after"}
+    return parsed.withColumns({to: envelope.member(F.col(_EVENT), name) for to, name in members.items()})
+
+
+def of_json_rows(lines: DataFrame, options: ParseOptions) -> DataFrame:
+    """Take flat rows (position, context, raw) apart for `questions`; broken ones have nothing."""
+    members = F.from_json(readable(F.col(RAW), options), "map<string,string>")
+    rows = lines.where(~F.col(CONTEXT)).withColumn(_MEMBERS, members)
+    return rows.withColumn(_OP, _member(OP_COLUMN))
+
+
+def questions(table: TableSpec, options: ParseOptions, *, events: bool, begun: bool) -> list[Question]:
+    """What is to be asked of rows that `of_events`, or else `of_json_rows`, took apart.
+
+    `begun`: earlier batches have read of the source.
+    """
+    asked = [*_of_values(table, options, in_quotes=events), *_of_columns(table, options)]
+    return [*asked, *_of_order(table, options, begun=begun), *_of_tables(options)] if events else asked
+
+
+def counted(rows: DataFrame, asked: Sequence[Question]) -> DataFrame:
+    """Count over all rows what `answers` reads: one row."""
+    return rows.agg(*[_counts(question).alias(str(index)) for index, question in enumerate(asked)])
+
+
+def answers(counts: Row, asked: Sequence[Question]) -> list[Answer]:
+    """The answers in the row that `counted` gives."""
+    return [_answer(question, counts[str(index)]) for index, question in enumerate(asked)]
+
+
+def names(rows: DataFrame) -> DataFrame:
+    """The names of all members of rows that were taken apart, each once: name."""
+    return rows.select(F.explode(F.map_keys(_MEMBERS)).alias("name")).distinct().limit(_MOST_NAMES)
+
+
+def _counts(question: Question) -> Column:
+    text = F.when(question.doubtful, F.substring(question.text, 1, _SHOWN))
+    place = F.when(question.doubtful, F.struct(F.col(POSITION), text.alias("text")))
+    provided = F.lit(True) if question.provided is None else F.coalesce(question.provided, F.lit(False))
+    return F.struct(
+        *[
+            F.count_if(F.lit(False) if condition is None else condition).alias(name)
+            for name in ("doubtful", "plain", "contrary")
+            for condition in [getattr(question, name)]
+        ],
+        provided.alias("provided"),
+        F.min(place).alias("first"),
+        F.min(text).alias("least"),
+        F.max(text).alias("greatest"),
+    )
+
+
+def _answer(question: Question, counts: Row) -> Answer:
+    first = counts["first"]
+    return Answer(
+        kind=question.kind, column=question.column, doubtful=counts["doubtful"], plain=counts["plain"],
+        contrary=counts["contrary"], provided=counts["provided"],
+        place=f"{first[POSITION].file}:{first[POSITION].line}" if first else "",
+        text=(first["text"] or "") if first else "", bounds=(counts["least"] or "", counts["greatest"] or ""),
+    )  # fmt: skip
+
+
+def _member(name: str) -> Column:
+    return F.try_element_at(F.col(_MEMBERS), F.lit(name))
+
+
+def _of_values(table: TableSpec, options: ParseOptions, *, in_quotes: bool) -> Iterator[Question]:
+    """Ask of the values whose column does not say how they are written. `in_quotes`: numbers may be base64."""
+    for field in table.columns:
+        if field.name in options.encodings:
+            continue
+        name = table.name_in_source(field.name)
+        text = _member(name)
+        match field.dataType:
+            case NumericType() if in_quotes:
+                quoted, number, base64 = _is_quoted(name, text), text.rlike(NUMBER), _is_base64(text)
+                yield Question(
+                    "number",
+                    field.name,
+                    quoted & number & base64,
+                    text,
+                    number & ~base64,
+                    quoted & base64 & ~number,
+                )
+            case BinaryType():
+                value = F.when(~is_placeholder(text, field.dataType), text)
+                in_hex, base64 = value.rlike(_HEX), _is_base64(value)
+                yield Question(
+                    "binary", field.name, in_hex & base64, text, base64 & ~in_hex, in_hex & ~base64
+                )
+            case TimestampType() | TimestampNTZType():
+                whole = F.when(text.rlike(WHOLE) & (text != "0"), text)
+                at = parse_text(whole, TimestampType(), options)
+                early = F.abs(F.unix_micros(at)) < _EARLY * 1_000_000
+                odd = whole.isNotNull() & (at.isNull() | early)
+                yield Question("time", field.name, odd, text, whole.isNotNull() & ~odd)
+
+
+def _is_quoted(name: str, text: Column) -> Column:
+    """Whether a member of the line is a text. Written with other spaces than one it is taken for a number."""
+    member = json.dumps(name, ensure_ascii=False)
+    forms = [F.concat(F.lit(f'{member}:{space}"'), text, F.lit('"')) for space in ("", " ")]
+    return F.col(RAW).contains(forms[0]) | F.col(RAW).contains(forms[1])
+
+
+def _is_base64(text: Column) -> Column:
+    return text.rlike(BASE64) & (text != "")
+
+
+def _of_columns(table: TableSpec, options: ParseOptions) -> Iterator[Question]:
+    """Ask for columns that updates lack, or all rows."""
+    upsert, inserts = F.col(_OP).isin("c", "r", "u"), F.col(_OP).isin("c", "r")
+    for field in table.columns:
+        name, has = table.name_in_source(field.name), F.col(_MEMBERS).isNotNull()
+        found = F.coalesce(F.map_contains_key(_MEMBERS, F.lit(name)), F.lit(False))
+        lacks, op = has & ~found, F.col(_OP)
+        if field.name not in table.key and options.absent is None:
+            yield Question(
+                "absent",
+                field.name,
+                lacks & (op == "u"),
+                F.to_json(_MEMBERS),
+                upsert & found,
+                lacks & inserts,
+            )
+        if field.name not in table.written:
+            yield Question("name", field.name, upsert & lacks, F.to_json(_MEMBERS), found)
+
+
+def _of_tables(options: ParseOptions) -> Iterator[Question]:
+    """Ask whether events of two tables are meant."""
+    if not options.tables:
+        name, whole = envelope.origin(F.col(_EVENT))
+        of_row = F.when(name.isNotNull() & F.col(_OP).isin(*_CHANGES, "r"), whole)
+        yield Question("table", "", of_row.isNotNull(), of_row, provided=F.min(of_row) != F.max(of_row))
+
+
+def _of_order(table: TableSpec, options: ParseOptions, *, begun: bool) -> Iterator[Question]:
+    """Ask whether the sequence orders changes, and what orders a snapshot's reads among them."""
+    order = envelope.envelope_sequence(table)
+    source, op = envelope.member(F.col(_EVENT), "source"), F.col(_OP)
+    first = next((name for name in table.sequence.names if name in order), "")
+    first = first if table.sequence.names[0] == first else ""
+    if first == "tx_id" and not options.trusts_sequence:
+        yield Question("sequence", first, source["connector"] == "postgresql", source["connector"])
+    if first == "ts_ms" and not options.trusts_sequence:
+        yield Question("sequence", first, source["ts_ms"].isNotNull(), source["ts_ms"])
+    if options.snapshots is not None:
+        return
+    reads, changes = op == "r", op.isin(*_CHANGES)
+    if "lsn" in order:
+        yield Question("read", "lsn", reads & source["lsn"].isNull(), F.lit("no lsn"))
+    elif first == "ts_ms" or table.sequence == POSITION_TYPE:
+        behind = F.max(F.when(reads, F.col(POSITION))) > F.min(F.when(changes, F.col(POSITION)))
+        yield Question("read", "", reads, F.lit("op r"), provided=F.lit(True) if begun else behind)
