@@ -1,11 +1,27 @@
-"""Asks rows of a source what in them can be read in two ways."""
+"""Asks the new parts of a source what in them can be read in two ways."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import DataType, IntegralType, StructType, TimestampNTZType, TimestampType
 
-from transforms.parsing.ambiguity import Answer, Question, answers, counted, names
+from storage.sources.planned_file import PlannedFile
+from transforms.model.schemas import POSITION_TYPE
+from transforms.model.specs import TableSpec
+from transforms.parsing.ambiguity import (
+    Answer,
+    Question,
+    answers,
+    counted,
+    names,
+    of_times,
+    value_questions,
+)
+from transforms.parsing.options import ParseOptions
+
+Schema = Mapping[str, DataType | None]
+"""The names of a part's columns, with the types of those that are declared."""
 
 
 def ask(rows: DataFrame, asked: Sequence[Question]) -> list[Answer]:
@@ -20,3 +36,43 @@ def ask(rows: DataFrame, asked: Sequence[Question]) -> list[Answer]:
         others = {answer.column: written.get(answer.column.lower()) for answer in found}
         found = [a if a.kind != "name" else replace(a, text=others[a.column] or "") for a in found]
     return [answer for answer in found if answer.kind != "name" or answer.text]
+
+
+def ask_columns(table: TableSpec, parts: Sequence[tuple[PlannedFile, Sequence[str]]]) -> list[Answer]:
+    """Ask for columns that no part has, but some part in other capitals. `parts`: with the names of their columns."""
+    found = []
+    for column in table.columns.names:
+        if column in table.written or any(column in names_of for _, names_of in parts):
+            continue
+        same = [(part, name) for part, of in parts for name in of if name.lower() == column.lower()]
+        if same:
+            (part, name), rows = same[0], sum(part.records for part, _ in parts)
+            found.append(Answer("name", column, rows, 0, 0, provided=True, place=part.name, text=name))
+    return found
+
+
+def ask_typed(
+    table: TableSpec,
+    options: ParseOptions,
+    parts: Sequence[tuple[PlannedFile, Schema]],
+    read: Callable[[TableSpec, ParseOptions], DataFrame],
+) -> list[Answer]:
+    """Ask parts with a schema for columns in other capitals, and for whole numbers that are read as times.
+
+    `read`: reads the parts as another table; nothing is read where no such number is.
+    """
+    found = ask_columns(table, [(part, list(schema)) for part, schema in parts])
+    times = [
+        field
+        for field in table.columns
+        if field.name not in options.encodings and isinstance(field.dataType, TimestampType | TimestampNTZType)
+        and any(isinstance(schema.get(table.name_in_source(field.name)), IntegralType) for _, schema in parts)
+    ]  # fmt: skip
+    if not times:
+        return found
+    asked_of = replace(
+        table, columns=StructType(times), key=(times[0].name,), sequence=POSITION_TYPE, event_time=None,
+        max_future=None,
+    )  # fmt: skip
+    micros = replace(options, time="micros")
+    return found + ask(of_times(read(asked_of, options), asked_of), value_questions(asked_of, micros))

@@ -9,7 +9,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from faults.shop import make_pipeline, run, write_lines
@@ -283,3 +286,39 @@ def test_first_snapshot_before_all_changes(tmp_path: Path, spark: SparkSession) 
     assert _rows(tmp_path, text, spark) == {1: 2}
     _write(tmp_path, [_event({"id": 1, "v": 3}, "u")], "2")
     assert _rows(tmp_path, text, spark) == {1: 3}
+
+
+COLUMNS = "id: bigint, name: string, at: timestamp"
+
+
+def _flat(folder: Path, form: str) -> str:
+    """The file of a pipeline whose one record has a name in capitals, and milliseconds in a timestamp."""
+    row = {"op": "c", "id": 1, "NAME": "ann", "at": 1718454896000}
+    path = folder / "orders"
+    path.mkdir()
+    match form:
+        case "csv":
+            (path / "1.csv").write_text("op,id,NAME,at\nc,1,ann,1718454896000\n")
+        case "jsonl":
+            write_lines(path / "1.jsonl", [row])
+        case "parquet":
+            pq.write_table(pa.table({name: [value] for name, value in row.items()}), path / "1.parquet")
+        case "delta":
+            rows = pa.table({name: [value] for name, value in row.items() if name != "op"})
+            write_deltalake(str(path), rows, configuration={"delta.enableChangeDataFeed": "true"})
+    return _declare(COLUMNS, form=form).replace("/*.jsonl", "" if form == "delta" else f"/*.{form}")
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "delta"])
+def test_flat_rows_of_every_format(form: str, tmp_path: Path, spark: SparkSession) -> None:
+    """Names in capitals and milliseconds are asked about wherever they stand."""
+    text = _flat(tmp_path, form)
+    said = _refused(tmp_path, text, spark)
+    assert "none of 1 rows has column name, but they have NAME" in said
+    assert "1 of 1 times in column at, such as" in said
+    meant = text.replace("name: string", "name: {type: string, from: NAME}")
+    meant = meant.replace("at: timestamp", "at: {type: timestamp, as: millis}")
+    assert _rows(tmp_path, meant, spark, "name") == {1: "ann"}
+    pipeline = make_pipeline(tmp_path, meant)
+    changes = spark.read.format("delta").load(Lake(pipeline.lake).path(changes_of("orders")))
+    assert changes.selectExpr("cast(at as string)").first()[0] == "2024-06-15 12:34:56"

@@ -8,6 +8,7 @@ the answer, it is no question.
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from pyspark.sql import Column, DataFrame, Row
@@ -23,7 +24,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from transforms.model.schemas import CONTEXT, POSITION, POSITION_TYPE, RAW
+from transforms.model.schemas import CONTEXT, POSITION, POSITION_TYPE, RAW, named
 from transforms.model.specs import TableSpec
 from transforms.parsing import debezium_envelope as envelope
 from transforms.parsing.debezium_toast import is_placeholder
@@ -31,6 +32,7 @@ from transforms.parsing.flat_rows import OP_COLUMN
 from transforms.parsing.json_lines import texts
 from transforms.parsing.limits import readable
 from transforms.parsing.options import ParseOptions
+from transforms.parsing.schema_drift import ENTRIES
 from transforms.parsing.typed_values import NUMBER, WHOLE, parse_text
 from transforms.parsing.unscaled_numbers import BASE64
 
@@ -85,7 +87,7 @@ class Answer:
     """The first doubtful record, as `file:line`; empty without one."""
     text: str
     """What it has."""
-    bounds: tuple[str, str]
+    bounds: tuple[str, str] = ("", "")
     """The least and the greatest of all texts."""
 
     @property
@@ -139,6 +141,31 @@ def questions(table: TableSpec, options: ParseOptions, *, events: bool, begun: b
     """
     asked = [*_of_values(table, options, in_quotes=events), *_of_columns(table, options)]
     return [*asked, *_of_order(table, options, begun=begun), *_of_tables(options)] if events else asked
+
+
+def value_questions(table: TableSpec, options: ParseOptions) -> list[Question]:
+    """What is to be asked of rows that `of_entries` or `of_times` took apart."""
+    return list(_of_values(table, options, in_quotes=False))
+
+
+def of_entries(rows: DataFrame, table: TableSpec) -> DataFrame:
+    """Take rows (position, entries) apart for `value_questions`."""
+    found = [table.name_in_source(name) for name in table.columns.names]
+    texts_of = [F.get(F.filter(ENTRIES, partial(_is_called, name)), F.lit(0))["text"] for name in found]
+    members = F.map_from_arrays(F.array(*map(F.lit, found)), F.array(*texts_of))
+    return rows.select(POSITION, members.alias(_MEMBERS))
+
+
+def _is_called(name: str, entry: Column) -> Column:
+    return entry["name"] == name
+
+
+def of_times(records: DataFrame, table: TableSpec) -> DataFrame:
+    """Take records with nothing but times apart for `value_questions`, each as microseconds since 1970."""
+    micros = [F.unix_micros(named(name).cast("timestamp")).cast("string") for name in table.columns.names]
+    found = [F.lit(table.name_in_source(name)) for name in table.columns.names]
+    members = F.map_from_arrays(F.array(*found), F.array(*micros))
+    return records.where(~F.col(CONTEXT)).select(POSITION, members.alias(_MEMBERS))
 
 
 def counted(rows: DataFrame, asked: Sequence[Question]) -> DataFrame:

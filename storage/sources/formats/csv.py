@@ -6,14 +6,17 @@ from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
+from storage.sources.ambiguous_rows import ask, ask_columns
 from storage.sources.column_preview import beginning
 from storage.sources.csv_files import count_records, csv_rows, parse_csv
+from storage.sources.csv_text import read_header
 from storage.sources.files import Counted, FoundFile, MeasuredFile
 from storage.sources.fingerprint import FileContent
 from storage.sources.formats.source_format import OF_EVENTS, OF_MEMBERS, Ranges
 from storage.sources.formats.text_format import TextFormat
 from storage.sources.planned_file import sizes
 from transforms.model.specs import TableSpec
+from transforms.parsing.ambiguity import Answer, of_entries, value_questions
 from transforms.parsing.options import ParseOptions
 
 
@@ -46,6 +49,15 @@ class Csv(TextFormat):
         """Read files by their headers."""
         sizes(ranges)
         return reduce(DataFrame.unionByName, parse_csv(spark, table, options, ranges))
+
+    def ambiguities(
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, begun: bool
+    ) -> list[Answer]:
+        """Ask headers for names, and rows for values."""
+        headers = [(part, header.names) for part in ranges if (header := read_header(part.path)).names]
+        found = ask_columns(table, headers)
+        asked = value_questions(table, options)
+        return found + (ask(of_entries(csv_rows(spark, ranges), table), asked) if asked else [])
 
     def entries(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read each whole record that is no delete."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType
 
+from storage.sources.ambiguous_rows import ask_typed
 from storage.sources.files import FoundFile
 from storage.sources.formats.source_format import (
     OF_EVENTS,
@@ -26,6 +27,7 @@ from storage.sources.planned_file import FEED, PlannedFile
 from storage.sources.schema_check import Difference, of_schema
 from transforms.model.schemas import is_internal
 from transforms.model.specs import TableSpec
+from transforms.parsing.ambiguity import Answer
 from transforms.parsing.options import ParseOptions
 
 if TYPE_CHECKING:
@@ -96,17 +98,31 @@ class Delta(SourceFormat):
 
         return reduce(DataFrame.unionByName, parse_feed(spark, table, options, ranges))
 
+    def ambiguities(
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, begun: bool
+    ) -> list[Answer]:
+        """Ask the schema of the last version for names, and columns of whole numbers that are read as times."""
+        schema = _schema_of(spark, ranges[-1])
+        return ask_typed(
+            table,
+            options,
+            [(ranges[-1], schema)],
+            lambda other, options: self.read(spark, other, options, ranges),
+        )
+
     def differences(
         self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, strict: bool
     ) -> list[Difference]:
         """Compare the schema of the last version."""
-        from storage.sources.change_data_feed import state_of
+        place = f"{ranges[-1].path} (version {ranges[-1].to_line})"
+        return list(of_schema(place, _schema_of(spark, ranges[-1]), table.as_written, strict=strict))
 
-        path, version = ranges[-1].path, ranges[-1].to_line
-        schema: dict[str, DataType | None] = {
-            field.name: field.dataType for field in state_of(spark, path, version).schema
-        }
-        return list(of_schema(f"{path} (version {version})", schema, table.as_written, strict=strict))
+
+def _schema_of(spark: SparkSession, part: PlannedFile) -> dict[str, DataType | None]:
+    """The columns of the last version of a part."""
+    from storage.sources.change_data_feed import state_of
+
+    return {field.name: field.dataType for field in state_of(spark, part.path, part.to_line).schema}
 
 
 def _feed(path: str) -> "Feed":

@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from storage.filesystem import open_file_system
+from storage.sources.ambiguous_rows import ask_typed
 from storage.sources.files import FoundFile, MeasuredFile, changed
 from storage.sources.fingerprint import FileContent, scan_parquet
 from storage.sources.formats.file_format import FileFormat
@@ -15,6 +16,7 @@ from storage.sources.parquet_files import parquet_schema, parse_parquet
 from storage.sources.planned_file import sizes
 from storage.sources.schema_check import Difference, of_schema
 from transforms.model.specs import TableSpec
+from transforms.parsing.ambiguity import Answer
 from transforms.parsing.options import ParseOptions
 
 
@@ -43,6 +45,16 @@ class Parquet(FileFormat):
         """Read files by their schemas."""
         sizes(ranges)
         return reduce(DataFrame.unionByName, parse_parquet(spark, table, options, ranges))
+
+    def ambiguities(
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, begun: bool
+    ) -> list[Answer]:
+        """Ask footers for names, and columns of whole numbers that are read as times."""
+        declared = table.as_written.columns.names
+        parts = [(part, parquet_schema(part.path, declared)) for part in ranges]
+        return ask_typed(
+            table, options, parts, lambda other, options: self.read(spark, other, options, ranges)
+        )
 
     def differences(
         self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, strict: bool
