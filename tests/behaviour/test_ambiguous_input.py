@@ -198,15 +198,11 @@ def test_event_of_another_table(tmp_path: Path, spark: SparkSession) -> None:
         "3 events are of several tables of the database, such as public.debezium_signal and public.orders"
         in said
     )
-    for names in ("[orders]", "[public.orders]", "['ord*']"):
-        meant = _declare("id: string, v: int", f"tables: {names}")
-        assert _rows(tmp_path / names, meant.replace("orders/*", f"{tmp_path}/orders/*"), spark) == {
-            "a": 1,
-            "b": 2,
-        }
-    pipeline = make_pipeline(tmp_path, _declare("id: string, v: int", "tables: [orders]"))
-    run(pipeline, spark)
-    assert Journal(Lake(pipeline.lake)).last.tables["orders"]["ignored"] == 1
+    for number, names in enumerate(("[orders]", "[public.orders]", "['ord*']")):
+        meant = _declare("id: string, v: int", f"tables: {names}").replace("orders/*", f"{tmp_path}/orders/*")
+        assert _rows(tmp_path / str(number), meant, spark) == {"a": 1, "b": 2}
+        lake = Lake(str(tmp_path / str(number) / "lake"))
+        assert Journal(lake).last.tables["orders"]["ignored"] == 1
 
 
 def test_column_in_other_capitals(tmp_path: Path, spark: SparkSession) -> None:
