@@ -1,4 +1,4 @@
-"""Runs `lakejoin quarantine`: lists the records in quarantine, or reads them once more."""
+"""Runs `lakejoin quarantine`: lists the records in quarantine, adds to them, or reads them once more."""
 
 from functools import partial
 from typing import Annotated
@@ -19,7 +19,7 @@ quarantine = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 @quarantine.callback()
 def describe() -> None:
-    """List the records that could not be accepted, or read them once more."""
+    """List the records that could not be accepted, put others beside them, or read them once more."""
 
 
 @quarantine.command("list")
@@ -66,3 +66,25 @@ def retry(config: Config, names: Names = None) -> None:
     session = partial(options.open_session, pipeline)
     if not follow(lambda progress: again(pipeline, session, chosen, progress=progress), 1):
         say("Nothing is in quarantine that could be read once more.")
+
+
+@quarantine.command()
+def add(
+    config: Config,
+    name: Annotated[str, typer.Argument(metavar="TABLE", help="The table or stream of the records.")],
+    *,
+    record: Annotated[
+        list[str], typer.Option(metavar="FILE:LINE", help="Where the record stands; once for each record.")
+    ],
+) -> None:
+    """Put records into quarantine: the batch under way is done without them.
+
+    For a record at which a batch fails. The batch is given up, planned again, and finished. A record of a table that
+    was read before is taken back. `lakejoin quarantine retry` reads these records again.
+    """
+    from orchestration.runs.put_in_quarantine import place_of, put_in_quarantine
+
+    pipeline = options.load_pipeline(config)
+    places = [place_of(name, text) for text in record]
+    session = partial(options.open_session, pipeline)
+    follow(lambda progress: put_in_quarantine(pipeline, session, places, progress=progress), None)

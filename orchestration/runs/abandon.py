@@ -53,23 +53,34 @@ def abandon(
         still_wanted(pipeline, plan)
         check_progress(pipeline, lake, journal)
         spark = session()
-        done = stages_done(pipeline, journal, plan, snapshots_of(pipeline, lake, journal))
-        touched = [name for name in pipeline.rebuildable if f"joined/{name}" in done]
-        begun = [name for name in plan.bootstrap if name in pipeline.rebuildable]
-        anew = joins_to_rebuild(pipeline, {*touched, *begun})
-        lasting = pipeline.joins.keys() - pipeline.rebuildable.keys()
-        others_begun = [joined_of(name) for name in plan.bootstrap if name in lasting]
-        for table in filter(lake.has, others_begun):
-            set_aside(spark, lake, table, datetime.now(UTC))
-        others = {journal.table_of(stage) for stage in done} - {*map(joined_of, anew), *others_begun}
-        for table in sorted(others):
-            progress(f"remove/{table}")
-            remove_batch(spark, lake.path(table), journal.transaction(giving_up(table), plan.batch))
-        published = _given_up(pipeline, lake, journal, plan, done, anew)
-        journal.write_published(published)
+        published, anew = give_up(pipeline, spark, lake, journal, plan, progress=progress)
         yield published
     if anew:
         yield from run_batches(pipeline, spark, rebuild=anew, batches=1, progress=progress)
+
+
+def give_up(
+    pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, plan: Plan, *, progress: Progress
+) -> tuple[Published, tuple[str, ...]]:
+    """Take back what the batch under way wrote; return it as it is published, and the joins that must begin anew.
+
+    The lake is held, and was checked.
+    """
+    done = stages_done(pipeline, journal, plan, snapshots_of(pipeline, lake, journal))
+    touched = [name for name in pipeline.rebuildable if f"joined/{name}" in done]
+    begun = [name for name in plan.bootstrap if name in pipeline.rebuildable]
+    anew = joins_to_rebuild(pipeline, {*touched, *begun})
+    lasting = pipeline.joins.keys() - pipeline.rebuildable.keys()
+    others_begun = [joined_of(name) for name in plan.bootstrap if name in lasting]
+    for table in filter(lake.has, others_begun):
+        set_aside(spark, lake, table, datetime.now(UTC))
+    others = {journal.table_of(stage) for stage in done} - {*map(joined_of, anew), *others_begun}
+    for table in sorted(others):
+        progress(f"remove/{table}")
+        remove_batch(spark, lake.path(table), journal.transaction(giving_up(table), plan.batch))
+    published = _given_up(pipeline, lake, journal, plan, done, anew)
+    journal.write_published(published)
+    return published, anew
 
 
 def _given_up(

@@ -23,6 +23,15 @@ def dates_of(files: Iterable[PlannedFile]) -> tuple[date, ...]:
 
 
 @dataclass(frozen=True)
+class RecordPlace:
+    """Where a record of a table or stream stands."""
+
+    table: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a batch works on."""
 
@@ -52,17 +61,24 @@ class Plan:
     """Last batch that released every record that waited."""
     begun: Mapping[str, int] = field(default_factory=dict)
     """The batch that a join last began with from the rows there were; none for one that was there at first."""
+    refused: tuple[RecordPlace, ...] = ()
+    """Records of its files that go to quarantine, because somebody said so."""
 
     @classmethod
     def of_row(cls, row: dict[str, Any]) -> "Plan":
         """The plan that a row of `_plan` holds."""
         row["files"] = tuple(PlannedFile(**_written(file, date=None, returns=True)) for file in row["files"])
         row["joins"], row["bootstrap"] = tuple(row["joins"]), tuple(row["bootstrap"])
+        row["refused"] = tuple(RecordPlace(**place) for place in row.get("refused") or ())
         return cls(**_written(row))
 
     def files_of(self, table: str) -> list[PlannedFile]:
         """The parts of a table's files that the batch reads, in the order of their positions."""
         return [file for file in self.files if file.table == table]
+
+    def refused_of(self, table: str) -> list[tuple[str, int]]:
+        """File and line of the records of a table or stream that the batch refuses."""
+        return [(place.file, place.line) for place in self.refused if place.table == table]
 
     def released(self, join: str) -> int:
         """The last batch whose records a stream's join has all released; one that began since has its own waiting."""

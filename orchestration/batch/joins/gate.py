@@ -1,11 +1,12 @@
 """Checks what a batch does to a joined table against its rules, and counts it, in one Spark job for each join."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from expectations.gate import gate
+from expectations.gate import SAMPLES, gate
 from expectations.totals import differing_totals
 from storage.errors import LakeInconsistent, LakejoinError
 from storage.spark.kept_frames import Frames
@@ -22,11 +23,18 @@ class GateFailed(LakejoinError):
     """A batch would leave a joined table in a state that its rules forbid; nothing was published."""
 
 
-def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames) -> dict[str, int]:
+class WaysOut(Protocol):
+    """Says what helps where a batch may not pass."""
+
+    def __call__(self, *, samples: Sequence[str], rules: Sequence[str]) -> Iterable[str]:
+        """Lines of a message. `samples`: some of the rows; `rules`: what is broken, as far as it can be accepted."""
+
+
+def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames, ways_out: WaysOut) -> dict[str, int]:
     """Count what a batch does to a join, and check it against the join's rules.
 
-    Returns the counts. Raises `GateFailed` where a rule is violated that `accept` does not name, and
-    `LakeInconsistent` where the hash of an answer and its position disagree.
+    Returns the counts. `ways_out`: what messages end with. Raises `GateFailed` where a rule is violated that `accept`
+    does not name, and `LakeInconsistent` where the hash of an answer and its position disagree.
     """
     emissions = _seen_by_rules(batch)
     emissions = emissions if batch.first else frames.keep_if_large(emissions)
@@ -42,15 +50,19 @@ def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames) -> dict[str, 
     if found and not small:
         found = {row["rule"]: row for row in gate(held, how).collect()}
     if contradictory := counts.pop("contradictory"):
+        samples = _contradictory(batch)
         raise LakeInconsistent(
             f"{batch.spec.name}: {contradictory:,} answers are to the change that their left row is from, by its "
             "place, and to another value, by its hash; the joined table was not touched. The rows or the subscriptions "
-            "of the lake were altered, or another version of Lakejoin hashes otherwise. Build the join anew: "
-            f"`lakejoin run FILE --rebuild {batch.spec.name}`."
+            "of the lake were altered, or another version of Lakejoin hashes otherwise.",
+            *_rows(contradictory, samples),
+            *ways_out(samples=samples, rules=()),
         )
     violated = [row for row in found.values() if row["rule"] not in accept]
     if violated:
-        raise GateFailed(*_message(batch.spec.name, violated))
+        samples = [sample for row in violated for sample in row["sample"] or ()]
+        rules = [row["rule"] for row in violated]
+        raise GateFailed(*_message(batch.spec.name, violated), *ways_out(samples=samples, rules=rules))
     return counts
 
 
@@ -98,13 +110,20 @@ def _named(rows: DataFrame, counts: dict[str, Column]) -> DataFrame:
     return counted.select(F.inline(pairs)).withColumn("sample", F.lit(None).cast("array<string>"))
 
 
-def _message(join: str, violated: Sequence[object]) -> list[str]:
+def _contradictory(batch: JoinBatch) -> list[str]:
+    """The first left keys whose answers contradict them, as samples of a rule."""
+    rows = batch.responses.where(F.col("resolution") == "contradictory")
+    line = F.to_json(F.struct("primary_key", "foreign_key"), {"ignoreNullFields": "false"})
+    return [row[0] for row in rows.select(line.alias("line")).orderBy("line").limit(SAMPLES).collect()]
+
+
+def _message(join: str, violated: Sequence[Row]) -> list[str]:
     lines = [f"{join}: the batch would break {len(violated)} rule(s); its joined table was not touched."]
     for row in violated:
-        lines.append(f"  {row['rule']}: {row['offending']} rows")  # type: ignore[index]
-        lines += [f"    {sample}" for sample in row["sample"] or ()]  # type: ignore[index]
-    names = " ".join(f"--accept {row['rule']}" for row in violated)  # type: ignore[index]
-    lines.append(
-        f"The plan stands. Run `lakejoin run FILE {names}` to publish the batch all the same (it is recorded)."
-    )
+        lines += [f"  {row['rule']}: {row['offending']} rows", *_rows(row["offending"], row["sample"] or ())]
     return lines
+
+
+def _rows(count: int, samples: Sequence[str]) -> list[str]:
+    more = count - len(samples)
+    return [f"    {sample}" for sample in samples] + [f"    and {more:,} more"] * (more > 0)

@@ -9,8 +9,9 @@ from pyspark.sql import functions as F
 
 from orchestration.batch.context import Batch, GateResult, JoinResults
 from orchestration.batch.first_load import write_join
-from orchestration.batch.joins.gate import JOIN_COUNTS, judge
+from orchestration.batch.joins.gate import JOIN_COUNTS, WaysOut, judge
 from orchestration.batch.joins.sides import left_bootstrap, left_join, left_table, right_table
+from orchestration.batch.joins.ways_out import ways_out
 from orchestration.batch.tables.table import TableBatch
 from orchestration.config import Join
 from storage.delta_table.commits import begin
@@ -74,7 +75,10 @@ class ForeignKeyJoins:
             unchanged.set_result(dict.fromkeys(JOIN_COUNTS, 0))
             return result, unchanged
         result = write_join(batch, self._pool, result, left.changed)
-        gate_result = self._pool.submit(_judged, batch, result)
+        joins = {**self._joins, join.name: result}
+        gate_result = self._pool.submit(
+            _judged, batch, result, partial(ways_out, batch, joins, tables, join.name)
+        )
         if not batch.frames.small:
             gate_result.result()  # what follows would only take the processors from the gate
         return result, gate_result
@@ -97,9 +101,9 @@ class ForeignKeyJoins:
         return left_table(join, tables[join.left], batch.state, batch.frames)
 
 
-def _judged(batch: Batch, join: JoinBatch) -> dict[str, int]:
+def _judged(batch: Batch, join: JoinBatch, ways: WaysOut) -> dict[str, int]:
     with batch.stage(f"join/{join.spec.name}"):
-        return judge(join, batch.accept, batch.frames)
+        return judge(join, batch.accept, batch.frames, ways)
 
 
 def _bootstrap(batch: Batch, join: JoinSpec, rows: DataFrame) -> Left:

@@ -17,6 +17,7 @@ from storage.spark.kept_frames import aggregated
 from transforms.model.event_time import from_micros, instant, moved_back, refuse_times, times_of
 from transforms.model.expressions import refuse_failing
 from transforms.model.keys import restrict
+from transforms.model.refused_records import refuse_places
 from transforms.model.schemas import (
     BATCH,
     DETAIL,
@@ -89,6 +90,7 @@ def read_stream(batch: Batch, name: str) -> StreamBatch:
         if batch.plan.kind == "retry":
             parsed = only_open(parsed, name, batch)
         events, names = is_event(stream.condition), spec.columns.names
+        parsed = refuse_places(parsed, names, batch.plan.refused_of(name))
         parsed = refuse_failing(parsed, names, conditions(batch, name))
         parsed = refuse_failing(parsed, names, foreign_keys(batch, name), events)
         timed = refuse_times(parsed, spec, batch.plan.planned_at, events)

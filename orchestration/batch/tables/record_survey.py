@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from storage.spark.kept_frames import aggregated
 from transforms.model.event_time import has_time, times_of
 from transforms.model.keys import KeyTotals, key_hash
+from transforms.model.refused_records import is_by_hand
 from transforms.model.schemas import CONTEXT, OP, POSITION, REASON, UNAVAILABLE, named
 from transforms.model.specs import TableSpec
 
@@ -38,7 +39,7 @@ class RecordKinds:
 
 def kinds_of(records: DataFrame, table: TableSpec, *, looks_for_keys: bool) -> RecordKinds:
     """Look at the records, in one job. `looks_for_keys`: also if any key stands twice, which groups them by it."""
-    own, truncate = ~F.col(CONTEXT), F.coalesce(F.col(OP) == "truncate", F.lit(False))
+    own, truncate = ~F.col(CONTEXT), F.coalesce(F.col(OP) == "truncate", F.lit(False)) & ~is_by_hand()
     looked_at = [
         F.count_if(own & truncate).alias("truncated"),
         F.count_if(own & F.col(UNAVAILABLE).isNotNull()).alias("unavailable"),
@@ -63,5 +64,5 @@ def kinds_of(records: DataFrame, table: TableSpec, *, looks_for_keys: bool) -> R
 def first_truncate(records: DataFrame) -> Any:
     """Where the first truncate event stands, as `file:line`."""
     position = F.concat_ws(":", F.col(POSITION)["file"], F.col(POSITION)["line"])
-    truncates = records.where(~F.col(CONTEXT) & (F.col(OP) == "truncate"))
+    truncates = records.where(~F.col(CONTEXT) & ~is_by_hand() & (F.col(OP) == "truncate"))
     return aggregated(truncates, F.min_by(position, POSITION).alias("first"))["first"]

@@ -21,6 +21,7 @@ from storage.state.pinned_state import State, known_changes
 from transforms.changelog.apply_changes import apply_changes
 from transforms.changelog.replaced_files import as_records, settle_replaced
 from transforms.model.keys import restrict
+from transforms.model.refused_records import is_by_hand, with_refused_deletes
 from transforms.model.schemas import (
     CONTEXT,
     DELETED,
@@ -67,7 +68,7 @@ def replace_batch(
     known = known_changes(state, table, files.before)
     in_files = F.col(POSITION)["file"].isin(*files.names)
     old = known.where(in_files & (F.col(OP) != "restored"))
-    good = records.where(F.col(REASON).isNull())
+    good = with_refused_deletes(records.where(F.col(REASON).isNull()), records, is_by_hand())
     new_keys, old_keys = (rows.select(*map(named, table.key)) for rows in (good.where(~F.col(CONTEXT)), old))
     keys = frames.keys(frames.keep(new_keys.unionByName(old_keys).distinct()))
     others = restrict(known.where(~in_files), keys, table.key)

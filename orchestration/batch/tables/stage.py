@@ -17,6 +17,7 @@ from orchestration.planning.pending_input import check_read
 from storage.lake.layout import changes_of
 from storage.sources.reader import read_records
 from transforms.model.expressions import refuse_failing
+from transforms.model.refused_records import refuse_places
 from transforms.model.specs import TableSpec
 from transforms.parsing.options import ParseOptions
 
@@ -56,6 +57,7 @@ def _records(batch: Batch, name: str, options: ParseOptions) -> DataFrame:
     """The source records of a table that the batch reads."""
     spec, files = batch.pipeline.tables[name].spec, batch.plan.files_of(name)
     records = read_records(batch.spark, spec.as_read, options, files)
+    records = refuse_places(records, spec.columns.names, batch.plan.refused_of(name))
     if not options.flawless:
         records = refuse_failing(records, spec.columns.names, foreign_keys(batch, name))
     return only_open(records, name, batch) if batch.plan.kind == "retry" else records

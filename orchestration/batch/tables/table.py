@@ -18,6 +18,7 @@ from storage.spark.kept_frames import Frames
 from storage.state.pinned_state import State
 from transforms.model.event_time import UNTIMELY, has_time, ordered_by_time, refuse_times
 from transforms.model.keys import KeyTotals
+from transforms.model.refused_records import is_by_hand, with_refused_deletes
 from transforms.model.schemas import (
     CHANGED,
     CONTEXT,
@@ -120,7 +121,7 @@ def table_batch(  # noqa: PLR0913 - what a batch works with, and what it may be 
     if kinds.truncated and versioned:
         _check_truncates_in_time(records, table)
     good = records.where(F.col(REASON).isNull() & (F.coalesce(F.col(OP), F.lit("")) != "truncate"))
-    good = _taken_in_time(records, good) if versioned else good
+    good = _with_context(records, good, versioned=versioned, by_hand=bool(state.plan.refused_of(table.name)))
     if kinds.truncated:
         good = good.unionByName(_truncations(records, good, state, table))
     columns = [SEQUENCE, POSITION, HASH, DELETED, *needed()]
@@ -146,15 +147,12 @@ def _check_truncates_in_time(records: DataFrame, table: TableSpec) -> None:
         )
 
 
-def _taken_in_time(records: DataFrame, good: DataFrame) -> DataFrame:
-    """The good records that have not expired.
-
-    A delete that is not taken for its time stays as context: the tombstone line after it belongs to it, and deletes
-    nothing either.
-    """
-    untimely = F.col(EXPIRED) | F.col(REASON).isin(*UNTIMELY)
-    deletes = records.where(untimely & (F.col(OP) == "delete")).withColumn(CONTEXT, F.lit(True))
-    return good.where(~F.col(EXPIRED)).unionByName(deletes).drop(EXPIRED)
+def _with_context(records: DataFrame, good: DataFrame, *, versioned: bool, by_hand: bool) -> DataFrame:
+    """The good records that have not expired, and the deletes that are not taken as context."""
+    if versioned:
+        untimely = F.col(EXPIRED) | F.col(REASON).isin(*UNTIMELY)
+        good = with_refused_deletes(good.where(~F.col(EXPIRED)), records, untimely).drop(EXPIRED)
+    return with_refused_deletes(good, records, is_by_hand()) if by_hand else good
 
 
 def _before(good: DataFrame, table: TableSpec, state: State, frames: Frames, columns: list[str]) -> DataFrame:
@@ -174,7 +172,8 @@ def untouched(table: TableSpec, state: State) -> TableBatch:
 def _truncations(records: DataFrame, good: DataFrame, state: State, table: TableSpec) -> DataFrame:
     """A delete at the truncate event's position for every key there was before it."""
     key = [named(name) for name in table.key]
-    events = records.where(~F.col(CONTEXT) & (F.col(OP) == "truncate")).select(POSITION, SEQUENCE, TIME)
+    own = ~F.col(CONTEXT) & ~is_by_hand()
+    events = records.where(own & (F.col(OP) == "truncate")).select(POSITION, SEQUENCE, TIME)
     stored = (
         state.all_rows(table).where(~F.col(DELETED)).select(*key, F.lit(None).cast(POSITION_TYPE).alias(_AT))
     )
