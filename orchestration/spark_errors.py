@@ -1,4 +1,4 @@
-"""Explains failures of Spark to those who can act on them: data, expressions, files, disk, memory, a JVM that ended.
+"""Explains failures of Spark to those who can act on them: files, disk, memory, a JVM that ended.
 
 Only what is known by its cause is explained; anything else may be a mistake of ours and keeps its traceback. A file
 that is gone or damaged becomes the error of the table or source that it belongs to.
@@ -70,8 +70,7 @@ def explained(pipeline: Pipeline, work: Plan | str) -> Iterator[None]:
         messages = [reason_of(str(cause.getMessage())) for cause in causes]
         if gone := lost_file(pipeline, messages, planned=planned):
             raise gone from error
-        # beside a batch an expression may be one that somebody typed, who is told elsewhere
-        reason = (_expression(pipeline, causes) if planned else None) or _environment(causes)
+        reason = _environment(causes)
         if reason is None:
             raise
         raise _failed(pipeline, work, reason) from error
@@ -112,44 +111,6 @@ def _causes(error: Exception) -> list[Any]:
         causes.append(cause)
         cause = cause.getCause()
     return causes
-
-
-def _expression(pipeline: Pipeline, causes: list[Any]) -> str | None:
-    """Blame the foreign key that Spark was evaluating, if it says that it was."""
-    for cause in reversed(causes):
-        for context in _contexts(cause):
-            found = _place(pipeline, context.fragment()) if str(context.contextType()) == "SQL" else None
-            if found is not None:
-                place, remedy = found
-                return (
-                    f"{place} fails on a row: {reason_of(cause.getMessage())} The batch was planned with it: "
-                    f"correct the expression (`try_cast`, `try_divide`, ...){remedy}"
-                )
-    return None
-
-
-def _contexts(cause: Any) -> Any:
-    """The expressions that an exception says it came from."""
-    # an exception of Delta has the method only from its interface, where Py4J does not find it
-    if not _is(cause, "org.apache.spark.SparkThrowable") or _is(
-        cause, "org.apache.spark.sql.delta.DeltaThrowable"
-    ):
-        return ()
-    return cause.getQueryContext()
-
-
-def _place(pipeline: Pipeline, fragment: str) -> tuple[str, str] | None:
-    """The first foreign key or condition that holds a piece of SQL, by file, line and path, and what else helps."""
-    for name, join in pipeline.joins.items():
-        other = " and give the join another name"
-        remedy = f" and add `--rebuild {name}`" if name in pipeline.rebuildable else other
-        for index, text in enumerate(join.foreign_key):
-            if fragment in text:
-                return str(pipeline.problem(("joins", name, "foreign_key", index), repr(text))), remedy
-    for name, stream in pipeline.streams.items():
-        if stream.where and fragment in stream.where:
-            return str(pipeline.problem(("streams", name, "where"), repr(stream.where))), ""
-    return None
 
 
 def _environment(causes: list[Any]) -> str | None:

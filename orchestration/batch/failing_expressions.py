@@ -1,47 +1,16 @@
-"""Tells which expressions of the configuration may fail for a record of a batch, and why one did."""
+"""Tells why an expression of the configuration failed for records of a batch."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.batch.context import Batch
-from orchestration.config.schema.expressions import referenced_columns
-from transforms.model.expressions import EXPRESSION_FAILED, RowExpression, may_raise
+from transforms.model.expressions import EXPRESSION_FAILED, RowExpression
 from transforms.model.schemas import DETAIL, POSITION, REASON
 
 _CAUSES = 10
 """Of so many different inputs of a batch Spark is asked why an expression fails; each is a job."""
-
-
-def foreign_keys(batch: Batch, name: str) -> list[RowExpression]:
-    """The foreign keys of a table or stream in a batch that may raise for one of its records."""
-    specs = [batch.pipeline.spec_of_join(join) for join in batch.plan.joins]
-    return _of_records(
-        (f"foreign key of {spec.name}", text)
-        for spec in specs
-        if spec.left == name
-        for text in spec.foreign_key
-    )
-
-
-def conditions(batch: Batch, name: str) -> list[RowExpression]:
-    """What the records of a stream must meet, as far as it may raise for one of them; nothing for a table."""
-    stream = batch.pipeline.streams.get(name)
-    if stream is None or stream.condition is None:
-        return []
-    return _of_records([(f"where of {name}", stream.condition)])
-
-
-def _of_records(expressions: Iterable[tuple[str, str]]) -> list[RowExpression]:
-    """Those of some expressions, by their role, that may raise for one record and not for another."""
-    found = [
-        RowExpression(role, sql, tuple(referenced_columns([sql])))
-        for role, sql in expressions
-        if may_raise(sql)
-    ]
-    return [expression for expression in found if expression.columns]
 
 
 def with_causes(records: DataFrame, expressions: Sequence[RowExpression]) -> DataFrame:

@@ -13,9 +13,20 @@ _TABLE = (
     "rows", "records", "applied", "out_of_order", "duplicate", "tombstone", "expired", "late", "ignored", "quarantined",
     "restored", "history", "tie", "inserted", "removed",
 )  # fmt: skip
-_JOIN = ("rows", "subscriptions", "answers", "applied", "superseded", "stale", "emissions", "tombstones")
+_JOIN = (
+    "rows",
+    "subscriptions",
+    "answers",
+    "applied",
+    "superseded",
+    "stale",
+    "emissions",
+    "tombstones",
+    "uncomputed",
+)
 _STREAM_JOIN = (
     "rows", "received", "at_once", "buffered", "late", "ignored", "released", "waiting", "emissions", "unmatched",
+    "uncomputed",
 )  # fmt: skip
 """What is said of a table, of a join of tables and of the join of a stream, in this order."""
 _ALWAYS = {"rows", "records", "applied", "subscriptions", "answers", "received", "emissions"}

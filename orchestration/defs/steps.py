@@ -43,7 +43,7 @@ STEPS: Mapping[str, Step] = {
     "response_log": Step(("response_log",), ("answers", "applied", "superseded", "stale")),
     "joined": Step(
         ("join", "joined"),
-        ("emissions", "tombstones", "at_once", "released", "late", "unmatched"),
+        ("emissions", "tombstones", "at_once", "released", "late", "unmatched", "uncomputed"),
         reads=(joined_of,),
     ),
     "changelog": Step(("changelog",), ("emissions", "tombstones")),

@@ -3,23 +3,23 @@
 from collections.abc import Callable
 from functools import partial
 
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, DataType
+from pyspark.sql.types import BooleanType, DataType, StructType
 
 from orchestration.config import ConfigurationError, Pipeline
 from orchestration.config.checks.joins import type_mistake
 from orchestration.config.problems import Problem
 from orchestration.spark_errors import reason_of
-from transforms.model.schemas import empty
 from transforms.model.specs import JoinSpec
 
 
 def check_expressions(pipeline: Pipeline, spark: SparkSession) -> None:
     """Have Spark analyse every foreign key that is an expression, and every stream's condition; no row is read.
 
-    Raises `ConfigurationError` for those that it does not understand, or that are of another type than the right key.
+    Raises `ConfigurationError` for those that it does not understand, that are of another type than the right key, or
+    of which a part cannot be computed, whatever the row is.
     """
     problems = [
         problem
@@ -28,7 +28,7 @@ def check_expressions(pipeline: Pipeline, spark: SparkSession) -> None:
     ]
     for name, stream in pipeline.streams.items():
         if stream.where is not None and stream.condition is not None:
-            rows, judged = empty(spark, stream.spec.columns), partial(_condition_mistake, stream.where)
+            rows, judged = _no_rows(spark, stream.spec.columns), partial(_condition_mistake, stream.where)
             if mistake := _mistake(rows, stream.condition, stream.where, judged):
                 problems.append(pipeline.problem(("streams", name, "where"), mistake))
     if problems:
@@ -39,7 +39,7 @@ def _problems(pipeline: Pipeline, join: JoinSpec, spark: SparkSession) -> list[P
     texts = pipeline.joins[join.name].foreign_key
     if set(texts) <= set(join.left_columns.names):
         return []
-    left, found = empty(spark, join.left_columns), []
+    left, found = _no_rows(spark, join.left_columns), []
     for index, text in enumerate(texts):
         if text in join.left_columns.names:
             continue
@@ -51,10 +51,25 @@ def _problems(pipeline: Pipeline, join: JoinSpec, spark: SparkSession) -> list[P
 def _mistake(rows: DataFrame, sql: str, text: str, judged: Callable[[DataType], str | None]) -> str | None:
     """What is wrong with an expression over rows: that Spark refuses it, or what is `judged` of its type."""
     try:
-        dtype = rows.select(F.expr(sql)).schema[0].dataType
+        computed = rows.select(F.expr(sql))
+        dtype = computed.schema[0].dataType
     except (AnalysisException, ParseException) as error:
         return f"{text!r} is refused by Spark: {reason_of(error)}"
-    return judged(dtype)
+    return judged(dtype) or _constant_mistake(computed, text)
+
+
+def _constant_mistake(computed: DataFrame, text: str) -> str | None:
+    """What is wrong with a part of an expression that is the same for all rows: Spark computes it before any."""
+    try:
+        computed._jdf.queryExecution().optimizedPlan()  # noqa: SLF001 - PySpark has no other way to ask
+    except PySparkException as error:
+        return f"{text!r} cannot be computed, whatever the row is: {reason_of(error)}"
+    return None
+
+
+def _no_rows(spark: SparkSession, columns: StructType) -> DataFrame:
+    """Rows of which Spark does not know that there are none: of those it would compute nothing."""
+    return spark.createDataFrame(spark.sparkContext.emptyRDD(), columns)
 
 
 def _condition_mistake(text: str, dtype: DataType) -> str | None:

@@ -6,7 +6,6 @@ committed its files may not change any more; here files and columns can still be
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,14 +14,16 @@ from orchestration.config import Input, Pipeline
 from orchestration.config.schema.model import Table
 from orchestration.config.schema.stream import Stream
 from orchestration.planning.pending_input import blamed
+from orchestration.planning.row_expressions import conditions, foreign_keys
 from storage.errors import LakejoinError
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan
 from storage.sources.planned_file import PlannedFile
 from storage.sources.reader import read_records
 from storage.sources.schema_check import Difference
-from storage.spark.kept_frames import Frames, framing
+from storage.spark.kept_frames import framing
 from transforms.model.event_time import has_time, refuse_times
+from transforms.model.expressions import refuse_failing
 from transforms.model.schemas import CONTEXT, DERIVED, DETAIL, POSITION, REASON
 from transforms.stream_join.records import is_event, judge_records
 
@@ -55,7 +56,9 @@ def check_bad_ratio(pipeline: Pipeline, spark: SparkSession, draft: Plan) -> Non
     with framing(spark, Lake(pipeline.lake).scratch(), draft.records) as frames:
         for name, table in limited.items():
             if files := draft.files_of(name):
-                _check(table, *_counted(table, files, spark, frames, draft.planned_at))
+                read = read_records(spark, table.spec.as_read, table.parse_options, files)
+                # kept, because Spark refuses to read of a CSV file nothing but whether its records are whole
+                _check(table, *_counted(frames.keep(_judged(pipeline, draft, table, read))))
 
 
 def _check(table: Input, total: int, reasons: list[_Reason]) -> None:
@@ -71,13 +74,8 @@ def _check(table: Input, total: int, reasons: list[_Reason]) -> None:
     )
 
 
-def _counted(
-    table: Input, files: list[PlannedFile], spark: SparkSession, frames: Frames, planned_at: datetime
-) -> tuple[int, list[_Reason]]:
+def _counted(records: DataFrame) -> tuple[int, list[_Reason]]:
     """How many records there are, and the bad ones by their reasons."""
-    read = read_records(spark, table.spec.as_read, table.parse_options, files)
-    # kept, because Spark refuses to read of a CSV file nothing but whether its records are whole
-    records = frames.keep(_judged(table, read, planned_at))
     place, position = F.concat_ws(":", F.col(POSITION)["file"], F.col(POSITION)["line"]), F.col(POSITION)
     first = F.concat(place, F.coalesce(F.concat(F.lit(" ("), F.col(DETAIL), F.lit(")")), F.lit("")))
     counted = (
@@ -90,16 +88,19 @@ def _counted(
     return sum(row["records"] for row in found), bad
 
 
-def _judged(table: Input, read: DataFrame, planned_at: datetime) -> DataFrame:
+def _judged(pipeline: Pipeline, draft: Plan, table: Input, read: DataFrame) -> DataFrame:
     """The records of the files with the reasons that a batch finds in each of them, whatever else there is."""
-    own = read.where(~F.col(CONTEXT) & ~F.col(DERIVED))
+    own, spec, names = read.where(~F.col(CONTEXT) & ~F.col(DERIVED)), table.spec, table.spec.columns.names
+    own = refuse_failing(own, names, conditions(pipeline, table.name))
+    keys = foreign_keys(pipeline, draft, table.name)
     match table:
         case Stream():
-            timed = refuse_times(own, table.spec, planned_at, is_event(table.condition))
-            return judge_records(timed, None, table.spec, table.condition)
+            events = is_event(table.condition)
+            timed = refuse_times(refuse_failing(own, names, keys, events), spec, draft.planned_at, events)
+            return judge_records(timed, None, spec, table.condition)
         case Table() if table.versioned:
-            return refuse_times(own, table.spec, planned_at, has_time())
-    return own
+            return refuse_times(refuse_failing(own, names, keys), spec, draft.planned_at, has_time())
+    return refuse_failing(own, names, keys)
 
 
 class SchemaChanged(LakejoinError):

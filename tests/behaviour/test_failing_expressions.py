@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 from faults.shop import make_pipeline, run, write_lines
+from orchestration.cli import app, options
 from orchestration.runs.retry_quarantine import retry
 from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE, Lake, joined_of
@@ -141,3 +143,81 @@ def test_many_records_that_fail_are_told_with_few_jobs(tmp_path: Path, spark: Sp
     assert len(told) == 1000
     assert ["[CAST_INVALID_INPUT]" in detail for detail in told] == [True] * 20 + [False] * 980
     assert all(f'{{"customer":"no {n // 2}"}}' in detail for n, detail in enumerate(told))
+
+
+def test_column_that_a_file_does_not_have_ends_no_batch(tmp_path: Path, spark: SparkSession) -> None:
+    """It is null in every row, so Spark could compute the expression before it reads one; each record is told."""
+    write_lines(tmp_path / "customers" / "2024-01-01.jsonl", CITIES)
+    (tmp_path / "orders").mkdir()
+    spark.range(2).coalesce(1).write.parquet(str(tmp_path / "written"))
+    (written,) = (tmp_path / "written").glob("*.parquet")
+    written.rename(tmp_path / "orders" / "2024-01-01.parquet")
+    text = TEXT.replace(
+        'format: jsonl, path: "orders/{{date}}.jsonl"', 'format: parquet, path: "orders/{{date}}.parquet"'
+    )
+    pipeline = make_pipeline(tmp_path, text.format(key="cast(1 / coalesce(char_length(customer), 0) as int)"))
+    run(pipeline, spark)
+    told = _quarantine(Lake(pipeline.lake), spark)
+    assert [(reason, "[DIVIDE_BY_ZERO]" in detail) for reason, _, detail in told] == [
+        ("expression_failed", True)
+    ] * 2
+
+
+LATER = """\
+  over: {left: located, right: customers, foreign_key: ["cast(right_city as int)"], how: left, prefix: of_}
+"""
+VISITS = """\
+  again: {stream: clicks, table: customers, foreign_key: ["cast(page as int)"], how: left}
+"""
+
+
+def test_rows_that_no_batch_has_refused_are_counted_and_told(
+    tmp_path: Path, spark: SparkSession, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a join that begins with rows, one over it, and a stream's: join, expression, how many, first keys, way.
+
+    `status` has the counts.
+    """
+    write_lines(tmp_path / "customers" / "2024-01-01.jsonl", CITIES)
+    write_lines(tmp_path / "orders" / "2024-01-01.jsonl", [_order(1, "1"), _order(2, "N/A"), _order(3, "?")])
+    click = {"op": "c", "price": 10, "at": "2024-01-01T00:00:00Z"}
+    write_lines(
+        tmp_path / "clicks" / "2024-01-01.jsonl",
+        [{**click, "id": n, "page": page} for n, page in ((1, "a/2"),)],
+    )
+    whole = TEXT.format(key=CAST).replace("joins:", STREAM)
+    (located,) = [line for line in whole.splitlines(keepends=True) if "  located:" in line]
+    run(make_pipeline(tmp_path, whole.replace(located, "")), spark)
+    assert caplog.messages == []
+
+    pipeline = make_pipeline(tmp_path, whole + LATER + VISITS)
+    run(pipeline, spark)
+
+    lake = Lake(pipeline.lake)
+    assert _cities(lake, spark) == {1: "Rome", 2: None, 3: None}
+    counts = {name: found.get("uncomputed") for name, found in Journal(lake).last.joins.items()}
+    assert counts == {"located": 2, "over": 1, "again": 1, "constant": None, "visits": None}
+    null = "rows cannot be computed, so it is null"
+    mend = "Correct the rows by later records, or mend the expression"
+    way = f"`lakejoin run {pipeline.path} --rebuild"
+    again, located_told, over = sorted(caplog.messages)
+    assert (
+        again
+        == f'again: the foreign key (cast(page as int)) of 1 {null}: {{"id":1}}. {mend} and give the join another name.'
+    )
+    assert (
+        located_told
+        == f'located: the foreign key ({CAST}) of 2 {null}: {{"id":2}}, {{"id":3}}. {mend}: {way} located`.'
+    )
+    assert (
+        over
+        == f'over: the foreign key (cast(right_city as int)) of 1 {null}: {{"id":1}}. {mend}: {way} over`.'
+    )
+    monkeypatch.setattr(options, "open_session", lambda _: spark)
+    assert "uncomputed" in CliRunner().invoke(app, ["status", str(pipeline.path)]).output
+
+    caplog.clear()
+    write_lines(tmp_path / "orders" / "2024-01-02.jsonl", [_order(2, "2"), _order(3, "x")])
+    run(pipeline, spark)
+    assert "uncomputed" not in Journal(lake).last.joins["located"]  # the record is in quarantine
+    assert [message.split(":")[0] for message in caplog.messages] == ["over"]

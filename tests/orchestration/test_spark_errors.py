@@ -39,27 +39,8 @@ joins:
 PLAN = Plan(7, "batch", datetime(2024, 1, 1, tzinfo=UTC), (), {}, {}, {}, (), (), "", {}, "0.1")
 
 
-def test_row_that_a_foreign_key_fails_on_is_explained(spark: SparkSession) -> None:
-    """The message names the line of the expression, what was wrong with the value, and the way out."""
-    rows = spark.range(1).select(F.lit("x").alias("code")).select(F.expr("cast(code as int)"))
-
-    with pytest.raises(BatchFailed) as failed, explained(PIPELINE, PLAN):
-        rows.collect()
-
-    message = str(failed.value)
-    assert message.startswith(
-        "batch 7 of /etc/lake failed: /etc/shop.yaml:8: joins.second.foreign_key[0]: 'cast"
-    )
-    assert "fails on a row: [CAST_INVALID_INPUT] The value 'x'" in message
-    assert (
-        "correct the expression (`try_cast`, `try_divide`, ...) and add `--rebuild second`, then run again"
-        in message
-    )
-    assert len(message.splitlines()) == 1
-
-
 def test_expression_of_nobody_keeps_its_traceback(spark: SparkSession) -> None:
-    """What stands in no foreign key is a mistake of ours."""
+    """What stands in no configuration is a mistake of ours."""
     rows = spark.range(1).select(F.expr("cast('y' as date)"))
 
     with pytest.raises(PySparkException, match="CAST_INVALID_INPUT"), explained(PIPELINE, PLAN):

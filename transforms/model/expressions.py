@@ -8,6 +8,8 @@ Such an error would end the batch, and each batch after it. So every expression 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -46,8 +48,9 @@ def may_raise(text: str) -> bool:
 
 def attempt(value: Column) -> Column:
     """An array of the one value; null for a row for which computing the value raises."""
-    # within a lambda Spark does not take out what two expressions share, to compute it where nothing is caught
-    tried = F.transform(F.array(F.lit(0)), lambda _: value)
+    # within a lambda Spark does not take out what two expressions share, to compute it where nothing is caught; and
+    # under a condition it does not compute parts that are the same for all rows before any, where nothing is either
+    tried = F.transform(F.array(F.lit(0)), lambda zero: F.when(zero == 0, value))
     sql: Any = SparkSession.active()._jvm.org.apache.spark.sql  # type: ignore[union-attr]  # noqa: SLF001
     columns = sql.classic.ExpressionUtils
     return Column(columns.column(sql.catalyst.expressions.TryEval(columns.expression(tried._jc))))  # noqa: SLF001
@@ -56,6 +59,11 @@ def attempt(value: Column) -> Column:
 def or_null(value: Column) -> Column:
     """The value; null also for a row for which computing it raises."""
     return attempt(value)[0]
+
+
+def any_fails(expressions: Sequence[RowExpression]) -> Column:
+    """Whether one of some expressions raises for a row."""
+    return reduce(or_, [attempt(F.expr(expression.text)).isNull() for expression in expressions])
 
 
 def refuse_failing(

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from expectations.gate import SAMPLES, gate
 from expectations.totals import differing_totals
+from orchestration.batch.uncomputed_keys import UNCOMPUTED, UncomputedKeys
 from storage.errors import LakeInconsistent, LakejoinError
 from storage.spark.kept_frames import Frames
 from transforms.foreign_key_join.batch import JoinBatch
@@ -30,11 +31,14 @@ class WaysOut(Protocol):
         """Lines of a message. `samples`: some of the rows; `rules`: what is broken, as far as it can be accepted."""
 
 
-def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames, ways_out: WaysOut) -> dict[str, int]:
+def judge(
+    batch: JoinBatch, accept: Sequence[str], frames: Frames, ways_out: WaysOut, uncomputed: UncomputedKeys
+) -> dict[str, int]:
     """Count what a batch does to a join, and check it against the join's rules.
 
-    Returns the counts. `ways_out`: what messages end with. Raises `GateFailed` where a rule is violated that `accept`
-    does not name, and `LakeInconsistent` where the hash of an answer and its position disagree.
+    Returns the counts. `ways_out`: what messages end with. `uncomputed`: what is asked of the left rows. Raises
+    `GateFailed` where a rule is violated that `accept` does not name, and `LakeInconsistent` where the hash of an
+    answer and its position disagree.
     """
     emissions = _seen_by_rules(batch)
     emissions = emissions if batch.first else frames.keep_if_large(emissions)
@@ -44,8 +48,11 @@ def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames, ways_out: Way
     else:
         results = gate(held, how, small=small, digests=not small)
     # one row a count and a broken rule
-    rows = frames.gather(_counts(batch, emissions).unionByName(results)).collect()
-    found = {row["rule"]: row for row in rows}
+    parts = _counts(batch, emissions).unionByName(results)
+    if uncomputed.expressions:
+        parts = parts.unionByName(uncomputed.in_gate(*_left_values(batch)))
+    found = {row["rule"]: row for row in frames.gather(parts).collect()}
+    failing = found.pop(UNCOMPUTED, None)
     counts = {name: int(found.pop(name)["offending"]) for name in (*JOIN_COUNTS, "contradictory")}
     if found and not small:
         found = {row["rule"]: row for row in gate(held, how).collect()}
@@ -63,7 +70,13 @@ def judge(batch: JoinBatch, accept: Sequence[str], frames: Frames, ways_out: Way
         samples = [sample for row in violated for sample in row["sample"] or ()]
         rules = [row["rule"] for row in violated]
         raise GateFailed(*_message(batch.spec.name, violated), *ways_out(samples=samples, rules=rules))
-    return counts
+    return counts | (uncomputed.told(failing["offending"], failing["sample"] or ()) if failing else {})
+
+
+def _left_values(batch: JoinBatch) -> tuple[DataFrame, Column]:
+    """The left rows that live, with their own columns; and their key, under a name apart from these."""
+    live = batch.left.where(F.col("hash").isNotNull())
+    return live.select(F.col("primary_key").alias(PRIMARY_KEY), "value.*"), named(PRIMARY_KEY)
 
 
 def _seen_by_rules(batch: JoinBatch) -> DataFrame:

@@ -13,6 +13,7 @@ from orchestration.batch.joins.gate import JOIN_COUNTS, WaysOut, judge
 from orchestration.batch.joins.sides import left_bootstrap, left_join, left_table, right_table
 from orchestration.batch.joins.ways_out import ways_out
 from orchestration.batch.tables.table import TableBatch
+from orchestration.batch.uncomputed_keys import UncomputedKeys
 from orchestration.config import Join
 from storage.delta_table.commits import begin
 from storage.delta_table.private_transaction import DeltaTransaction
@@ -103,7 +104,7 @@ class ForeignKeyJoins:
 
 def _judged(batch: Batch, join: JoinBatch, ways: WaysOut) -> dict[str, int]:
     with batch.stage(f"join/{join.spec.name}"):
-        return judge(join, batch.accept, batch.frames, ways)
+        return judge(join, batch.accept, batch.frames, ways, UncomputedKeys.of(batch, join.spec.name))
 
 
 def _bootstrap(batch: Batch, join: JoinSpec, rows: DataFrame) -> Left:

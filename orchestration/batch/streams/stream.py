@@ -8,10 +8,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from orchestration.batch.context import Batch
-from orchestration.batch.failing_expressions import conditions, foreign_keys
 from orchestration.batch.quarantine import only_open
 from orchestration.batch.tables.verdicts import VERDICTS
 from orchestration.planning.pending_input import check_read
+from orchestration.planning.row_expressions import conditions, foreign_keys
 from storage.sources.reader import read_records
 from storage.spark.kept_frames import aggregated
 from transforms.model.event_time import from_micros, instant, moved_back, refuse_times, times_of
@@ -91,8 +91,8 @@ def read_stream(batch: Batch, name: str) -> StreamBatch:
             parsed = only_open(parsed, name, batch)
         events, names = is_event(stream.condition), spec.columns.names
         parsed = refuse_places(parsed, names, batch.plan.refused_of(name))
-        parsed = refuse_failing(parsed, names, conditions(batch, name))
-        parsed = refuse_failing(parsed, names, foreign_keys(batch, name), events)
+        parsed = refuse_failing(parsed, names, conditions(batch.pipeline, name))
+        parsed = refuse_failing(parsed, names, foreign_keys(batch.pipeline, batch.plan, name), events)
         timed = refuse_times(parsed, spec, batch.plan.planned_at, events)
         seen = None
         if spec.sequence != POSITION_TYPE:

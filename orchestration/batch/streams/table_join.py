@@ -12,6 +12,7 @@ from orchestration.batch.joins.sides import right_table
 from orchestration.batch.quarantine import quarantine_rows
 from orchestration.batch.streams.stream import StreamBatch
 from orchestration.batch.tables.table import TableBatch
+from orchestration.batch.uncomputed_keys import UNCOMPUTED, UncomputedKeys
 from storage.delta_log.live_files import rows_after
 from storage.lake.layout import records_of
 from storage.spark.kept_frames import aggregated
@@ -32,6 +33,7 @@ from transforms.model.schemas import (
     TIME,
     VERDICT,
     empty,
+    key_struct,
     named,
 )
 from transforms.model.specs import StreamJoinSpec
@@ -82,7 +84,7 @@ def stream_join_batch(
         return _idle(join, batch, before)
     batch.frames.expect(reads_again(join, batch))
     routed = _routed(join, stream, batch, before)
-    counts, newest = _count_routes(routed)
+    counts, newest = _count_routes(routed, UncomputedKeys.of(batch, join.name), join)
     clock = latest(before, newest)
     columns = [*join.left_columns.names, POSITION, TIME, HASH, FOREIGN_KEY]
     due = routed.where(F.col(ROUTE) == "at_once").select(*map(named, columns))
@@ -148,7 +150,9 @@ def _late(join: StreamJoinSpec, routed: DataFrame) -> DataFrame:
     )
 
 
-def _count_routes(routed: DataFrame) -> tuple[dict[str, int], datetime | None]:
+def _count_routes(
+    routed: DataFrame, uncomputed: UncomputedKeys, join: StreamJoinSpec
+) -> tuple[dict[str, int], datetime | None]:
     """How many records go which way, and the greatest time among those that move stream time."""
     ways = {"at_once": "at_once", "buffered": "waits", "late": "late", "ignored": "ignored"}
     found = aggregated(
@@ -156,10 +160,12 @@ def _count_routes(routed: DataFrame) -> tuple[dict[str, int], datetime | None]:
         F.count(F.lit(1)).alias("received"),
         *[F.count_if(F.col(ROUTE) == way).alias(name) for name, way in ways.items()],
         *times_of(F.col(FOREIGN_KEY).isNotNull()),
+        *(uncomputed.counted(key_struct(join.left_key)) if uncomputed.expressions else ()),
     )
     found.pop("oldest")
     newest = from_micros(found.pop("newest"))
-    return found, newest
+    failing, first = found.pop(UNCOMPUTED, 0), found.pop("sample", None)
+    return found | uncomputed.told(failing, first or ()), newest
 
 
 def _count_emissions(emissions: DataFrame) -> dict[str, int]:

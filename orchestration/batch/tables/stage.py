@@ -7,13 +7,13 @@ from functools import partial
 from pyspark.sql import DataFrame
 
 from orchestration.batch.context import Batch
-from orchestration.batch.failing_expressions import foreign_keys
 from orchestration.batch.first_load import pays, table_load
 from orchestration.batch.quarantine import commit_refused, only_open
 from orchestration.batch.tables.replaced_files import files_of, replace_batch
 from orchestration.batch.tables.table import TableBatch, table_batch, untouched
 from orchestration.config.schema.expressions import referenced_columns
 from orchestration.planning.pending_input import check_read
+from orchestration.planning.row_expressions import foreign_keys
 from storage.lake.layout import changes_of
 from storage.sources.reader import read_records
 from transforms.model.expressions import refuse_failing
@@ -59,7 +59,7 @@ def _records(batch: Batch, name: str, options: ParseOptions) -> DataFrame:
     records = read_records(batch.spark, spec.as_read, options, files)
     records = refuse_places(records, spec.columns.names, batch.plan.refused_of(name))
     if not options.flawless:
-        records = refuse_failing(records, spec.columns.names, foreign_keys(batch, name))
+        records = refuse_failing(records, spec.columns.names, foreign_keys(batch.pipeline, batch.plan, name))
     return only_open(records, name, batch) if batch.plan.kind == "retry" else records
 
 

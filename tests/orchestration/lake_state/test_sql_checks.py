@@ -36,6 +36,9 @@ joins:
         "upper(codes)",
         '"concat(codes, `the-code`)"',
         "\"get_json_object(codes, '$.a')\"",
+        # some rows need the part that cannot be computed, others do not
+        '"coalesce(codes, string(1 / 0))"',
+        '"string(1 / nullif(id, 0))"',
     ],
 )
 def test_expression_of_the_right_type_is_taken(spark: SparkSession, text: str) -> None:
@@ -55,6 +58,14 @@ def test_expression_of_the_right_type_is_taken(spark: SparkSession, text: str) -
             "is int, but the right key customers.code is string; expected exactly",
         ),
         ('"sha2(codes)"', "'sha2(codes)' is refused by Spark: [WRONG_NUM_ARGS.WITHOUT_SUGGESTION]"),
+        (
+            '"concat(codes, string(1 / 0))"',
+            "'concat(codes, string(1 / 0))' cannot be computed, whatever the row is: [DIVIDE_BY_ZERO]",
+        ),
+        (
+            "\"date_format(cast('x' as date), 'y')\"",
+            "whatever the row is: [CAST_INVALID_INPUT] The value 'x'",
+        ),
         ('"element_at(codes, 1)"', "'element_at(codes, 1)' is refused by Spark: [DATATYPE_MISMATCH"),
     ],
 )
@@ -103,6 +114,7 @@ joins:
     [
         ("\"array_contains(status, 'x')\"", "is refused by Spark: [DATATYPE_MISMATCH"),
         ("\"split(status, ',')[0]\"", "is string; expected a condition, which is true or false"),
+        ('"id > array(1)[2]"', "cannot be computed, whatever the row is: [INVALID_ARRAY_INDEX]"),
     ],
 )
 def test_wrong_condition_of_a_stream_is_a_mistake_of_the_file(

@@ -41,13 +41,13 @@ def check(spark: SparkSession, folder: Path, form: str, ratio: float) -> None:
     check_text(spark, folder, TEXT.format(form=form, ratio=ratio))
 
 
-def check_text(spark: SparkSession, folder: Path, text: str) -> None:
-    """The same of any pipeline."""
+def check_text(spark: SparkSession, folder: Path, text: str, joins: tuple[str, ...] = ()) -> None:
+    """The same of any pipeline, with these joins."""
     pipeline = load_text(text, folder / "lakejoin.yaml")
     now = datetime.now(UTC)
     journal = Journal(Lake(pipeline.lake))
     groups = pending_groups(pipeline, journal, now=now, spark=spark, settle=timedelta(0))
-    draft = Plan(1, "batch", now, groups[0].files, {}, {}, {}, (), (), "", {}, "0.1")
+    draft = Plan(1, "batch", now, groups[0].files, {}, {}, {}, joins, (), "", {}, "0.1")
     check_bad_ratio(pipeline, spark, draft)
 
 
@@ -141,3 +141,53 @@ def test_rows_of_a_feed_are_counted_as_they_are_read(spark: SparkSession, tmp_pa
 
     with pytest.raises(TooManyBadRecords, match="4 of 4 new records"):
         check_text(spark, tmp_path, text)
+
+
+FAILING = """\
+name: shop
+lake: ./lake
+tables:
+  orders:
+    source: {format: jsonl, path: "orders/*"}
+    columns: {id: bigint, customer: string}
+    key: [id]
+    max_bad_ratio: 0.5
+  customers: {source: {format: jsonl, path: "customers/*"}, columns: {id: int}, key: [id]}
+streams:
+  clicks:
+    source: {format: jsonl, path: "clicks/*"}
+    columns: {id: bigint, page: string, at: timestamp}
+    key: [id]
+    event_time: at
+    where: "10 / id > 1"
+    max_bad_ratio: 0.5
+joins:
+  located: {left: orders, right: customers, foreign_key: ["cast(customer as int)"], how: left}
+  visits: {stream: clicks, table: customers, foreign_key: ["cast(page as int)"], how: left}
+"""
+
+
+def test_records_that_an_expression_fails_for_are_counted(spark: SparkSession, tmp_path: Path) -> None:
+    """Foreign key, condition, a stream's key: as a batch refuses them, and not what the condition leaves out."""
+    orders = [
+        '{"op": "c", "id": 1, "customer": "1"}',
+        *[f'{{"op": "c", "id": {n}, "customer": "x"}}' for n in (2, 3)],
+    ]
+    click = '{{"op": "c", "id": {0}, "page": "{1}", "at": "2024-01-01T00:00:00Z"}}'
+    clicks = [click.format(*one) for one in ((0, "1"), (1, "x"), (20, "x"), (2, "y"))]
+    for name, lines in (("orders", orders[:2]), ("clicks", clicks), ("customers", [])):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    joins = ("located", "visits")
+
+    with pytest.raises(
+        TooManyBadRecords, match=r"table clicks: 3 of 4 .* 3 expression_failed, .*where of clicks: 10"
+    ):
+        check_text(spark, tmp_path, FAILING, joins)
+    (tmp_path / "clicks" / "a.jsonl").write_text("")
+    check_text(spark, tmp_path, FAILING, joins)
+    (tmp_path / "orders" / "a.jsonl").write_text("".join(f"{line}\n" for line in orders))
+    with pytest.raises(
+        TooManyBadRecords, match=r"table orders: 2 of 3 .* in a.jsonl:2 \(foreign key of located: cast"
+    ):
+        check_text(spark, tmp_path, FAILING, joins)
