@@ -13,6 +13,7 @@ from orchestration.batch.tables.replaced_files import ReplaceRefused
 from orchestration.batch.tables.table import TruncateStopped
 from orchestration.config import Pipeline, load
 from orchestration.lake_state.quarantine_counts import open_counts
+from orchestration.runs.put_in_quarantine import place_of, put_in_quarantine
 from orchestration.runs.retry_quarantine import in_quarantine, retry
 from storage.lake.journal import Journal
 from storage.lake.layout import PLAN, Lake, joined_of
@@ -89,6 +90,26 @@ def test_truncate_stops_the_batch_unless_it_is_allowed(parts: Pipeline, spark: S
     parts.path.write_text(text)
     assert run(load(parts.path), spark) == 1
     assert Journal(lake).last.rows["parts"] == 1
+
+
+def test_truncate_that_stops_a_batch_can_be_left_out(parts: Pipeline, spark: SparkSession) -> None:
+    """It waits in quarantine; once it is allowed, it deletes what stood before it."""
+    text = parts.path.read_text()
+    parts.path.write_text(text.replace("on_truncate: delete", "on_truncate: stop"))
+    stopping = load(parts.path)
+    with pytest.raises(
+        TruncateStopped, match=rf"`lakejoin quarantine add FILE parts --record {SECOND}.jsonl:2`"
+    ):
+        run(stopping, spark)
+    list(put_in_quarantine(stopping, lambda: spark, [place_of("parts", f"{SECOND}.jsonl:2")]))
+    rows = spark.read.format("delta").load(Lake(parts.lake).path(joined_of("named")))
+    assert sorted(row["id"] for row in rows.collect()) == [1, 2, 3, 4]
+    assert open_counts(Lake(parts.lake), Journal(Lake(parts.lake))) == {"parts": {"by_hand": 1}}
+
+    parts.path.write_text(text)
+    list(retry(load(parts.path), lambda: spark, ["parts"]))
+    rows = spark.read.format("delta").load(Lake(parts.lake).path(joined_of("named")))
+    assert [row["id"] for row in rows.collect()] == [1]
 
 
 @pytest.mark.slow

@@ -114,9 +114,11 @@ def table_batch(  # noqa: PLR0913 - what a batch works with, and what it may be 
     elif load.flawless is not None and not kinds.beside:
         records = load.flawless()
     if kinds.truncated and on_truncate == "stop":
+        event = first_truncate(records)
         raise TruncateStopped(
-            f"{table.name}: {first_truncate(records)} says that the source table was truncated; found "
-            "`on_truncate: stop`. Set `on_truncate: delete` to delete every row it had, then run again."
+            f"{table.name}: {event} says that the source table was truncated; found `on_truncate: stop`. Set "
+            "`on_truncate: delete` to delete every row it had, then run again; or leave the event out: "
+            f"{_left_out(table, event)}."
         )
     if kinds.truncated and versioned:
         _check_truncates_in_time(records, table)
@@ -142,9 +144,13 @@ def _check_truncates_in_time(records: DataFrame, table: TableSpec) -> None:
     if (first := first_truncate(records.where(F.col(REASON).isNotNull()))) is not None:
         raise TruncateStopped(
             f"{table.name}: the truncate event at {first} has no time, or one that is more than max_future ahead "
-            f"({table.max_future}). Raise `max_future`, then run again; or take the event out of the file and "
-            "`lakejoin repair FILE --replan`."
+            f"({table.max_future}). Raise `max_future`, then run again; or leave the event out: "
+            f"{_left_out(table, first)}."
         )
+
+
+def _left_out(table: TableSpec, event: str) -> str:
+    return f"`lakejoin quarantine add FILE {table.name} --record {event}`"
 
 
 def _with_context(records: DataFrame, good: DataFrame, *, versioned: bool, by_hand: bool) -> DataFrame:
