@@ -149,7 +149,7 @@ def test_column_that_a_file_does_not_have_ends_no_batch(tmp_path: Path, spark: S
     """It is null in every row, so Spark could compute the expression before it reads one; each record is told."""
     write_lines(tmp_path / "customers" / "2024-01-01.jsonl", CITIES)
     (tmp_path / "orders").mkdir()
-    spark.range(2).coalesce(1).write.parquet(str(tmp_path / "written"))
+    spark.range(2).selectExpr("id", "'c' AS op").coalesce(1).write.parquet(str(tmp_path / "written"))
     (written,) = (tmp_path / "written").glob("*.parquet")
     written.rename(tmp_path / "orders" / "2024-01-01.parquet")
     text = TEXT.replace(

@@ -132,6 +132,7 @@ def test_batch_is_done_without_the_records_that_its_gate_fails_for(
     assert joins(failed, spark) == _plain(tmp_path / "plain", spark)
 
 
+@pytest.mark.slow
 def test_record_for_which_a_retry_fails_goes_back(
     failed: Pipeline, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,7 +188,7 @@ def test_join_begins_without_a_record_that_was_read_before(
     assert joins(failed, spark) == _plain(tmp_path / "plain", spark)
 
 
-@pytest.mark.parametrize("way", ["--rebuild", "--record"])
+@pytest.mark.parametrize("way", [pytest.param("--rebuild", marks=pytest.mark.slow), "--record"])
 def test_answers_that_contradict_themselves_are_told_with_rows_and_ways(
     way: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

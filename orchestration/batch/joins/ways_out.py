@@ -99,10 +99,8 @@ def _look_up(
     found: dict[str, list[tuple[str, int]]],
 ) -> None:  # fmt: skip
     """Add the places of a table's records of the batch with some keys to `found`."""
-    if not batch.pipeline.inputs[name].source_format.has_lines:
-        return
     read = {file.name: file for file in batch.plan.files_of(name)}
-    if not read:
+    if not read or not batch.pipeline.inputs[name].source_format.has_lines:
         return
     table = tables[name]
     records = table.applied.where(F.col(POSITION)["file"].isin(*read))
