@@ -15,7 +15,8 @@ from storage.lake.layout import Lake, joined_of
 pytestmark = pytest.mark.spark
 
 SEED = 1127
-MANY = int(os.environ.get("LAKEJOIN_POISONED_BATCHES", "1000"))
+MANY = int(os.environ.get("LAKEJOIN_POISONED_BATCHES", "500"))
+"""Batches of the long run. 1,000 take about an hour on two cores."""
 
 
 def _joined(spark: SparkSession, lake: Lake, join: str, text: str) -> Joined:
