@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from storage.errors import SourceBroken
 from storage.sources.fingerprint import open_text
+from storage.sources.limits import FileLimits
 from storage.sources.planned_file import PlannedFile
 from transforms.model.schemas import POSITION
 
@@ -70,6 +71,19 @@ def runs_to_the_end(ranges: Sequence[PlannedFile]) -> Column:
     open_ended = [part for part in ranges if not part.complete and _ends_in_quotes(part.path)]
     last = [(position["file"] == part.name) & (position["line"] == part.lines) for part in open_ended]
     return reduce(or_, last, F.lit(False))
+
+
+def check_records(path: str, limits: FileLimits) -> None:
+    """Refuse a file with a record that does not fit memory: its lines may be short. Raises `SourceTooLarge`."""
+    is_open, first, size = False, 1, 0
+    with io.TextIOWrapper(open_text(path), "iso-8859-1", newline="\n") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not is_open:
+                first, size = number, 0
+            size += len(line)
+            limits.check_memory(path, f"the record from line {first:,} on", size, about="at least ")
+            if '"' in line:
+                is_open = _is_open_behind(line, is_open=is_open)
 
 
 def _ends_in_quotes(path: str) -> bool:

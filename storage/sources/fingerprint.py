@@ -10,17 +10,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-import pyarrow.parquet as pq
 import xxhash
-from pyarrow.lib import ArrowException
 
 from storage.errors import SourceBroken, SourceChanged
 from storage.filesystem import open_file_system, reading
-from storage.sources.limits import NO_LIMITS, FileLimits, check_line
+from storage.sources.limits import NO_LIMITS, FileLimits
+from storage.sources.parquet_size import check_parquet
+from storage.sources.text_counts import TextCounts
 
 _CHUNK = 1 << 20
-_CRLF = b"\r\n"
-_GZIP = b"\x1f\x8b"
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _OTHER_COMPRESSION = (".bz2", ".deflate", ".lz4", ".lzo", ".snappy", ".xz", ".zip", ".zst")
 
 
@@ -41,52 +40,8 @@ class FileContent:
     """The beginning ends within a quoted CSV field, and there is more behind it."""
     returns: bool = False
     """Of CSV: some line ends with a carriage return and a line feed that are not within quotes."""
-
-
-class _Text:
-    """Counts what a text is made of while it passes by."""
-
-    def __init__(self, *, quoted: bool) -> None:
-        self._quoted = quoted
-        self._ends: set[int] = set()  # whether the quotes before a CR LF were even (0) or odd (1)
-        self.size = self.newlines = self.quotes = self.open_line = 0
-        self.last = self.appended = b""
-        self.at_boundary = self.continued = False
-
-    def feed(self, text: bytes) -> None:
-        if not text:
-            return
-        if self.at_boundary and not self.appended:
-            self.continued = self.quotes % 2 == 1
-        if self.at_boundary and len(self.appended) < len(_CRLF):
-            self.appended += text[: len(_CRLF) - len(self.appended)]
-        # one that is outside quotes is enough: of such a file nothing more has to be found out
-        if self._quoted and 0 not in self._ends:
-            self._ends.update(self._line_ends(text))
-        self.size += len(text)
-        end = text.rfind(b"\n")
-        self.open_line = len(text) - end - 1 if end >= 0 else self.open_line + len(text)
-        self.newlines += text.count(b"\n")
-        self.quotes += text.count(b'"')
-        self.last = text[-1:]
-
-    @property
-    def returns(self) -> bool:
-        """Whether a line ends with CR LF; where a quote is left open, nothing says which are within quotes."""
-        return 0 in self._ends or (bool(self._ends) and self.quotes % 2 == 1)
-
-    def _line_ends(self, text: bytes) -> Iterator[int]:
-        """For each CR LF, up to the first that is outside quotes, the number of quotes before it modulo 2."""
-        quotes, position = self.quotes, 0
-        if self.last + text[:1] == _CRLF:
-            yield quotes % 2
-        while (end := text.find(b"\r", position)) >= 0:  # one byte is found much faster than two
-            quotes += text.count(b'"', position, end)
-            position = end + 1
-            if text[position : position + 1] == b"\n":
-                yield quotes % 2
-                if quotes % 2 == 0:
-                    return
+    long_record: bool = False
+    """Of CSV: a record is longer than may be in memory, if each quote in the file opens or closes a field."""
 
 
 class _Gunzip:
@@ -135,20 +90,22 @@ def scan_text(
     """
     limits.check_size(path, size)
     _refuse_other_compression(path)
-    digest, text = xxhash.xxh3_128(), _Text(quoted=quoted)
+    digest, text = xxhash.xxh3_128(), TextCounts(quoted=quoted)
     gunzip = _Gunzip(path) if path.endswith(".gz") else None
     beginning = digest.hexdigest() if boundary == 0 else None
     position = 0
     for chunk in _chunks(path, size, boundary):
         if position == 0 and gunzip is None and chunk.startswith(_GZIP):
             raise SourceBroken(f"{path}: is compressed with gzip; give it a name that ends in .gz")
+        if position == 0 and chunk.startswith(_ZSTD):
+            raise SourceBroken(f"{path}: is compressed with zstd; unpack the file or use gzip")
         digest.update(chunk)
         position += len(chunk)
         for part in [chunk] if gunzip is None else gunzip.feed(chunk):
             text.feed(part)
             limits.check_size(path, text.size)
             limits.check_ratio(path, position, text.size)
-            check_line(path, text.newlines + 1, text.open_line)
+            limits.check_memory(path, f"line {text.newlines + 1:,}", text.open_line, about="at least ")
         if position == boundary:
             beginning, text.at_boundary = digest.hexdigest(), True
     if gunzip is not None:
@@ -156,33 +113,23 @@ def scan_text(
     ended = text.last in {b"", b"\n"}
     complete = ended and (not quoted or text.quotes % 2 == 0)
     lines, continued = text.newlines + (not ended), quoted and text.continued
-    return FileContent(digest.hexdigest(), beginning, lines, complete, text.appended, continued, text.returns)
+    return FileContent(
+        digest.hexdigest(), beginning, lines, complete, text.appended, continued, text.returns,
+        long_record=text.longest_record > limits.memory,
+    )  # fmt: skip
 
 
 def scan_parquet(path: str, size: int, limits: FileLimits = NO_LIMITS) -> FileContent:
     """Fingerprint a Parquet file and count its rows by the footer.
 
-    Raises `SourceBroken` without one, and `SourceTooLarge` where it tells of more than the limits allow.
+    Raises `SourceBroken` without one, and `SourceTooLarge` for a file that becomes more than the limits allow.
     """
     limits.check_size(path, size)
     digest = xxhash.xxh3_128()
     for chunk in _chunks(path, size, None):
         digest.update(chunk)
-    system, inner = open_file_system(path)
-    try:
-        footer = pq.read_metadata(inner, filesystem=system)
-    except (ArrowException, OSError) as error:
-        raise SourceBroken(
-            f"{path}: is no whole Parquet file ({str(error).splitlines()[0]}); write it again under "
-            "another name, then rename it"
-        ) from error
-    # equal values in a row are counted, not repeated: what they unpack to is at least a byte each
-    unpacked = max(
-        footer.num_rows, sum(footer.row_group(i).total_byte_size for i in range(footer.num_row_groups))
-    )
-    limits.check_size(path, unpacked)
-    limits.check_ratio(path, size, unpacked)
-    return FileContent(digest.hexdigest(), None, footer.num_rows, complete=True, appended=b"")
+    rows = check_parquet(path, size, limits)
+    return FileContent(digest.hexdigest(), None, rows, complete=True, appended=b"")
 
 
 def open_text(path: str) -> BinaryIO:

@@ -1,15 +1,16 @@
 """Limits the size of source files, so that a packed file, a file without line ends or a mistake fills no memory.
 
 A file is checked while it is read through before a batch is planned, so that no Spark job ever sees one that is beyond
-the limits. The limits of a single record are in `transforms.parsing.limits`.
+the limits; of Parquet `storage.sources.parquet_size` says what it becomes. The limits of a single record are in
+`transforms.parsing.limits`.
 """
 
 from dataclasses import dataclass
 
 from storage.errors import SourceTooLarge
 
-UNREADABLE_LINE = 512_000_000
-"""Bytes of the longest line that is read at all: Spark needs some four times as much memory for a moment."""
+AT_ONCE = 512_000_000
+"""Bytes of what is in memory at once, where nothing is declared: an eighth of Spark's memory, by default 4 GB."""
 _HONEST = 100_000_000
 """Up to so many bytes the ratio is not checked."""
 
@@ -22,6 +23,13 @@ class FileLimits:
     """Bytes of a file, unpacked."""
     ratio: int = 1000
     """Bytes that a byte of a packed file may stand for."""
+    memory: int = AT_ONCE
+    """Bytes of what can only be read whole: a line, a record of CSV, a page and the footer of Parquet."""
+
+    def check(self, path: str, packed: int, unpacked: int) -> None:
+        """Refuse a file that unpacks to more than any may, or than it may itself. Raises `SourceTooLarge`."""
+        self.check_size(path, unpacked)
+        self.check_ratio(path, packed, unpacked)
 
     def check_size(self, path: str, size: int) -> None:
         """Refuse a file, or what is unpacked of it so far, that is larger than any may be. Raises `SourceTooLarge`."""
@@ -39,15 +47,22 @@ class FileLimits:
                 "one (source.limits.ratio). If that is no mistake, raise the limit"
             )
 
+    def most(self, packed: int) -> int:
+        """Bytes that a file of so many may unpack to."""
+        return min(self.file, max(_HONEST, self.ratio * packed))
+
+    def check_memory(self, path: str, what: str, size: int, *, about: str = "") -> None:
+        """Refuse a file with a part that does not fit memory. Raises `SourceTooLarge`.
+
+        `about`: what stands before the size, of a part that was not read to its end.
+        """
+        if size > self.memory:
+            raise SourceTooLarge(
+                f"{path}: {what} has {about}{size:,} bytes, all in memory at once; expected at most {self.memory:,} "
+                "(source.limits.memory). If that is no mistake, raise the limit, and Spark's memory to eight times as "
+                "much (`spark: {conf: {spark.driver.memory: …}}`)"
+            )
+
 
 NO_LIMITS = FileLimits()
 """The limits where none are declared."""
-
-
-def check_line(path: str, number: int, length: int) -> None:
-    """Refuse a file with a line that does not fit memory. Raises `SourceTooLarge`."""
-    if length > UNREADABLE_LINE:
-        raise SourceTooLarge(
-            f"{path}: line {number:,} has over {UNREADABLE_LINE:,} bytes, which is more than can be read at once; "
-            "expected a record a line, each with its line end. Correct the file"
-        )

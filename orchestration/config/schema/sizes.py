@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, WithJsonSchema
 
 SIZE_PATTERN = r"^([0-9]{1,9}(?:\.[0-9]{1,9})?) *(bytes|kB|MB|GB|TB)$"
-MEGABYTE, TERABYTE = 10**6, 10**12
+MEGABYTE, GIGABYTE, TERABYTE = 10**6, 10**9, 10**12
 
-_BYTES = {"bytes": 1, "kB": 10**3, "MB": MEGABYTE, "GB": 10**9, "TB": TERABYTE}
+_BYTES = {"bytes": 1, "kB": 10**3, "MB": MEGABYTE, "GB": GIGABYTE, "TB": TERABYTE}
 
 
 def parse_size(value: Any) -> int:

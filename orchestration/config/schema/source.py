@@ -10,14 +10,14 @@ from pydantic.config import JsonDict
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticKnownError
 
-from orchestration.config.schema.sizes import MEGABYTE, TERABYTE, Size
+from orchestration.config.schema.sizes import GIGABYTE, MEGABYTE, TERABYTE, Size
 from orchestration.config.schema.values import Day, Duration, SourcePath, SourceTable, Zone
 from storage.sources.formats.known_formats import FORMATS
-from storage.sources.limits import UNREADABLE_LINE, FileLimits
+from storage.sources.limits import AT_ONCE, FileLimits
 from storage.sources.path_patterns import plain
 from transforms.parsing.options import DEEPEST, Absent, ParseOptions, Snapshots
 
-LIMITS: JsonDict = {"file": "1 TB", "line": "100 MB", "depth": DEEPEST, "ratio": 1000}
+LIMITS: JsonDict = {"file": "1 TB", "line": "100 MB", "depth": DEEPEST, "ratio": 1000, "memory": "512 MB"}
 """The limits where none are declared, as one writes them."""
 
 
@@ -49,17 +49,24 @@ class Limits(Frozen):
 
     file: Size = Field(default=TERABYTE, json_schema_extra={"default": LIMITS["file"]})
     """A file with more bytes, unpacked, stops the batch before it is planned. Not with `delta`."""
-    line: Annotated[Size, Field(le=UNREADABLE_LINE)] = Field(
+    line: Annotated[Size, Field(le=AT_ONCE)] = Field(
         default=100 * MEGABYTE, json_schema_extra={"default": LIMITS["line"]}
     )
     """A longer line, or a row whose texts are longer together, is quarantined as `too_large`, with its length and
-    hash in place of its text. At most 512 MB; a file with a line that is longer than that stops the batch."""
+    hash in place of its text. At most 512 MB."""
     depth: Annotated[int, Field(ge=1, le=DEEPEST)] = DEEPEST
     """A line with more levels of objects and arrays is quarantined in the same way. At most 998, as deep as Spark
     reads."""
     ratio: Annotated[int, Field(ge=1)] = 1000
-    """A gzip or Parquet file of which a byte stands for more than so many stops the batch. Files of up to 100 MB,
-    unpacked, may be packed as they like. Not with `delta`."""
+    """A gzip or Parquet file of which a byte stands for more than so many stops the batch. Of Parquet the bytes of the
+    values count, not those of the pages. Files of up to 100 MB, unpacked, may be packed as they like. Not with
+    `delta`."""
+    memory: Annotated[Size, Field(ge=MEGABYTE, le=2 * GIGABYTE)] = Field(
+        default=AT_ONCE, json_schema_extra={"default": LIMITS["memory"]}
+    )
+    """A file with a larger part that can only be read whole stops the batch before it is planned: a line, a record of
+    CSV; of Parquet a page, an average row, or the footer, which becomes eight times as large. At most 2 GB. Spark needs
+    some eight times as much (`spark.driver.memory`, by default 4 GB). Not with `delta`."""
 
 
 class Source(Frozen):
@@ -129,4 +136,4 @@ class Source(Frozen):
     @property
     def file_limits(self) -> FileLimits:
         """The limits that a file is checked against while it is read through."""
-        return FileLimits(file=self.limits.file, ratio=self.limits.ratio)
+        return FileLimits(self.limits.file, self.limits.ratio, self.limits.memory)

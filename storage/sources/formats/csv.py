@@ -9,11 +9,12 @@ from pyspark.sql import DataFrame, SparkSession
 from storage.sources.ambiguous_rows import ask, ask_columns
 from storage.sources.column_preview import beginning
 from storage.sources.csv_files import count_records, csv_rows, parse_csv
-from storage.sources.csv_text import read_header
+from storage.sources.csv_text import check_records, read_header
 from storage.sources.files import Counted, FoundFile, MeasuredFile
 from storage.sources.fingerprint import FileContent
 from storage.sources.formats.source_format import OF_EVENTS, OF_MEMBERS, Ranges
 from storage.sources.formats.text_format import TextFormat
+from storage.sources.limits import FileLimits
 from storage.sources.planned_file import sizes
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Answer, of_entries, value_questions
@@ -32,6 +33,13 @@ class Csv(TextFormat):
             return next(csv.reader(io.StringIO(beginning(file), newline="")), [])
         except csv.Error:
             return []
+
+    def scan(self, found: FoundFile, known: MeasuredFile | None, limits: FileLimits) -> FileContent:
+        """Pass over a file's bytes, and once more over its lines if quotes might make one record of very many."""
+        content = super().scan(found, known, limits)
+        if content.long_record:
+            check_records(found.path, limits)
+        return content
 
     def count(
         self, found: FoundFile, known: MeasuredFile | None, content: FileContent, spark: SparkSession | None

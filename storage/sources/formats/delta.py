@@ -44,6 +44,7 @@ _NOT_FOR = {
     ("settle",): _FOR_FILES,
     ("limits", "file"): _LIMITS_FILES,
     ("limits", "ratio"): _LIMITS_FILES,
+    ("limits", "memory"): _LIMITS_FILES,
 }
 
 

@@ -25,7 +25,7 @@ tables:
       timezone: Europe/Berlin
       settle: 1.5 minutes
       start: 2013-01-02
-      limits: {file: 1.5 GB, line: 20 kB, depth: 50, ratio: 20}
+      limits: {file: 1.5 GB, line: 20 kB, depth: 50, ratio: 20, memory: 1 GB}
       on_schema_change: fail
       tables: [public.flights, flights_*]
       absent: keep
@@ -72,13 +72,13 @@ def test_every_value_is_taken_over() -> None:
         "trust_sequence": True,
         "settle": timedelta(seconds=90),
         "start": date(2013, 1, 2),
-        "limits": {"file": 1_500_000_000, "line": 20_000, "depth": 50, "ratio": 20},
+        "limits": {"file": 1_500_000_000, "line": 20_000, "depth": 50, "ratio": 20, "memory": 1_000_000_000},
         "on_schema_change": "fail",
         "strict": True,
     }
     options = table.source.parse_options
     assert (options.max_line, options.max_depth) == (20_000, 50)
-    assert table.source.file_limits == FileLimits(file=1_500_000_000, ratio=20)
+    assert table.source.file_limits == FileLimits(file=1_500_000_000, ratio=20, memory=1_000_000_000)
     types = {name: column.type for name, column in table.columns.items()}
     assert types == {"id": "bigint", "tail-num": "string", "at": "timestamp", "ts_ms": "int"}
     assert (table.columns["at"].encoding, table.columns["at"].source_name) == ("micros", "AT")
@@ -102,7 +102,7 @@ def test_what_is_left_out_has_its_default() -> None:
         "trust_sequence": False,
         "settle": None,
         "start": None,
-        "limits": {"file": 10**12, "line": 100_000_000, "depth": 998, "ratio": 1000},
+        "limits": {"file": 10**12, "line": 100_000_000, "depth": 998, "ratio": 1000, "memory": 512_000_000},
         "on_schema_change": "ignore",
         "strict": False,
     }

@@ -19,6 +19,7 @@ from storage.lake.layout import Lake
 from storage.sources import limits
 from storage.sources.csv_text import read_header
 from storage.sources.files import FoundFile, MeasuredFile, stat_file
+from storage.sources.formats.csv import Csv
 from storage.sources.formats.jsonl import Jsonl
 from storage.sources.formats.parquet import Parquet
 from storage.sources.limits import FileLimits
@@ -89,25 +90,26 @@ def test_parquet_bomb_is_refused_by_its_footer(
     pq.write_table(pa.table({"id": pa.repeat(7, 1_000_000)}), tmp_path / "x.parquet")
     found = stat_file(str(tmp_path / "x.parquet"), "x.parquet", None)
 
-    with pytest.raises(SourceTooLarge, match="unpack to over 1,000,000; expected at most 100 for one"):
+    with pytest.raises(SourceTooLarge, match="unpack to over 8,000,000; expected at most 100 for one"):
         measure(found, FileLimits(ratio=100))
-    with pytest.raises(SourceTooLarge, match="has over 999,999 bytes"):
-        measure(found, FileLimits(file=999_999))
-    assert measure(found, FileLimits()).lines == 1_000_000
+    with pytest.raises(SourceTooLarge, match="has over 7,999,999 bytes"):
+        measure(found, FileLimits(file=7_999_999))
+    assert measure(found, FileLimits(ratio=10_000)).lines == 1_000_000
 
 
 @pytest.mark.bad_input(12)
 @pytest.mark.parametrize("packed", [False, True])
-def test_line_that_no_memory_holds_is_refused(
-    write: Write, monkeypatch: pytest.MonkeyPatch, *, packed: bool
-) -> None:
-    """It spans many chunks of the reading; the message names its number."""
-    monkeypatch.setattr(limits, "UNREADABLE_LINE", 3_000_000)
+def test_line_that_no_memory_holds_is_refused(write: Write, *, packed: bool) -> None:
+    """It spans many chunks of the reading; the message names its number, the limit and what raises it."""
     content = b"a\n" + b"x" * 2_999_999 + b"\n" + b"y" * 4_200_000 + b"\n"
     found = write("x.jsonl.gz", gzip.compress(content)) if packed else write("x.jsonl", content)
 
-    with pytest.raises(SourceTooLarge, match="line 3 has over 3,000,000 bytes"):
-        measure(found, FileLimits())
+    with pytest.raises(
+        SourceTooLarge, match=r"line 3 has at least 3,[0-9,]+ bytes, .* at most 3,000,000 "
+    ) as refused:
+        measure(found, FileLimits(memory=3_000_000))
+    assert "(source.limits.memory)" in str(refused.value)
+    assert measure(found, FileLimits(memory=5_000_000)).lines == 3
 
 
 @pytest.mark.bad_input(12)
@@ -122,6 +124,38 @@ def test_csv_without_a_header_line_is_not_read_into_memory(write: Write) -> None
         read_header(found.path)
 
     assert peak[0] < 10_000_000
+
+
+@pytest.mark.bad_input(12)
+@pytest.mark.parametrize("packed", [False, True])
+def test_record_of_many_lines_that_no_memory_holds_is_refused(write: Write, *, packed: bool) -> None:
+    """A quote that is not closed takes in what follows, line by line; the message has the line where it begins."""
+    content = b'id,name\n1,"a\nb"\n2,"' + b"2,b\n" * 1_000_000
+    found = write("x.csv.gz", gzip.compress(content)) if packed else write("x.csv", content)
+
+    with pytest.raises(
+        SourceTooLarge, match=r"the record from line 4 on has at least 3,0[0-9,]+ bytes"
+    ) as refused:
+        Csv().scan(found, None, FileLimits(memory=3_000_000))
+    assert "expected at most 3,000,000 (source.limits.memory)" in str(refused.value)
+    assert not Csv().scan(found, None, FileLimits(memory=5_000_000)).complete
+
+
+@pytest.mark.bad_input(12)
+def test_quotes_within_fields_make_no_record_long(write: Write) -> None:
+    """By their number alone the rest of the file would be one record; its lines are looked at once more."""
+    content = b'id,name\n1,5" disk\n' + b'2,"b"\n3,c\n' * 400_000
+
+    content_of = Csv().scan(write("x.csv", content), None, FileLimits(memory=3_000_000))
+
+    assert (content_of.lines, content_of.long_record) == (800_002, True)
+
+
+@pytest.mark.bad_input(46)
+def test_other_compression_is_told_by_its_first_bytes(write: Write) -> None:
+    """What is unpacked by nobody would be quarantined line by line."""
+    with pytest.raises(SourceBroken, match="is compressed with zstd; unpack the file or use gzip"):
+        measure(write("x.jsonl", pa.compress(b"{}" * 1000, "zstd", asbytes=True)), FileLimits())
 
 
 @pytest.mark.bad_input(12)
