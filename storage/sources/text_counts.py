@@ -29,12 +29,13 @@ class TextCounts:
         if self._quoted and 0 not in self._ends:
             self._ends.update(self._line_ends(text))
         self.size += len(text)
+        quotes = text.count(b'"') if self._quoted else 0
         if self._quoted:
-            self._measure_record(text)
+            self._measure_record(text, self.quotes + quotes)
         end = text.rfind(b"\n")
         self.open_line = len(text) - end - 1 if end >= 0 else self.open_line + len(text)
         self.newlines += text.count(b"\n")
-        self.quotes += text.count(b'"')
+        self.quotes += quotes
         self.last = text[-1:]
 
     @property
@@ -42,9 +43,9 @@ class TextCounts:
         """Whether a line ends with CR LF; where a quote is left open, nothing says which are within quotes."""
         return 0 in self._ends or (bool(self._ends) and self.quotes % 2 == 1)
 
-    def _measure_record(self, text: bytes) -> None:
+    def _measure_record(self, text: bytes, quotes: int) -> None:
         """Add to the record that is open, or begin another behind the last line end that is outside quotes."""
-        end, quotes = len(text), self.quotes + text.count(b'"')
+        end = len(text)
         for _ in range(_LINES_BACK):
             start = text.rfind(b"\n", 0, end)
             if start < 0:

@@ -32,6 +32,9 @@ WHOLE = r"^[+-]?[0-9]{1,19}$"
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 _SCIENTIFIC = r"^\s*[+-]?(?=\.?[0-9])([0-9]*)\.?([0-9]*)[eE]([+-]?[0-9]{1,9})\s*$"
 """Its groups: the digits before the point, those behind it, the exponent."""
+_LONGEST_NUMBER = 1000
+"""Bytes of a text that is read as a number: as many digits as the JSON parser takes. Of a million, Java makes a decimal
+in a minute, and finds out in hours that a letter behind them is no digit."""
 _NO_NUMBER = r"^\s*([+-]?[iI]nf(inity)?|NaN)\s*$"
 _DAY = r"^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _CLOCK = r"[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
@@ -103,6 +106,7 @@ def _cast(value: Column, source: DataType, target: DataType) -> Column:
 
 
 def _number(text: Column, dtype: DataType) -> Column:
+    text = F.when(F.octet_length(text) <= _LONGEST_NUMBER, text)
     match dtype:
         case DecimalType():
             return _decimal(text, dtype)

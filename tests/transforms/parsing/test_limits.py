@@ -24,7 +24,9 @@ PARSERS: dict[str, Callable[[DataFrame, TableSpec, ParseOptions], DataFrame]] = 
 }
 
 
-def parse(spark: SparkSession, lines: Sequence[str], options: ParseOptions) -> list[Row]:
+def parse(
+    spark: SparkSession, lines: Sequence[str], options: ParseOptions, table: TableSpec = TABLE
+) -> list[Row]:
     """The record of each line, all in one frame."""
     frame = spark.createDataFrame(list(enumerate(lines, start=1)), "line BIGINT, text STRING")
     numbered = frame.select(
@@ -32,7 +34,7 @@ def parse(spark: SparkSession, lines: Sequence[str], options: ParseOptions) -> l
         F.lit(False).alias(CONTEXT),
         F.col("text").alias(RAW),
     )
-    found = PARSERS[options.format](numbered, TABLE, options).collect()
+    found = PARSERS[options.format](numbered, table, options).collect()
     assert len(found) == len(lines)
     return sorted(found, key=lambda row: row[POSITION]["line"])
 
@@ -106,6 +108,32 @@ def test_row_of_very_many_members_is_read(spark: SparkSession) -> None:
     (row,) = parse(spark, [line("jsonl", members)], ParseOptions("jsonl"))
 
     assert (row[OP], row["id"], row[REASON]) == ("upsert", "k", None)
+
+
+@pytest.mark.bad_input(12)
+@pytest.mark.parametrize("form", ["debezium", "jsonl"])
+def test_depth_of_a_hundred_thousand_is_quarantined(spark: SparkSession, form: str) -> None:
+    """Reported: nothing that reads it goes down by one call a level, whether it is closed again or not."""
+    deep = [line(form, f',"name":{"[" * 100_000}{"]" * 100_000}'), "[" * 100_000, '{"a":' * 100_000]
+
+    found = parse(spark, [*deep, line(form)], ParseOptions(form))
+
+    assert [row[REASON] for row in found] == ["too_large", "too_large", "too_large", None]
+
+
+@pytest.mark.bad_input(12)
+@pytest.mark.parametrize("dtype", ["bigint", "double", "float", "decimal(38,2)", "array<decimal(9,2)>"])
+def test_number_of_a_million_digits_is_none(spark: SparkSession, dtype: str) -> None:
+    """Reported: Java makes a decimal of it in a minute, and sees in hours that a letter behind it is no digit."""
+    table = TableSpec("t", StructType().add("id", "string").add("name", dtype), ("id",), POSITION_TYPE)
+    digits, opened, closed = "7" * 1_000_000, *(("[", "]") if dtype.startswith("array") else ("", ""))
+    numbers = [digits, f'"{digits}"', f'"{digits}x"', f'"0.{digits}e"', f'"{"0" * 990}7"']
+    lines = [line("jsonl", f',"name":{opened}{number}{closed}') for number in numbers]
+
+    *none, fits = parse(spark, lines, ParseOptions("jsonl"), table)
+
+    assert [row[REASON] for row in none] == ["parse_error", *["type_mismatch"] * 3]
+    assert fits["name"] in (7, [7])
 
 
 @pytest.mark.bad_input(12)
