@@ -13,7 +13,8 @@ import pyarrow as pa
 Coding = Literal["plain", "dictionary", "prefix"]
 """How the values of a page may be longer than the page: not at all, by a dictionary, or by the value before."""
 
-_HEADER = 1 << 14
+_AHEAD = 1 << 18
+_HEADER = 1 << 13
 _LONGEST_HEADER = 1 << 24
 """Some writers put the first and last value of a page into its header."""
 _STOP, _BYTE, _BINARY, _LISTS, _MAP, _STRUCT = 0, 3, 8, (9, 10), 11, 12
@@ -24,11 +25,12 @@ _LONG_LIST, _LONGEST_NUMBER = 15, 63
 _KIND, _UNPACKED, _PACKED = 1, 2, 3
 _DATA = {0: (5, 2), 3: (8, 4)}
 """Of data pages, old and new: which field describes the values, and which of its own fields their encoding."""
+_DESCRIBED = tuple(field for field, _ in _DATA.values())
 _VALUES = 1
 _CODINGS: dict[int, Coding] = {2: "dictionary", 8: "dictionary", 7: "prefix"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Page:
     """What a header says of its page."""
 
@@ -109,7 +111,23 @@ class _Thrift:
                     raise IndexError
 
 
-def read_pages(file: pa.NativeFile, start: int, end: int) -> Iterator[Page]:
+class Window:
+    """A file that is read here and there, mostly a little behind where it was read before."""
+
+    def __init__(self, file: pa.NativeFile) -> None:
+        """Look into an open file."""
+        self._file = file
+        self._start, self._data = 0, b""
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return some bytes of the file; each page of an object store is not asked for on its own."""
+        skipped = start - self._start
+        if skipped < 0 or skipped + size > len(self._data):
+            self._start, self._data, skipped = start, self._file.read_at(max(size, _AHEAD), start), 0
+        return self._data[skipped : skipped + size]
+
+
+def read_pages(file: Window, start: int, end: int) -> Iterator[Page]:
     """Yield the pages between two places of a file. Raises `ValueError` for what is none."""
     while start < end:
         (header, described), length = _read_header(file, start, end)
@@ -123,13 +141,13 @@ def read_pages(file: pa.NativeFile, start: int, end: int) -> Iterator[Page]:
 
 
 def _read_header(
-    file: pa.NativeFile, start: int, end: int
+    file: Window, start: int, end: int
 ) -> tuple[tuple[dict[int, int], dict[int, dict[int, int]]], int]:
     size = _HEADER
     while size <= _LONGEST_HEADER:
-        thrift = _Thrift(file.read_at(min(size, end - start), start))
+        thrift = _Thrift(file.read(start, min(size, end - start)))
         try:
-            return thrift.struct(*(field for field, _ in _DATA.values())), thrift.at
+            return thrift.struct(*_DESCRIBED), thrift.at
         except IndexError:
             size *= 32
         except RecursionError:

@@ -15,7 +15,7 @@ from pyarrow.lib import ArrowException
 from storage.errors import SourceBroken, SourceTooLarge
 from storage.filesystem import open_file_system
 from storage.sources.limits import FileLimits
-from storage.sources.parquet_pages import Page, read_pages
+from storage.sources.parquet_pages import Window, read_pages
 from storage.sources.parquet_values import Chunk, Columns, narrow_by_lengths, narrow_by_longest
 
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
@@ -62,11 +62,11 @@ def _check_values(
     path: str, file: pa.NativeFile, footer: pq.FileMetaData, size: int, limits: FileLimits
 ) -> None:
     chunks: list[Chunk] = []
-    found = 0
+    found, window = 0, Window(file)
     for number in range(footer.num_row_groups):
         group, in_group = footer.row_group(number), 0
         for column in range(footer.num_columns):
-            chunk = _measure(path, file, footer, number, column, limits)
+            chunk = _measure(path, window, footer, number, column, limits)
             in_group += chunk.least
             limits.check(path, size, found + in_group)
             if chunk.most > chunk.least:
@@ -87,7 +87,7 @@ def _check_values(
 
 
 def _measure(
-    path: str, file: pa.NativeFile, footer: pq.FileMetaData, group: int, column: int, limits: FileLimits
+    path: str, file: Window, footer: pq.FileMetaData, group: int, column: int, limits: FileLimits
 ) -> Chunk:
     """Add up what the headers of a column's pages say."""
     stored, kind = footer.row_group(group).column(column), footer.schema.column(column)
@@ -97,34 +97,19 @@ def _measure(
     end = (
         start + stored.total_compressed_size if stored.num_values else start
     )  # without values there is no page
-    pages = list(read_pages(file, start, end))
-    for page in pages:
+    chunk, values = Chunk(group, kind.path, kind.max_repetition_level > 0), 0
+    for page in read_pages(file, start, end):
         what = f"a page of column {kind.path} in row group {group}, unpacked,"
         limits.check_memory(path, what, page.unpacked)
-    values, width = sum(page.values for page in pages), _width(kind)
+        values += page.values
+        chunk.add(page)
+    width = _width(kind)
     if width is None:
-        least = max(values, sum(page.unpacked for page in pages))
-        return _of_texts(Chunk(group, kind.path, kind.max_repetition_level > 0, least, least), pages)
-    nulls = stored.statistics.null_count if stored.is_stats_set else None
-    known = max(values, (values - (nulls or 0)) * width)
-    return Chunk(group, kind.path, kind.max_repetition_level > 0, known, known)
-
-
-def _of_texts(chunk: Chunk, pages: list[Page]) -> Chunk:
-    dictionary = max((page.unpacked for page in pages if not page.values), default=0)
-    most = 0
-    for page in pages:
-        match page.coding:
-            case "plain":
-                most += page.unpacked
-            case "dictionary":
-                chunk.from_dictionary += page.values
-                most += page.values * dictionary
-            case "prefix":
-                chunk.prefixed = True
-                most += page.values * page.unpacked
-    chunk.dictionary, chunk.most = dictionary, max(most, chunk.least)
-    chunk.page = max((page.unpacked for page in pages), default=0)
+        chunk.least = max(chunk.least, values)
+        chunk.most = max(chunk.most + chunk.from_dictionary * chunk.dictionary, chunk.least)
+    else:
+        nulls = (stored.statistics.null_count if stored.is_stats_set else None) or 0
+        chunk.least = chunk.most = max(values, (values - nulls) * width)
     return chunk
 
 

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from storage.sources.parquet_pages import Page
+
 _PIECE = 1 << 26
 """Bytes of values that are read at once."""
 _ROWS = 1 << 16
@@ -26,17 +28,32 @@ class Chunk:
     group: int
     path: str
     repeated: bool
-    least: int
+    least: int = 0
     """Bytes that its values have in any case."""
-    most: int
+    most: int = 0
     """Bytes that its values have at most, as far as is known."""
     from_dictionary: int = 0
-    """How many values stand in the dictionary, which is `dictionary` bytes long."""
+    """How many values stand in the dictionary, which has `dictionary` bytes."""
     dictionary: int = 0
     prefixed: bool = False
     """Some value begins as the one before, with no more than a number to say so."""
-    page: int = 1
+    page: int = 0
     """Bytes of the largest page."""
+
+    def add(self, page: Page) -> None:
+        """Count one more page of texts; what stands in the dictionary is not yet in `most`."""
+        self.least += page.unpacked
+        self.page = max(self.page, page.unpacked)
+        if not page.values:
+            self.dictionary = max(self.dictionary, page.unpacked)
+        match page.coding:
+            case "plain":
+                self.most += page.unpacked
+            case "dictionary":
+                self.from_dictionary += page.values
+            case "prefix":
+                self.prefixed = True
+                self.most += page.values * page.unpacked
 
 
 class Columns:

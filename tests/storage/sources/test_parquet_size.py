@@ -12,7 +12,7 @@ from storage.errors import SourceBroken, SourceTooLarge
 from storage.sources.files import FoundFile, stat_file
 from storage.sources.formats.parquet import Parquet
 from storage.sources.limits import FileLimits
-from storage.sources.parquet_pages import Page, read_pages
+from storage.sources.parquet_pages import Page, Window, read_pages
 from storage.sources.parquet_size import check_parquet
 
 pytestmark = pytest.mark.bad_input(46)
@@ -248,7 +248,7 @@ def test_pages_are_read_as_they_were_written(tmp_path: Path) -> None:
     start, end = stored.data_page_offset, stored.data_page_offset + stored.total_compressed_size
 
     with pa.OSFile(str(tmp_path / "x.parquet")) as file:
-        (page,) = read_pages(file, start, end)
+        (page,) = read_pages(Window(file), start, end)
 
     assert page == Page(page.unpacked, 3, "plain")
     assert 200_008 < page.unpacked < 200_100
