@@ -125,7 +125,7 @@ def test_depth_of_a_hundred_thousand_is_quarantined(spark: SparkSession, form: s
 @pytest.mark.parametrize("dtype", ["bigint", "double", "float", "decimal(38,2)", "array<decimal(9,2)>"])
 def test_number_of_a_million_digits_is_none(spark: SparkSession, dtype: str) -> None:
     """Reported: Java makes a decimal of it in a minute, and sees in hours that a letter behind it is no digit."""
-    table = TableSpec("t", StructType().add("id", "string").add("name", dtype), ("id",), POSITION_TYPE)
+    table = TableSpec("t", StructType.fromDDL(f"id string, name {dtype}"), ("id",), POSITION_TYPE)
     digits, opened, closed = "7" * 1_000_000, *(("[", "]") if dtype.startswith("array") else ("", ""))
     numbers = [digits, f'"{digits}"', f'"{digits}x"', f'"0.{digits}e"', f'"{"0" * 990}7"']
     lines = [line("jsonl", f',"name":{opened}{number}{closed}') for number in numbers]
