@@ -29,7 +29,8 @@ from transforms.parsing.options import Encoding, ParseOptions, TimeUnit
 from transforms.parsing.unscaled_numbers import unscaled
 
 WHOLE = r"^[+-]?[0-9]{1,19}$"
-NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
+NUMBER = r"^\s*+[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?\s*+$"
+"""Possessive, for of a long text each split of its digits would be tried."""
 _SCIENTIFIC = r"^\s*[+-]?(?=\.?[0-9])([0-9]*)\.?([0-9]*)[eE]([+-]?[0-9]{1,9})\s*$"
 """Its groups: the digits before the point, those behind it, the exponent."""
 _LONGEST_NUMBER = 1000
