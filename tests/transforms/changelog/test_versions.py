@@ -1,5 +1,6 @@
 """The history of a versioned table: intervals, what may be forgotten, and as-of reads."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,7 +9,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from transforms.changelog.versions import VALID_FROM, VALID_TO, as_of, intervals, reachable, versions_schema
+from transforms.changelog.versions import (
+    VALID_FROM,
+    VALID_TO,
+    as_of,
+    intervals,
+    last_by_time,
+    reachable,
+    versions_schema,
+)
 from transforms.model.schemas import (
     DELETED,
     HASH,
@@ -73,6 +82,34 @@ def test_version_lasts_until_the_next_and_the_last_at_a_time_stands(spark: Spark
     assert shown(intervals(versions(spark, *HISTORY), SPEC)) == [
         ("EWR", 1, 3, 10), ("EWR", 3, 5, None), ("EWR", 5, None, 51), ("JFK", 2, 9, 20), ("JFK", 9, None, None),
     ]  # fmt: skip
+
+
+@pytest.mark.bad_input(9)
+def test_among_versions_at_one_time_the_sequence_decides(spark: SparkSession) -> None:
+    """Not the position: a correction may stand in a file of an earlier day. All reads find the same one."""
+    by_lsn = replace(SPEC, sequence=StructType().add(TIME, "timestamp").add("lsn", "long"))
+    rows = [
+        ("EWR", 51, 7, {"date": None, "file": "f", "line": 1}), ("EWR", 50, 6, {"date": None, "file": "f", "line": 2}),
+    ]  # fmt: skip
+    made = [
+        {
+            "station": station, "temp": temp, POSITION: position, SEQUENCE: {TIME: at(5), "lsn": lsn},
+            HASH: {"spec": 1, "high": temp, "low": 0}, DELETED: False, VALID_FROM: at(5),
+        }
+        for station, temp, lsn, position in rows
+    ]  # fmt: skip
+    history = spark.createDataFrame(made, versions_schema(by_lsn))
+    record = spark.createDataFrame(
+        [({"station": "EWR"}, at(6))], StructType().add("key", SPEC_KEY).add("when", "timestamp")
+    )
+
+    met = (
+        as_of(record, history, F.col("key"), F.col("when"), by_lsn, None).select(f"{MET_VALUE}.temp").first()
+    )
+
+    assert shown(intervals(history, by_lsn)) == [("EWR", 5, None, 51)]
+    assert met["temp"] == 51
+    assert last_by_time(history, by_lsn).select(f"{HASH}.high").first()["high"] == 51
 
 
 @pytest.mark.bad_input(9)
