@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from storage.delta_log.torn_commits import damaged_commits
 from storage.delta_log.transaction_id import Transaction
 from storage.errors import LakeUnusable
+from storage.lake import bookkeeping
 from storage.lake.bookkeeping import condense, record, row_files
 from storage.lake.layout import Lake
 
@@ -47,6 +48,24 @@ def test_condensed_table_has_one_file_and_still_knows_its_commits(tmp_path: Path
     assert not batch(path, 20)
     assert batch(path, 21)
     assert batches(path) == [*range(1, 22)]
+
+
+def test_row_that_another_run_commits_meanwhile_is_not_committed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit stands on the version that was looked at, in which the other one is not yet."""
+    path, write = str(tmp_path / "_plan"), bookkeeping.write_deltalake
+    batch(path, 1)
+
+    def late(*place: object, **options: object) -> None:
+        monkeypatch.setattr(bookkeeping, "write_deltalake", write)
+        assert batch(path, 2)
+        write(*place, **options)
+
+    monkeypatch.setattr(bookkeeping, "write_deltalake", late)
+
+    assert not batch(path, 2)
+    assert batches(path) == [1, 2]
 
 
 @pytest.mark.parametrize("retention", [timedelta(days=7), timedelta(minutes=30)])

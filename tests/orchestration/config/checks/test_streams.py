@@ -178,6 +178,23 @@ def test_tables_without_history_are_ordered_as_before() -> None:
     assert (clicks.max_future, clicks.columns["kind"].dataType) == (timedelta(days=1), StringType())
 
 
+def test_grace_may_be_as_long_as_the_history() -> None:
+    """The version that a record waits for is remembered that long, at its last instant, too."""
+    spec = pipeline(SOUND.replace("grace: 2 hours", "grace: 10 days")).stream_join_spec("priced")
+
+    assert spec.grace == timedelta(days=10)
+
+
+def test_late_records_are_dropped_or_joined_as_the_batch_began() -> None:
+    """A part of them may be joined or in quarantine already."""
+    from orchestration.lake_state.config_fingerprints import readings_of
+
+    before, other = (pipeline(SOUND.replace("2 hours", f"2 hours{late}")) for late in ("", ", late: join"))
+    found = readings_of(before).items() ^ readings_of(other).items()
+
+    assert {name for name, _ in found} == {"joins/priced/late"}
+
+
 def test_state_of_a_lake_depends_on_grace_and_not_on_what_becomes_of_late_records() -> None:
     """With another grace what waits would be another range of the stream; `late` says only how a run goes on."""
     from orchestration.lake_state.config_fingerprints import shapes_of
