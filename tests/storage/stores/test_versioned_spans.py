@@ -41,3 +41,16 @@ def test_span_lists_what_is_valid_within_it_in_either_direction(
     found = [version.value for version in store.versions("k", start, end)]  # type: ignore[arg-type]
     back = [version.value for version in store.backward_versions("k", start, end)]  # type: ignore[arg-type]
     assert "".join(found) == "".join(back)[::-1] == expected
+
+
+def test_versions_that_are_put_together_are_refused_one_after_the_other(tmp_path: Path) -> None:
+    """A version is too old by what came before it, not by what comes later, and not as old as the retention."""
+    layout = Layout("versioned", ("key",), ("value",), retention=timedelta(seconds=10))
+    store: VersionedKeyValueStore = make_store(tmp_path / "store", layout)
+
+    put = store.put_all(
+        [("a", "1", at(5)), ("a", "2", at(0)), ("b", "3", at(30)), ("b", "late", at(19)), ("b", "4", at(20))]
+    )
+
+    assert put == (4, 1)
+    assert [version.value for version in store.versions("b", None, None)] == ["4", "3"]
