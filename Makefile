@@ -18,7 +18,7 @@ MINUTES ?= 240
 SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow reliability check lint conformance soak bench performance
+.PHONY: help demo test test-slow reliability mutants check lint conformance soak bench performance
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ test-slow: .venv/installed ## the tests that take many minutes: random histories
 
 reliability: .venv/installed ## docs/reliability.md: every failure, bad input and guard with its tests, slow ones included, and how they end
 	$(BIN)/pytest -m "failure or bad_input or guard" --reliability=docs/reliability.md $(if $(ONLY),-k "$(ONLY)")
+
+mutants: .venv/installed ## changes of one line that each break a promise: which of them no test notices; `make mutants ONLY="grace 7"`
+	$(BIN)/python tests/mutants/run.py $(ONLY)
 
 check: lint ## what takes less than a minute: lint, and the tests without Spark
 	$(BIN)/pytest -m "not spark and not slow and not ui"
