@@ -4,8 +4,8 @@ A value's hash leaves null columns out and is the same for every width of a type
 stale and nothing is computed anew. Rows have null in the new columns until their next change.
 """
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
@@ -21,6 +21,7 @@ from orchestration.lake_state.fold_progress import folded_through
 from orchestration.lake_state.inventory import log_of
 from orchestration.lake_state.preflight import check_progress
 from orchestration.planning.plan_builder import PlanBuilder, under_way
+from orchestration.runs.widened_expressions import joins_that_see_types
 from orchestration.spark_errors import explained
 from storage.delta_log.snapshot import Snapshot
 from storage.delta_table.schema_evolution import schema_of, take_columns
@@ -53,10 +54,17 @@ class LeftOut:
 
     joins: list[str]
     command: str
+    seen: Sequence[str] = ()
+    """Those of them whose foreign key has another value for some row by the wider types."""
 
     def __str__(self) -> str:
         """The joins and what to do, for people."""
-        return f"{', '.join(self.joins)}: left as before, to be computed anew: {self.command}"
+        why = (
+            f" (by the wider types the foreign key of {', '.join(self.seen)} has other values)"
+            if self.seen
+            else ""
+        )
+        return f"{', '.join(self.joins)}: left as before{why}, to be computed anew: {self.command}"
 
 
 def migrate(
@@ -64,7 +72,8 @@ def migrate(
 ) -> Iterator[Migrated | Published | LeftOut]:
     """Take in columns that are new or wider in the configuration; yields what each table got, then a batch.
 
-    A join of tables that changed in another way, too, is left out, and named at the end. Without such columns nothing
+    A join of tables that changed in another way, too, or whose foreign key has other values by the wider types, is left
+    out, and named at the end. Without such columns nothing
     is done, except that an interrupted migration gets its batch. Can be interrupted and repeated. Raises
     `ConfigurationChanged` for any other change, `WrongUsage` while a batch is under way.
     """
@@ -80,8 +89,9 @@ def migrate(
         _check_inputs(pipeline, lake, grown)
         kept = [name for name in kept_joins(pipeline, journal) if name in pipeline.joins]
         if grown:
-            found = _misfits(pipeline, lake, journal, set(kept) - set(anew))
-            anew = joins_to_rebuild(pipeline, others | found)
+            anew = joins_to_rebuild(
+                pipeline, others | _misfits(pipeline, lake, journal, set(kept) - set(anew))
+            )
         check_progress(pipeline, lake, journal, anew)
         if not grown:
             yield from _ended(pipeline, session, lake, journal, progress)
@@ -92,6 +102,8 @@ def migrate(
                 f"`lakejoin run {pipeline.path}`, then migrate"
             )
         spark = session()
+        seen = joins_that_see_types(pipeline, spark, lake, journal, set(kept) - set(anew))
+        anew = joins_to_rebuild(pipeline, {*anew, *seen})
         tables = [found for name in grown for found in tables_of_input(pipeline, name)]
         tables += [found for name in kept if name not in anew for found in tables_of_join(pipeline, name)]
         for table, wanted in tables:
@@ -100,7 +112,7 @@ def migrate(
         plan = PlanBuilder(pipeline, lake, journal).migrate(anew)
         journal.write_plan(plan)
         yield run_batch(pipeline, spark, lake, journal, plan, progress=progress)
-        yield from _left_out(pipeline, kept, plan)
+        yield from (replace(left, seen=sorted(seen)) for left in _left_out(pipeline, kept, plan))
 
 
 def _ended(

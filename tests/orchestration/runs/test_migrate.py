@@ -187,6 +187,82 @@ def test_wider_types_change_no_row_and_no_answer(tmp_path: Path, folded: bool, s
     assert [row.key for row in store.all()] == [1, big]
 
 
+SEEN = """\
+name: shop
+lake: ./lake
+tables:
+  orders:
+    source: {format: jsonl, path: "orders/{date}.jsonl"}
+    columns: {id: bigint, code: int, price: float}
+    key: [id]
+  prices:
+    source: {format: jsonl, path: "prices/{date}.jsonl"}
+    columns: {code: string, city: string}
+    key: [code]
+joins:
+  hashed: {left: orders, right: prices, foreign_key: ["cast(xxhash64(code) as string)"], how: left}
+  texts: {left: orders, right: prices, foreign_key: ["cast(code as string)"], how: left}
+"""
+BY_INT, BY_BIGINT = "2786828215451145335", "-2864211556195259663"
+"""Spark's xxhash64 of the int 7, and of the bigint."""
+
+
+def test_foreign_key_that_sees_a_wider_type_is_computed_anew(tmp_path: Path, spark: SparkSession) -> None:
+    """`xxhash64(code)` of an int and of the same bigint differ, and `cast(code as string)` does not."""
+    write(tmp_path, "orders", "2024-01-01", {"op": "c", "id": 1, "code": 7, "price": 0.5})
+    codes = (BY_INT, "of int"), (BY_BIGINT, "of bigint"), ("7", "of text")
+    write(
+        tmp_path, "prices", "2024-01-01", *[{"op": "c", "code": code, "city": city} for code, city in codes]
+    )
+    list(run_batches(make_pipeline(tmp_path, SEEN), spark))
+    pipeline = make_pipeline(tmp_path, SEEN.replace("code: int", "code: bigint"))
+    with commits(1), pytest.raises(Crash):
+        list(migrate(pipeline, lambda: spark))
+
+    *_, left = migrate(pipeline, lambda: spark)
+
+    assert isinstance(left, LeftOut)
+    assert (left.joins, left.seen) == (["hashed"], ["hashed"])
+    assert "by the wider types the foreign key of hashed has other values" in str(left)
+    assert f"lakejoin run {pipeline.path} --rebuild hashed`" in str(left)
+    write(tmp_path, "orders", "2024-01-02", {"op": "u", "id": 1, "code": 7, "price": 1.5})
+    write(tmp_path, "prices", "2024-01-02", {"op": "u", "code": BY_BIGINT, "city": "changed"})
+    list(run_batches(pipeline, spark, rebuild=["hashed"]))
+    assert [row[:2] for row in rows(pipeline, "hashed", spark)] == [(1, "changed")]
+    assert [row[:2] for row in rows(pipeline, "texts", spark)] == [(1, "of text")]
+
+
+@pytest.mark.parametrize("changed", ["where", "foreign_key"])
+def test_stream_whose_expression_sees_a_wider_type_is_refused(
+    changed: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    """What a stream has joined is not joined again."""
+    stream = """\
+streams:
+  orders:
+    source: {format: jsonl, path: "orders/{date}.jsonl"}
+    columns: {id: bigint, code: int, at: timestamp}
+    key: [id]
+    event_time: at
+    where: WHERE
+"""
+    text = SEEN[: SEEN.index("  orders:")] + SEEN[SEEN.index("  prices:") : SEEN.index("joins:")] + stream
+    text += "joins:\n  hashed: {stream: orders, table: prices, foreign_key: [KEY], how: left}\n"
+    hashed, plain = "cast(xxhash64(code) as string)", "cast(code as string)"
+    text = text.replace("WHERE", f"\"{hashed if changed == 'where' else plain} <> '{BY_BIGINT}'\"")
+    text = text.replace("KEY", f'"{hashed if changed == "foreign_key" else plain}"')
+    write(tmp_path, "orders", "2024-01-01", {"op": "c", "id": 1, "code": 7, "at": "2024-01-01T00:00:00Z"})
+    write(tmp_path, "prices", "2024-01-01", {"op": "c", "code": BY_INT, "city": "of int"})
+    list(run_batches(make_pipeline(tmp_path, text), spark))
+
+    with pytest.raises(
+        ConfigurationChanged, match="has another value for rows of the lake by the wider types"
+    ) as said:
+        list(migrate(make_pipeline(tmp_path, text.replace("code: int", "code: bigint")), lambda: spark))
+    assert ("streams.orders.where" if changed == "where" else "joins.hashed.foreign_key") in str(said.value)
+    assert list(run_batches(make_pipeline(tmp_path, text), spark)) == []
+
+
 @pytest.mark.slow
 def test_migration_that_was_cut_off_is_repeated(shop: Path, spark: SparkSession) -> None:
     """Whatever got its columns already keeps them, and the lake refuses the old and the new file in between."""

@@ -1,0 +1,131 @@
+"""Finds expressions that give another value by the wider types, by evaluating them over all rows there are.
+
+What a foreign key was by the former types stands in the logs of its join, and what it is by the new ones comes out when
+its row is looked at again. `xxhash64(code)`, `typeof(code)` and `cast(price as string)` differ; nothing but evaluating
+them tells for sure.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from orchestration.config import Pipeline
+from orchestration.lake_state.inventory import log_of
+from orchestration.lake_state.published_snapshot import published_snapshot
+from storage.delta_table.schema_evolution import schema_of
+from storage.errors import ConfigurationChanged
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake, joined_of
+from storage.state.pinned_state import State
+from transforms.model.expressions import or_null
+from transforms.model.join_sides import foreign_key
+from transforms.model.schemas import DELETED, SEQUENCE, named
+from transforms.model.specs import JoinSpec, TableSpec
+
+_BEFORE, _NOW = "_lj_before", "_lj_now"
+
+
+def joins_that_see_types(
+    pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, joins: Collection[str]
+) -> set[str]:
+    """Those of some joins of tables whose foreign key some left row has otherwise by the declared types.
+
+    Raises `ConfigurationChanged` for a stream's condition, or the foreign key of its join, of which that is true: what
+    it has joined is not joined again.
+    """
+    if journal.last is None:
+        return set()
+    state, found = State(spark, lake, published_snapshot(journal)), set[str]()
+    for name in joins:
+        join = pipeline.spec_of_join(name)
+        if set(pipeline.joins[name].foreign_key) <= set(join.left_columns.names):
+            continue  # a column: its value is equal by both types
+        rows = _left_rows(pipeline, state, join)
+        if rows is not None and _differs(
+            rows, _types_of(lake, join, rows), join.left_columns, foreign_key(join)
+        ):
+            found.add(name)
+    refused = [("joins", name, "foreign_key") for name in found - pipeline.rebuildable.keys()]
+    refused += [("streams", name, "where") for name in _conditions(pipeline, state)]
+    if refused:
+        why = "has another value for rows of the lake by the wider types"
+        way = "undo them, or give the stream and its joins other names, under which they begin anew"
+        raise ConfigurationChanged(*[str(pipeline.problem(path, f"{why}; {way}")) for path in refused])
+    return found
+
+
+def _left_rows(pipeline: Pipeline, state: State, join: JoinSpec) -> DataFrame | None:
+    """The rows of a join's left side, with the types that its tables have now; None where it has none."""
+    if join.left in pipeline.joins:
+        snapshot = state.lake.snapshot(joined_of(join.left))
+        if snapshot is None:
+            return None
+        stored = schema_of(snapshot.delta)
+        source = pipeline.join_spec(join.left)
+        left, right = (_as_stored(columns, stored, prefix) for columns, prefix in
+                       ((source.left_columns, ""), (source.right_columns, source.prefix)))  # fmt: skip
+        return state.joined(replace(source, left_columns=left, right_columns=right))
+    if join.left in pipeline.streams:
+        return _records(pipeline, state, join.left)
+    spec = _stored_spec(pipeline, state.lake, join.left)
+    return None if spec is None else state.all_rows(spec).where(~named(DELETED))
+
+
+def _records(pipeline: Pipeline, state: State, stream: str) -> DataFrame | None:
+    spec = _stored_spec(pipeline, state.lake, stream)
+    return None if spec is None else state.stream_records(spec)
+
+
+def _stored_spec(pipeline: Pipeline, lake: Lake, name: str) -> TableSpec | None:
+    """A table or stream with the columns and types that its log has now; None where there is no log."""
+    log, spec = lake.snapshot(log_of(pipeline, name)), pipeline.inputs[name].spec
+    if log is None:
+        return None
+    stored = schema_of(log.delta)
+    sequence = stored[SEQUENCE].dataType
+    assert isinstance(sequence, StructType)
+    return replace(spec, columns=_as_stored(spec.columns, stored), sequence=sequence)
+
+
+def _as_stored(columns: StructType, stored: StructType, prefix: str = "") -> StructType:
+    found = [
+        StructField(f.name, stored[prefix + f.name].dataType)
+        for f in columns
+        if prefix + f.name in stored.names
+    ]
+    return StructType(found)
+
+
+def _types_of(lake: Lake, join: JoinSpec, rows: DataFrame) -> StructType:
+    """The former types of the left columns: a migration that was cut off has widened tables, but not that join's."""
+    snapshot = lake.snapshot(joined_of(join.name))
+    stored = rows.schema if snapshot is None else schema_of(snapshot.delta)
+    return _as_stored(join.left_columns, stored)
+
+
+def _conditions(pipeline: Pipeline, state: State) -> Iterator[str]:
+    """The streams whose condition does not hold by the declared types for a record that it held for."""
+    for name, stream in pipeline.streams.items():
+        records = _records(pipeline, state, name) if stream.where not in {None, *stream.columns} else None
+        if records is not None:
+            former = _as_stored(stream.spec.columns, records.schema)
+            condition = or_null(F.expr(stream.condition or "").cast("boolean"))
+            if _differs(records, former, stream.spec.columns, condition):
+                yield name
+
+
+def _differs(rows: DataFrame, former: StructType, declared: StructType, expression: Column) -> bool:
+    """Whether an expression has two values for some row: by the former types of its columns, and by the declared."""
+    there = set(rows.columns)
+    before = [named(f.name).cast(f.dataType).alias(f.name) for f in former if f.name in there]
+    now = [
+        (named(f.name) if f.name in there else F.lit(None)).cast(f.dataType).alias(f"{_NOW}_{index}")
+        for index, f in enumerate(declared)
+    ]
+    evaluated = rows.select(*before, *now).withColumn(_BEFORE, expression)
+    widened = [F.col(f"{_NOW}_{index}").alias(name) for index, name in enumerate(declared.names)]
+    both = evaluated.select(_BEFORE, *widened).withColumn(_NOW, expression)
+    return not both.where(~F.col(_BEFORE).eqNullSafe(F.col(_NOW))).isEmpty()
