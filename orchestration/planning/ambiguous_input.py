@@ -9,6 +9,7 @@ from orchestration.planning.pending_input import blamed
 from storage.errors import LakejoinError
 from storage.lake.journal import Journal
 from storage.sources.planned_file import PlannedFile
+from storage.spark.session import jobs_called
 from transforms.model.printable_text import printable
 from transforms.parsing.ambiguity import Answer, Kind
 
@@ -26,7 +27,7 @@ def check_unambiguous(
         ranges = [file for file in files if file.table == name and file.records]
         if ranges:
             begun = bool(journal.known_files(name))
-            with blamed(table):
+            with blamed(table), jobs_called(spark, f"{pipeline.name}: questions to the input of {name}"):
                 found = table.source_format.ambiguities(
                     spark, table.spec.as_read, table.parse_options, ranges, begun=begun
                 )

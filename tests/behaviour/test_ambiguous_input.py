@@ -238,6 +238,17 @@ def test_update_that_lacks_a_column(form: str, tmp_path: Path, spark: SparkSessi
         assert joined.where("city = 'Rome'").first()["n"] == found
 
 
+def test_column_that_the_source_got_later(tmp_path: Path, spark: SparkSession) -> None:
+    """It is null before; what lacks it behind the first record that has it is asked about."""
+    rows = [("c", {"id": 1}), ("u", {"id": 1}), ("u", {"id": 1, "n": "ann"})]
+    _write(tmp_path, [_event(row, op) for op, row in rows])
+    text = _declare("id: int, n: string")
+    assert _rows(tmp_path, text, spark, "n") == {1: "ann"}
+    _write(tmp_path, [_event({"id": 1}, "u")], "2")
+    with pytest.raises(AmbiguousInput, match="1 updates lack column n, which 0 records have"):
+        run(make_pipeline(tmp_path, text), spark)
+
+
 def test_column_that_no_record_has(tmp_path: Path, spark: SparkSession) -> None:
     """It is null, as declared: inserts lack it as well, so no update left it out."""
     _write(tmp_path, [_event({"id": 1}), _event({"id": 1}, "u")])

@@ -37,7 +37,7 @@ tables:
     columns: {key: string, value: string}
     key: [key]
   b:
-    source: {format: jsonl, path: "b/{date}.jsonl"}
+    source: {format: jsonl, path: "b/{date}.jsonl", absent: clear}
     columns: {key: string, ref: string, value: string}
     key: [key]
 joins:

@@ -27,8 +27,8 @@ name: history
 lake: ./lake
 tables:
   rows:
-    source: {format: debezium, path: "rows/{date}.jsonl", time: millis}
-    columns: {k: string, note: string, ts: timestamp}
+    source: {format: debezium, path: "rows/{date}.jsonl"}
+    columns: {k: string, note: string, ts: {type: timestamp, as: millis}}
     key: [k]
     sequence: [lsn]
     event_time: ts

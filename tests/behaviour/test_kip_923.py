@@ -82,7 +82,7 @@ def _joined(spark: SparkSession, lake: Path) -> dict[str, list[tuple[str, str]]]
 
 
 def _write_pipeline(folder: Path) -> Path:
-    columns = {"k": "string", "v": "string", "ts": "timestamp"}
+    columns = {"k": "string", "v": "string", "ts": {"type": "timestamp", "as": "millis"}}
     table: dict[str, Any] = {"columns": columns, "key": ["k"]}
     stream = {"columns": {"id": "int", **columns}, "key": ["id"], "event_time": "ts"}
     join = {"stream": "events", "foreign_key": ["k"], "how": "inner"}
@@ -99,7 +99,7 @@ def _write_pipeline(folder: Path) -> Path:
 
 
 def _source(name: str) -> dict[str, Any]:
-    return {"format": "jsonl", "path": f"{name}/{{date}}.jsonl", "time": "millis"}
+    return {"format": "jsonl", "path": f"{name}/{{date}}.jsonl"}
 
 
 def _write_sources(folder: Path) -> None:

@@ -39,8 +39,8 @@ _LINES = [_line("c", 100), _line("d", 5), _TOMBSTONE, _line("d", _FAR_FUTURE), _
 def _write(folder: Path, records: list[dict[str, Any]]) -> Pipeline:
     """A versioned table and the records of a day."""
     table = {
-        "source": {"format": "debezium", "path": "rows/{date}.jsonl", "time": "millis"},
-        "columns": {"k": "string", "ts": "timestamp"},
+        "source": {"format": "debezium", "path": "rows/{date}.jsonl"},
+        "columns": {"k": "string", "ts": {"type": "timestamp", "as": "millis"}},
         "key": ["k"],
         "event_time": "ts",
         "versioned": {"history_retention": "10 milliseconds"},

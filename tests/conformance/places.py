@@ -17,9 +17,14 @@ from conformance.case import Case, to_json
 from orchestration.config import ConfigurationError, load
 
 _SHARED = "shared"
-_VALUE = {"case_id": "string", "key": "string", "value": "string", "ts": "timestamp"}
-_COLUMNS: dict[str, dict[str, str]] = {
-    "left": {"case_id": "string", "key": "string", "fk": "string", "fk2": "string", "v": "string", "ts": "timestamp"},
+_VALUE: dict[str, Any] = {
+    "case_id": "string",
+    "key": "string",
+    "value": "string",
+    "ts": {"type": "timestamp", "as": "millis"},
+}
+_COLUMNS: dict[str, dict[str, Any]] = {
+    "left": {"case_id": "string", "key": "string", "fk": "string", "fk2": "string", "v": "string", "ts": {"type": "timestamp", "as": "millis"}},
     "right": _VALUE,
     "stream": {"number": "bigint", **_VALUE},
     "table": _VALUE,
@@ -99,7 +104,7 @@ def refusal_difference(case: Case, folder: Path) -> str | None:
 def _input(place: Place, side: str) -> dict[str, Any]:
     retention, time = place.retention(side), {"event_time": "ts"}
     return {
-        "source": {"format": "jsonl", "path": f"{place.pair}_{side}/{{date}}.jsonl", "time": "millis"},
+        "source": {"format": "jsonl", "path": f"{place.pair}_{side}/{{date}}.jsonl"},
         "columns": _COLUMNS[side],
         "key": ["case_id", "number" if side == "stream" else "key"],
         **(time if side == "stream" or retention is not None else {}),

@@ -22,7 +22,7 @@ from storage.lake.plan import Published
 _FIRST_DAY = date(2024, 2, 27)
 _SIDES: Mapping[str, Side] = {"uses": "stream", "prices": "table", "latest": "table"}
 """Stream and tables of the pipeline, with the side whose records they read: `latest` is `prices` without history."""
-_COLUMNS = {"v": "string", "ts": "timestamp", "seq": "bigint"}
+_COLUMNS: dict[str, Any] = {"v": "string", "ts": {"type": "timestamp", "as": "millis"}, "seq": "bigint"}
 
 
 class StreamTrial:
@@ -119,9 +119,9 @@ def _write_configuration(folder: Path, history_retention: int) -> Path:
     inputs: dict[str, dict[str, Any]] = {}
     for name, side in _SIDES.items():
         (folder / name).mkdir()
-        own = {"id": "bigint", "fk": "string"} if side == "stream" else {"k": "string"}
+        own: dict[str, Any] = {"id": "bigint", "fk": "string"} if side == "stream" else {"k": "string"}
         inputs[name] = {
-            "source": {"format": "jsonl", "path": f"{name}/{{date}}.jsonl", "time": "millis"},
+            "source": {"format": "jsonl", "path": f"{name}/{{date}}.jsonl"},
             "columns": {**own, **_COLUMNS},
             "key": ["id" if side == "stream" else "k"],
             "sequence": ["seq"],
@@ -143,6 +143,6 @@ def _write_configuration(folder: Path, history_retention: int) -> Path:
 
 
 def _source_line(event: Event) -> str:
-    own = {"id": event.id, "fk": event.key} if event.side == "stream" else {"k": event.key}
+    own: dict[str, Any] = {"id": event.id, "fk": event.key} if event.side == "stream" else {"k": event.key}
     op = "d" if event.value is None else "u"
     return json.dumps({"op": op, **own, "v": event.value, "ts": event.time, "seq": event.sequence})

@@ -265,14 +265,11 @@ def _of_columns(table: TableSpec, options: ParseOptions) -> Iterator[Question]:
         found = F.coalesce(F.map_contains_key(_MEMBERS, F.lit(name)), F.lit(False))
         lacks, op = has & ~found, F.col(_OP)
         if field.name not in table.key and options.absent is None:
-            yield Question(
-                "absent",
-                field.name,
-                lacks & (op == "u"),
-                F.to_json(_MEMBERS),
-                upsert & found,
-                lacks & inserts,
-            )
+            updates, others = lacks & (op == "u"), upsert & found
+            # a source that got the column later lacks it in all that is before
+            behind = F.max(F.when(updates, F.col(POSITION))) > F.min(F.when(others, F.col(POSITION)))
+            provided, text = F.coalesce(behind, F.lit(True)), F.to_json(_MEMBERS)
+            yield Question("absent", field.name, updates, text, others, lacks & inserts, provided)
         if field.name not in table.written:
             yield Question("name", field.name, upsert & lacks, F.to_json(_MEMBERS), found)
 
