@@ -17,18 +17,21 @@ from conformance.case import Case, to_json
 from orchestration.config import ConfigurationError, load
 
 _SHARED = "shared"
-_VALUE: dict[str, Any] = {
-    "case_id": "string",
-    "key": "string",
-    "value": "string",
-    "ts": {"type": "timestamp", "as": "millis"},
-}
+_TIME = {"type": "timestamp", "as": "millis"}
+_VALUE: dict[str, Any] = {"case_id": "string", "key": "string", "value": "string", "ts": _TIME}
 _COLUMNS: dict[str, dict[str, Any]] = {
-    "left": {"case_id": "string", "key": "string", "fk": "string", "fk2": "string", "v": "string", "ts": {"type": "timestamp", "as": "millis"}},
+    "left": {
+        "case_id": "string",
+        "key": "string",
+        "fk": "string",
+        "fk2": "string",
+        "v": "string",
+        "ts": _TIME,
+    },
     "right": _VALUE,
     "stream": {"number": "bigint", **_VALUE},
     "table": _VALUE,
-}  # fmt: skip
+}
 _REASONS = {
     "KTable must be versioned to use a grace period in a stream table join.": "grace: needs a versioned table",
     "History retention must be at least grace period.": "is longer than the history_retention",
