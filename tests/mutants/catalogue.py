@@ -36,9 +36,10 @@ class Mutant:
         return f"{self.number:>3}  {self.promise}"
 
     def is_asked(self, word: str) -> bool:
-        """Whether a word of a choice is its number or stands in its promise, its file or its tests."""
-        texts = (self.promise, self.file, *self.tests)
-        return word == str(self.number) or any(word.lower() in text.lower() for text in texts)
+        """Whether a word of a choice is its number, or stands in its promise, its file or its tests."""
+        if word.isdigit():
+            return int(word) == self.number
+        return any(word.lower() in text.lower() for text in (self.promise, self.file, *self.tests))
 
     def applied(self, text: str) -> str:
         """Return the text of its file with the change. Raises `WrongEntry`."""

@@ -6,6 +6,9 @@ First the tests that the list names must pass as the tree is. Then each mutant i
 that it names are run. It is killed if each of them failed by what it found. It survives if one passed. An entry whose
 tests were not found, not run or could not even begin shows nothing: it is reported as broken. Exit code 1 if a mutant
 survived or an entry is broken, 2 for wrong usage.
+
+Each mutant has a process of its own. All have one JVM, and each a Spark context of its own in it: to start a JVM takes
+longer than most tests.
 """
 
 import os
@@ -24,6 +27,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]  # run as a script, from wherever
 
 from mutants.catalogue import Mutant, WrongEntry, read_mutants  # noqa: E402  (the path above makes it importable)
+from storage.spark.session import start_session  # noqa: E402
 
 Outcome = Literal["passed", "failed", "skipped", "not begun"]
 Verdict = Literal["killed", "survived", "broken"]
@@ -45,9 +49,9 @@ class Case:
 class Tree:
     """A copy of the tree, so that nobody meets a mutant in the tree itself, however a run ends."""
 
-    def __init__(self, folder: Path) -> None:
-        """Copy what git knows, or would if it were added."""
-        self._folder = folder
+    def __init__(self, folder: Path, jvm: Mapping[str, str]) -> None:
+        """Copy what git knows, or would if it were added. `jvm`: of `start_jvm`."""
+        self._folder, self._jvm = folder, jvm
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
             cwd=_ROOT, capture_output=True, text=True, check=True,
@@ -77,7 +81,9 @@ class Tree:
             sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}",
             "-o", "junit_family=xunit1", *(["-x"] if len(tests) == 1 else []), *tests,
         ]  # fmt: skip
-        environment = os.environ | {
+        environment = {
+            **os.environ,
+            **self._jvm,
             "PYTHONPATH": os.pathsep.join([str(self._folder), str(self._folder / "tests")]),
             # bytecode is known by the second and the size of its source: two mutants may have the same
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -91,6 +97,17 @@ class Tree:
         except subprocess.TimeoutExpired:
             return []
         return list(cases(ElementTree.parse(report))) if report.exists() else []
+
+
+def start_jvm() -> Mapping[str, str]:
+    """Start a JVM that ends with this process; return the variables by which PySpark finds it."""
+    spark = start_session("local[2]", {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC"})
+    gateway = spark.sparkContext._gateway.gateway_parameters
+    spark.stop()
+    return {
+        "PYSPARK_GATEWAY_PORT": str(gateway.port),
+        "PYSPARK_GATEWAY_SECRET": str(gateway.auth_token),
+    }
 
 
 def cases(report: ElementTree.ElementTree) -> Iterable[Case]:
@@ -131,7 +148,7 @@ def main(words: Sequence[str]) -> int:
         sys.stderr.write(f"no mutant fits {' or '.join(words)}\n")
         return 2
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        tree = Tree(Path(folder))
+        tree = Tree(Path(folder), start_jvm())
         tests = list(dict.fromkeys(test for mutant in chosen for test in mutant.tests))
         _say(f"{len(tests)} tests, as the tree is")
         if failing := _failing(tests, tree.run(tests)):

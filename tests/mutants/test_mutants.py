@@ -104,6 +104,17 @@ def test_report_tells_failures_from_what_did_not_begin() -> None:
     assert [case.outcome for case in found] == ["passed", "failed", "not begun", "skipped"]
 
 
+@pytest.mark.parametrize(
+    ("word", "asked"),
+    [("7", True), ("1", False), ("GRACE", True), ("b.py", True), ("two", True), ("x", False)],
+)
+def test_word_chooses_by_number_or_by_what_it_stands_in(word: str, asked: bool) -> None:
+    """A number is no part of another one, nor of the name of a case."""
+    mutant = Mutant(7, "late by the grace", "a/b.py", "", "", ("tests/a.py::test_two[1]",))
+
+    assert mutant.is_asked(word) == asked
+
+
 def test_word_that_fits_no_mutant_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """Else a mistyped word would look like a list without survivors."""
     assert main(["no such word"]) == 2
