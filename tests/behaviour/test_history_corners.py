@@ -107,25 +107,26 @@ def test_truncate_event_of_a_time_to_come_stops_the_batch(tmp_path: Path, spark:
 
 
 def test_retention_that_was_raised_brings_nothing_back(tmp_path: Path, spark: SparkSession) -> None:
-    """What a fold forgot is not known whole any more: a record of that time is refused, and nothing is as of it."""
+    """What a fold forgot is not known whole any more: a record of before is refused, and nothing is as of then."""
     day = 24 * 3600 * 1000
     first = [line(day, "a"), line(2 * day, "b"), line(3 * day, "c"), line(20 * day, "d")]
     pipeline = days(tmp_path, first)
     run(pipeline, spark)
     list(maintain(pipeline, lambda: spark, everything=True))
-    kept = [("c", 3 * day, 20 * day), ("d", 20 * day, None)]
-    pipeline = days(tmp_path, first, [line(day, "a"), line(3 * day // 2, "late")])
+    kept = [("c", 3 * day, 10 * day), ("edge", 10 * day, 20 * day), ("d", 20 * day, None)]
+    late = [line(day, "a"), line(3 * day // 2, "late"), line(10 * day - 1, "early"), line(10 * day, "edge")]
+    pipeline = days(tmp_path, first, late)
     pipeline.path.write_text(TEXT.replace("10 days", "100 days"))
     pipeline = load(pipeline.path)
 
     run(pipeline, spark)
 
     last = Journal(Lake(pipeline.lake)).last
-    assert (last.tables["rows"]["expired"], last.tables["rows"]["history"]) == (2, 0)
+    assert (last.tables["rows"]["expired"], last.tables["rows"]["history"]) == (3, 1)
     assert history(pipeline, spark) == kept
     lake = Lake(pipeline.lake)
     store = versioned_store(lake, published_snapshot(Journal(lake)), pipeline.tables["rows"].spec)
     found = [store.get_as_of("1", EPOCH + timedelta(days=at)) for at in (2, 9, 15, 21)]
-    assert [version and version.value["note"] for version in found] == [None, None, "c", "d"]
+    assert [version and version.value["note"] for version in found] == [None, None, "edge", "d"]
     list(maintain(pipeline, lambda: spark, everything=True))
     assert history(pipeline, spark) == kept
