@@ -40,6 +40,11 @@ class Chunk:
     page: int = 0
     """Bytes of the largest page."""
 
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether a row may be any number of long values, which would all be read at once."""
+        return self.repeated and self.prefixed
+
     def add(self, page: Page) -> None:
         """Count one more page of texts; what stands in the dictionary is not yet in `most`."""
         self.least += page.unpacked
@@ -89,7 +94,7 @@ class Columns:
 
 def narrow_by_longest(columns: Columns, chunk: Chunk) -> int:
     """Return the most that a chunk has if each value from the dictionary is its longest."""
-    if not chunk.from_dictionary:
+    if not chunk.from_dictionary or chunk.is_unreadable:
         return chunk.most
     # a row brings all of the dictionary; one without values none of it
     first = next(columns.read(chunk, 1), None)
@@ -102,8 +107,8 @@ def narrow_by_longest(columns: Columns, chunk: Chunk) -> int:
 
 def narrow_by_lengths(columns: Columns, chunk: Chunk, most: int) -> int:
     """Return the bytes of all values, added up until they are more than `most`."""
-    if chunk.repeated and chunk.prefixed:
-        return chunk.most  # of one row may be any number of values, which would be read at once
+    if chunk.is_unreadable:
+        return chunk.most
     rows = max(_PIECE // max(chunk.page, 1), 1) if chunk.prefixed else _ROWS
     found = 0
     for leaf in columns.read(chunk, min(rows, _ROWS), plain=chunk.prefixed):
