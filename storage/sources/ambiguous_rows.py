@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql.types import DataType, IntegralType, StructType, TimestampNTZType, TimestampType
 
 from storage.sources.planned_file import PlannedFile
@@ -14,9 +14,11 @@ from transforms.parsing.ambiguity import (
     Question,
     answers,
     counted,
+    looked_up,
     names,
     of_times,
     value_questions,
+    with_examples,
 )
 from transforms.parsing.options import ParseOptions
 
@@ -28,14 +30,24 @@ def ask(rows: DataFrame, asked: Sequence[Question]) -> list[Answer]:
     """Return the answers that are open. Names of columns are compared only where some column is in no row."""
     if not asked:
         return []
-    row = counted(rows, asked).first()
-    assert row is not None  # an aggregate without groups has one row
-    found = [answer for answer in answers(row, asked) if answer.is_open]
+    first = answers(_only(counted(rows, asked)), asked)
+    still = [(question, answer) for question, answer in zip(asked, first, strict=True) if answer.is_open]
+    if not still:
+        return []
+    examples = _only(looked_up(rows, [question for question, _ in still]))
+    found = with_examples([answer for _, answer in still], examples)
     if any(answer.kind == "name" for answer in found):
         written = {row["name"].lower(): row["name"] for row in names(rows).collect()}
         others = {answer.column: written.get(answer.column.lower()) for answer in found}
         found = [a if a.kind != "name" else replace(a, text=others[a.column] or "") for a in found]
     return [answer for answer in found if answer.kind != "name" or answer.text]
+
+
+def _only(rows: DataFrame) -> Row:
+    """The row of an aggregate without groups."""
+    row = rows.first()
+    assert row is not None
+    return row
 
 
 def ask_columns(table: TableSpec, parts: Sequence[tuple[PlannedFile, Sequence[str]]]) -> list[Answer]:
@@ -47,7 +59,7 @@ def ask_columns(table: TableSpec, parts: Sequence[tuple[PlannedFile, Sequence[st
         same = [(part, name) for part, of in parts for name in of if name.lower() == column.lower()]
         if same:
             (part, name), rows = same[0], sum(part.records for part, _ in parts)
-            found.append(Answer("name", column, rows, 0, 0, provided=True, place=part.name, text=name))
+            found.append(Answer("name", column, rows, 0, 0, place=part.name, text=name))
     return found
 
 

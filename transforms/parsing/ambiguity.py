@@ -7,7 +7,7 @@ the answer, it is no question.
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
@@ -69,8 +69,10 @@ class Question:
     """The record shows that the source means what is declared."""
     contrary: Column | None = None
     """The record shows that the source means the other."""
-    provided: Column | None = None
-    """A condition over all records, without which none is doubtful; an aggregate."""
+    differs: Column | None = None
+    """A whole number, of which there must be two for any record to be doubtful."""
+    placed: Column | None = None
+    """An aggregate: the doubtful records stand where they must, for any to be doubtful."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +84,11 @@ class Answer:
     doubtful: int
     plain: int
     contrary: int
-    provided: bool
-    place: str
-    """The first doubtful record, as `file:line`; empty without one."""
-    text: str
+    several: bool = True
+    """Not all records have the same where they should."""
+    place: str = ""
+    """The first doubtful record, as `file:line`."""
+    text: str = ""
     """What it has."""
     bounds: tuple[str, str] = ("", "")
     """The least and the greatest of all texts."""
@@ -93,7 +96,7 @@ class Answer:
     @property
     def is_open(self) -> bool:
         """Whether nobody but the user can say what is meant."""
-        if not (self.doubtful and self.provided):
+        if not (self.doubtful and self.several):
             return False
         match self.kind:
             case "time":
@@ -169,13 +172,34 @@ def of_times(records: DataFrame, table: TableSpec) -> DataFrame:
 
 
 def counted(rows: DataFrame, asked: Sequence[Question]) -> DataFrame:
-    """Count over all rows what `answers` reads: one row."""
+    """Count over all rows what `answers` reads: one row, of whole numbers alone, which Spark adds up fastest."""
     return rows.agg(*[_counts(question).alias(str(index)) for index, question in enumerate(asked)])
 
 
 def answers(counts: Row, asked: Sequence[Question]) -> list[Answer]:
     """The answers in the row that `counted` gives."""
-    return [_answer(question, counts[str(index)]) for index, question in enumerate(asked)]
+    found = [(question, counts[str(index)].asDict()) for index, question in enumerate(asked)]
+    return [Answer(question.kind, question.column, **values) for question, values in found]
+
+
+def looked_up(rows: DataFrame, asked: Sequence[Question]) -> DataFrame:
+    """Look up in all rows what `with_examples` reads: one row."""
+    return rows.agg(*[_examples(question).alias(str(index)) for index, question in enumerate(asked)])
+
+
+def with_examples(found: Sequence[Answer], examples: Row) -> list[Answer]:
+    """The answers with what `looked_up` found for their questions; none that its place among the others answers."""
+    shown = [(answer, examples[str(index)]) for index, answer in enumerate(found)]
+    return [
+        replace(
+            answer,
+            place=f"{row['first'][POSITION].file}:{row['first'][POSITION].line}",
+            text=row["first"]["text"] or "",
+            bounds=(row["least"] or "", row["greatest"] or ""),
+        )
+        for answer, row in shown
+        if row["placed"]
+    ]
 
 
 def names(rows: DataFrame) -> DataFrame:
@@ -184,30 +208,30 @@ def names(rows: DataFrame) -> DataFrame:
 
 
 def _counts(question: Question) -> Column:
-    text = F.when(question.doubtful, F.substring(question.text, 1, _SHOWN))
-    place = F.when(question.doubtful, F.struct(F.col(POSITION), text.alias("text")))
-    provided = F.lit(True) if question.provided is None else F.coalesce(question.provided, F.lit(False))
+    several = F.lit(True)
+    if question.differs is not None:
+        several = F.coalesce(F.min(question.differs) != F.max(question.differs), F.lit(False))
     return F.struct(
         *[
             F.count_if(F.lit(False) if condition is None else condition).alias(name)
             for name in ("doubtful", "plain", "contrary")
             for condition in [getattr(question, name)]
         ],
-        provided.alias("provided"),
+        several.alias("several"),
+    )
+
+
+def _examples(question: Question) -> Column:
+    text = F.when(question.doubtful, F.substring(question.text, 1, _SHOWN))
+    place = F.when(question.doubtful, F.struct(F.col(POSITION), text.alias("text")))
+    return F.struct(
+        (F.lit(True) if question.placed is None else F.coalesce(question.placed, F.lit(True))).alias(
+            "placed"
+        ),
         F.min(place).alias("first"),
         F.min(text).alias("least"),
         F.max(text).alias("greatest"),
     )
-
-
-def _answer(question: Question, counts: Row) -> Answer:
-    first = counts["first"]
-    return Answer(
-        kind=question.kind, column=question.column, doubtful=counts["doubtful"], plain=counts["plain"],
-        contrary=counts["contrary"], provided=counts["provided"],
-        place=f"{first[POSITION].file}:{first[POSITION].line}" if first else "",
-        text=(first["text"] or "") if first else "", bounds=(counts["least"] or "", counts["greatest"] or ""),
-    )  # fmt: skip
 
 
 def _member(name: str) -> Column:
@@ -268,8 +292,8 @@ def _of_columns(table: TableSpec, options: ParseOptions) -> Iterator[Question]:
             updates, others = lacks & (op == "u"), upsert & found
             # a source that got the column later lacks it in all that is before
             behind = F.max(F.when(updates, F.col(POSITION))) > F.min(F.when(others, F.col(POSITION)))
-            provided, text = F.coalesce(behind, F.lit(True)), F.to_json(_MEMBERS)
-            yield Question("absent", field.name, updates, text, others, lacks & inserts, provided)
+            text = F.to_json(_MEMBERS)
+            yield Question("absent", field.name, updates, text, others, lacks & inserts, placed=behind)
         if field.name not in table.written:
             yield Question("name", field.name, upsert & lacks, F.to_json(_MEMBERS), found)
 
@@ -279,7 +303,9 @@ def _of_tables(options: ParseOptions) -> Iterator[Question]:
     if not options.tables:
         name, whole = envelope.origin(F.col(_EVENT))
         of_row = F.when(name.isNotNull() & F.col(_OP).isin(*_CHANGES, "r"), whole)
-        yield Question("table", "", of_row.isNotNull(), of_row, provided=F.min(of_row) != F.max(of_row))
+        yield Question(
+            "table", "", of_row.isNotNull(), of_row, differs=F.when(of_row.isNotNull(), F.xxhash64(of_row))
+        )
 
 
 def _of_order(table: TableSpec, options: ParseOptions, *, begun: bool) -> Iterator[Question]:
@@ -299,4 +325,6 @@ def _of_order(table: TableSpec, options: ParseOptions, *, begun: bool) -> Iterat
         yield Question("read", "lsn", reads & source["lsn"].isNull(), F.lit("no lsn"))
     elif first == "ts_ms" or table.sequence == POSITION_TYPE:
         behind = F.max(F.when(reads, F.col(POSITION))) > F.min(F.when(changes, F.col(POSITION)))
-        yield Question("read", "", reads, F.lit("op r"), provided=F.lit(True) if begun else behind)
+        yield Question(
+            "read", "", reads, F.lit("op r"), placed=None if begun else F.coalesce(behind, F.lit(False))
+        )
