@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 
 from orchestration.config import Input, Pipeline
-from orchestration.planning.pending_input import blamed
+from orchestration.planning.pending_input import blamed, new_parts
 from storage.errors import LakejoinError
 from storage.lake.journal import Journal
 from storage.sources.planned_file import PlannedFile
@@ -23,15 +23,13 @@ def check_unambiguous(
 ) -> None:
     """Look at new parts of files for what has two meanings. Raises `AmbiguousInput` with all that is found."""
     lines: list[str] = []
-    for name, table in pipeline.inputs.items():
-        ranges = [file for file in files if file.table == name and file.records]
-        if ranges:
-            begun = bool(journal.known_files(name))
-            with blamed(table), jobs_called(spark, f"{pipeline.name}: questions to the input of {name}"):
-                found = table.source_format.ambiguities(
-                    spark, table.spec.as_read, table.parse_options, ranges, begun=begun
-                )
-            lines += [_line(table, answer) for answer in found]
+    for table, ranges in new_parts(pipeline, files):
+        begun = bool(journal.known_files(table.name))
+        with blamed(table), jobs_called(spark, f"{pipeline.name}: questions to the input of {table.name}"):
+            found = table.source_format.ambiguities(
+                spark, table.spec.as_read, table.parse_options, ranges, begun=begun
+            )
+        lines += [_line(table, answer) for answer in found]
     if lines:
         raise AmbiguousInput(
             *lines,
@@ -41,20 +39,14 @@ def check_unambiguous(
 
 def _line(table: Input, answer: Answer) -> str:
     unit = table.source.time
-    said = (
-        _SAID[answer.kind, answer.column] if (answer.kind, answer.column) in _SAID else _SAID[answer.kind, ""]
-    )
-    return "table {table}: {said} (first in {place})".format(
-        table=table.name,
-        place=printable(answer.place),
-        said=said.format(
-            count=f"{answer.doubtful:,}", plain=f"{answer.plain:,}", contrary=f"{answer.contrary:,}",
-            total=f"{answer.doubtful + answer.plain:,}", column=answer.column, text=printable(answer.text),
-            least=printable(answer.bounds[0]), greatest=printable(answer.bounds[1]),
-            unit=unit, other="micros" if unit == "millis" else "millis",
-            declare=_declared(table, answer.column),
-        ),
+    template = _SAID.get((answer.kind, answer.column)) or _SAID[answer.kind, ""]
+    said = template.format(
+        count=f"{answer.doubtful:,}", plain=f"{answer.plain:,}", contrary=f"{answer.contrary:,}",
+        total=f"{answer.doubtful + answer.plain:,}", column=answer.column, text=printable(answer.text),
+        least=printable(answer.bounds[0]), greatest=printable(answer.bounds[1]),
+        unit=unit, other="micros" if unit == "millis" else "millis", declare=_declared(table, answer.column),
     )  # fmt: skip
+    return f"table {table.name}: {said} (first in {printable(answer.place)})"
 
 
 def _declared(table: Input, column: str) -> str:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from orchestration.config import Input, Pipeline
 from orchestration.config.schema.model import Table
 from orchestration.config.schema.stream import Stream
-from orchestration.planning.pending_input import blamed
+from orchestration.planning.pending_input import blamed, new_parts
 from orchestration.planning.row_expressions import conditions, foreign_keys
 from storage.errors import LakejoinError
 from storage.lake.layout import Lake
@@ -112,9 +112,8 @@ def check_schemas(pipeline: Pipeline, spark: SparkSession, files: Sequence[Plann
 
     Raises `SchemaChanged` with every difference, and `SourceError` for a file that cannot be read.
     """
-    for name, table in pipeline.inputs.items():
-        ranges = [file for file in files if file.table == name and file.records]
-        if table.source.on_schema_change == "fail" and ranges:
+    for table, ranges in new_parts(pipeline, files):
+        if table.source.on_schema_change == "fail":
             spec, options, strict = table.spec, table.parse_options, table.source.strict
             with blamed(table):
                 found = table.source_format.differences(spark, spec, options, ranges, strict=strict)

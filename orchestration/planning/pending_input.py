@@ -65,6 +65,13 @@ def _unread(table: Input, journal: Journal, look: Look, spark: SparkSession | No
         yield from table.source_format.unread(table.source_spec, journal.known_files(table.name), look, spark)
 
 
+def new_parts(pipeline: Pipeline, files: Sequence[PlannedFile]) -> Iterator[tuple[Input, list[PlannedFile]]]:
+    """Yield the tables and streams with the parts of files that have new records for them."""
+    for name, table in pipeline.inputs.items():
+        if parts := [file for file in files if file.table == name and file.records]:
+            yield table, parts
+
+
 @contextmanager
 def blamed(table: Input) -> Iterator[None]:
     """Put the table's name before what is wrong with its source."""

@@ -23,8 +23,7 @@ def foreign_key_not_asked(pipeline: Pipeline, plan: Plan, name: str) -> list[Row
     """
     spec = pipeline.spec_of_join(name)
     left = pipeline.inputs.get(spec.left)
-    # a format that tells of emptied tables is one whose records leave values out
-    all_asked = left is not None and not left.source_format.truncates and name not in plan.bootstrap
+    all_asked = left is not None and not left.leaves_values_out and name not in plan.bootstrap
     return [] if all_asked else _foreign_key(spec)
 
 

@@ -3,24 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql.types import DataType, IntegralType, StructType, TimestampNTZType, TimestampType
 
 from storage.sources.planned_file import PlannedFile
 from transforms.model.schemas import POSITION_TYPE
 from transforms.model.specs import TableSpec
-from transforms.parsing.ambiguity import (
-    Answer,
-    Question,
-    answers,
-    counted,
-    looked_up,
-    names,
-    of_times,
-    value_questions,
-    with_examples,
-)
+from transforms.parsing.ambiguity import Answer, Question, answers, counts_of, examples_of, with_examples
 from transforms.parsing.options import ParseOptions
+from transforms.parsing.questions import names, of_times, value_questions
 
 Schema = Mapping[str, DataType | None]
 """The names of a part's columns, with the types of those that are declared."""
@@ -30,11 +21,11 @@ def ask(rows: DataFrame, asked: Sequence[Question]) -> list[Answer]:
     """Return the answers that are open. Names of columns are compared only where some column is in no row."""
     if not asked:
         return []
-    first = answers(_only(counted(rows, asked)), asked)
+    first = answers(_aggregated(rows, counts_of(asked)), asked)
     still = [(question, answer) for question, answer in zip(asked, first, strict=True) if answer.is_open]
     if not still:
         return []
-    examples = _only(looked_up(rows, [question for question, _ in still]))
+    examples = _aggregated(rows, examples_of([question for question, _ in still]))
     found = with_examples([answer for _, answer in still], examples)
     if any(answer.kind == "name" for answer in found):
         written = {row["name"].lower(): row["name"] for row in names(rows).collect()}
@@ -43,10 +34,10 @@ def ask(rows: DataFrame, asked: Sequence[Question]) -> list[Answer]:
     return [answer for answer in found if answer.kind != "name" or answer.text]
 
 
-def _only(rows: DataFrame) -> Row:
-    """The row of an aggregate without groups."""
-    row = rows.first()
-    assert row is not None
+def _aggregated(rows: DataFrame, values: Sequence[Column]) -> Row:
+    """Values over all rows, by name, for which a job runs; `storage.spark` has the same, but imports a JVM."""
+    row = rows.agg(*values).first()
+    assert row is not None  # an aggregate without groups has one row
     return row
 
 

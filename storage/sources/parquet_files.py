@@ -47,25 +47,28 @@ def parse_parquet(
     """Read Parquet files into records, one frame for each schema that they have. Raises `SourceBroken`."""
     schemas: dict[str, tuple[_Columns, list[PlannedFile]]] = {}
     for part in ranges:
-        columns = _columns(part.path, (*table.as_written.columns.names, OP_COLUMN))
+        columns = _columns(_open(part.path), part.path, (*table.as_written.columns.names, OP_COLUMN))
         schemas.setdefault(repr(columns), (columns, []))[1].append(part)
     return [_parse(spark, table, options, columns, parts) for columns, parts in schemas.values()]
 
 
 def parquet_schema(path: str, declared: Sequence[str]) -> dict[str, DataType | None]:
     """Types of the declared columns that a file has, and names of its others. Raises `SourceBroken`."""
-    system, inner = open_file_system(path)
+    file = _open(path)
     found = {
         name: dtype if zoned is None else TimestampType() if zoned else TimestampNTZType()
-        for name, (dtype, zoned) in _columns(path, declared).items()
+        for name, (dtype, zoned) in _columns(file, path, declared).items()
     }
-    return dict.fromkeys(pq.read_schema(inner, filesystem=system).names) | found
+    return dict.fromkeys(file.schema_arrow.names) | found
 
 
-def _columns(path: str, names: Sequence[str]) -> _Columns:
-    """Types of those of the named columns that a file has."""
+def _open(path: str) -> pq.ParquetFile:
     system, inner = open_file_system(path)
-    file = pq.ParquetFile(inner, filesystem=system)
+    return pq.ParquetFile(inner, filesystem=system)
+
+
+def _columns(file: pq.ParquetFile, path: str, names: Sequence[str]) -> _Columns:
+    """Types of those of the named columns that a file has."""
     arrow, stored = file.schema_arrow, file.schema
     int96 = {stored.column(i).path for i in range(len(stored)) if stored.column(i).physical_type == "INT96"}
     columns: _Columns = {}

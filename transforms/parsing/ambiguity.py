@@ -1,57 +1,28 @@
-"""Counts what of a source can be read in two ways, for which nothing is declared that says in which.
+"""Counts over the records of a source what in them can be read in two ways, and says which questions stay open.
 
 A value, an order or a name that has two meanings is read wrongly half of the time, and nobody is told. So new input is
-looked at before a batch is planned for it. Each question is one of the kinds below; where a source's other values tell
-the answer, it is no question.
+looked at before a batch is planned for it (`transforms.parsing.questions`). Where a source's other values tell the
+answer, it is no question.
 """
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Literal
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    BinaryType,
-    MapType,
-    NumericType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
 
-from transforms.model.schemas import CONTEXT, POSITION, POSITION_TYPE, RAW, named
-from transforms.model.specs import TableSpec
-from transforms.parsing import debezium_envelope as envelope
-from transforms.parsing.debezium_toast import is_placeholder
-from transforms.parsing.flat_rows import OP_COLUMN
-from transforms.parsing.json_lines import texts
-from transforms.parsing.limits import readable
-from transforms.parsing.options import ParseOptions
-from transforms.parsing.schema_drift import ENTRIES
-from transforms.parsing.typed_values import NUMBER, WHOLE, parse_text
-from transforms.parsing.unscaled_numbers import BASE64
+from transforms.model.schemas import POSITION
 
 Kind = Literal["number", "binary", "time", "absent", "name", "table", "sequence", "read"]
 """Numbers in quotes that are base64 as well; binary that is base64 and hexadecimal; whole numbers that are no times by
 their unit; updates that lack a column; a column that the source has in other capitals; events of two tables; an order
 that is none; reads of a snapshot that nothing orders among the changes."""
 
-_MEMBERS, _OP, _EVENT = "_lj_members", "_lj_op", "_lj_event"
-_CHANGES = ("c", "u", "d", "t")
 _SHOWN = 100
 """Characters of a value that a message shows."""
-_MOST_NAMES = 10_000
 _MOST_OF_TIMES = 0.01
 """A larger share of a column's times that cannot be meant is asked about."""
-_EARLY = 120 * 86_400
-"""Seconds around 1970: where times of our days come to lie that are read by too small a unit."""
-_HEX = "^(?:[0-9a-fA-F]{2})+$"
-_ABOUT = (*envelope.ORIGIN, "connector", "lsn", "ts_ms")
 
 
 @dataclass(frozen=True)
@@ -111,84 +82,24 @@ class Answer:
         return True
 
 
-def of_events(lines: DataFrame, options: ParseOptions) -> DataFrame:
-    """Take Debezium's events (position, context, raw) apart for `questions`; broken ones have nothing."""
-    row = StructType(
-        [
-            *texts(["op", "ts_ms"]),
-            StructField("source", texts(_ABOUT)),
-            StructField("after", MapType(StringType(), StringType())),
-        ]
-    )
-    wrapped = StructType([*row, StructField("payload", row)])
-    event = StructType([*wrapped, StructField("value", wrapped)])
-    own = lines.where(~F.col(CONTEXT))
-    parsed = own.withColumn(_EVENT, F.from_json(readable(F.col(RAW), options), event))
-    if options.tables:
-        parsed = parsed.where(envelope.is_of(F.col(_EVENT), options.tables))
-    members = {_OP: "op", _MEMBERS: "after"}
-    return parsed.withColumns({to: envelope.member(F.col(_EVENT), name) for to, name in members.items()})
-
-
-def of_json_rows(lines: DataFrame, options: ParseOptions) -> DataFrame:
-    """Take flat rows (position, context, raw) apart for `questions`; broken ones have nothing."""
-    members = F.from_json(readable(F.col(RAW), options), "map<string,string>")
-    rows = lines.where(~F.col(CONTEXT)).withColumn(_MEMBERS, members)
-    return rows.withColumn(_OP, _member(OP_COLUMN))
-
-
-def questions(table: TableSpec, options: ParseOptions, *, events: bool, begun: bool) -> list[Question]:
-    """What is to be asked of rows that `of_events`, or else `of_json_rows`, took apart.
-
-    `begun`: earlier batches have read of the source.
-    """
-    asked = [*_of_values(table, options, in_quotes=events), *_of_columns(table, options)]
-    return [*asked, *_of_order(table, options, begun=begun), *_of_tables(options)] if events else asked
-
-
-def value_questions(table: TableSpec, options: ParseOptions) -> list[Question]:
-    """What is to be asked of rows that `of_entries` or `of_times` took apart."""
-    return list(_of_values(table, options, in_quotes=False))
-
-
-def of_entries(rows: DataFrame, table: TableSpec) -> DataFrame:
-    """Take rows (position, entries) apart for `value_questions`."""
-    found = [table.name_in_source(name) for name in table.columns.names]
-    texts_of = [F.get(F.filter(ENTRIES, partial(_is_called, name)), F.lit(0))["text"] for name in found]
-    members = F.map_from_arrays(F.array(*map(F.lit, found)), F.array(*texts_of))
-    return rows.select(POSITION, members.alias(_MEMBERS))
-
-
-def _is_called(name: str, entry: Column) -> Column:
-    return entry["name"] == name
-
-
-def of_times(records: DataFrame, table: TableSpec) -> DataFrame:
-    """Take records with nothing but times apart for `value_questions`, each as microseconds since 1970."""
-    micros = [F.unix_micros(named(name).cast("timestamp")).cast("string") for name in table.columns.names]
-    found = [F.lit(table.name_in_source(name)) for name in table.columns.names]
-    members = F.map_from_arrays(F.array(*found), F.array(*micros))
-    return records.where(~F.col(CONTEXT)).select(POSITION, members.alias(_MEMBERS))
-
-
-def counted(rows: DataFrame, asked: Sequence[Question]) -> DataFrame:
-    """Count over all rows what `answers` reads: one row, of whole numbers alone, which Spark adds up fastest."""
-    return rows.agg(*[_counts(question).alias(str(index)) for index, question in enumerate(asked)])
+def counts_of(asked: Sequence[Question]) -> list[Column]:
+    """Aggregates over all rows that `answers` reads: of whole numbers alone, which Spark adds up fastest."""
+    return [_counts(question).alias(str(index)) for index, question in enumerate(asked)]
 
 
 def answers(counts: Row, asked: Sequence[Question]) -> list[Answer]:
-    """The answers in the row that `counted` gives."""
+    """The answers in the values of `counts_of`."""
     found = [(question, counts[str(index)].asDict()) for index, question in enumerate(asked)]
     return [Answer(question.kind, question.column, **values) for question, values in found]
 
 
-def looked_up(rows: DataFrame, asked: Sequence[Question]) -> DataFrame:
-    """Look up in all rows what `with_examples` reads: one row."""
-    return rows.agg(*[_examples(question).alias(str(index)) for index, question in enumerate(asked)])
+def examples_of(asked: Sequence[Question]) -> list[Column]:
+    """Aggregates over all rows that `with_examples` reads."""
+    return [_examples(question).alias(str(index)) for index, question in enumerate(asked)]
 
 
 def with_examples(found: Sequence[Answer], examples: Row) -> list[Answer]:
-    """The answers with what `looked_up` found for their questions; none that its place among the others answers."""
+    """The answers with the values of `examples_of`; none that the places of its records answer."""
     shown = [(answer, examples[str(index)]) for index, answer in enumerate(found)]
     return [
         replace(
@@ -200,11 +111,6 @@ def with_examples(found: Sequence[Answer], examples: Row) -> list[Answer]:
         for answer, row in shown
         if row["placed"]
     ]
-
-
-def names(rows: DataFrame) -> DataFrame:
-    """The names of all members of rows that were taken apart, each once: name."""
-    return rows.select(F.explode(F.map_keys(_MEMBERS)).alias("name")).distinct().limit(_MOST_NAMES)
 
 
 def _counts(question: Question) -> Column:
@@ -232,99 +138,3 @@ def _examples(question: Question) -> Column:
         F.min(text).alias("least"),
         F.max(text).alias("greatest"),
     )
-
-
-def _member(name: str) -> Column:
-    return F.try_element_at(F.col(_MEMBERS), F.lit(name))
-
-
-def _of_values(table: TableSpec, options: ParseOptions, *, in_quotes: bool) -> Iterator[Question]:
-    """Ask of the values whose column does not say how they are written. `in_quotes`: numbers may be base64."""
-    for field in table.columns:
-        if field.name in options.encodings:
-            continue
-        name = table.name_in_source(field.name)
-        text = _member(name)
-        match field.dataType:
-            case NumericType() if in_quotes:
-                quoted, number, base64 = _is_quoted(name, text), text.rlike(NUMBER), _is_base64(text)
-                yield Question(
-                    "number",
-                    field.name,
-                    quoted & number & base64,
-                    text,
-                    number & ~base64,
-                    quoted & base64 & ~number,
-                )
-            case BinaryType():
-                value = F.when(~is_placeholder(text, field.dataType), text)
-                in_hex, base64 = value.rlike(_HEX), _is_base64(value)
-                yield Question(
-                    "binary", field.name, in_hex & base64, text, base64 & ~in_hex, in_hex & ~base64
-                )
-            case TimestampType() | TimestampNTZType():
-                whole = F.when(text.rlike(WHOLE) & (text != "0"), text)
-                at = parse_text(whole, TimestampType(), options)
-                early = F.abs(F.unix_micros(at)) < _EARLY * 1_000_000
-                odd = whole.isNotNull() & (at.isNull() | early)
-                yield Question("time", field.name, odd, text, whole.isNotNull() & ~odd)
-
-
-def _is_quoted(name: str, text: Column) -> Column:
-    """Whether a member of the line is a text. Written with other spaces than one it is taken for a number."""
-    member = json.dumps(name, ensure_ascii=False)
-    forms = [F.concat(F.lit(f'{member}:{space}"'), text, F.lit('"')) for space in ("", " ")]
-    return F.col(RAW).contains(forms[0]) | F.col(RAW).contains(forms[1])
-
-
-def _is_base64(text: Column) -> Column:
-    return text.rlike(BASE64) & (text != "")
-
-
-def _of_columns(table: TableSpec, options: ParseOptions) -> Iterator[Question]:
-    """Ask for columns that updates lack, or all rows."""
-    upsert, inserts = F.col(_OP).isin("c", "r", "u"), F.col(_OP).isin("c", "r")
-    for field in table.columns:
-        name, has = table.name_in_source(field.name), F.col(_MEMBERS).isNotNull()
-        found = F.coalesce(F.map_contains_key(_MEMBERS, F.lit(name)), F.lit(False))
-        lacks, op = has & ~found, F.col(_OP)
-        if field.name not in table.key and options.absent is None:
-            updates, others = lacks & (op == "u"), upsert & found
-            # a source that got the column later lacks it in all that is before
-            behind = F.max(F.when(updates, F.col(POSITION))) > F.min(F.when(others, F.col(POSITION)))
-            text = F.to_json(_MEMBERS)
-            yield Question("absent", field.name, updates, text, others, lacks & inserts, placed=behind)
-        if field.name not in table.written:
-            yield Question("name", field.name, upsert & lacks, F.to_json(_MEMBERS), found)
-
-
-def _of_tables(options: ParseOptions) -> Iterator[Question]:
-    """Ask whether events of two tables are meant."""
-    if not options.tables:
-        name, whole = envelope.origin(F.col(_EVENT))
-        of_row = F.when(name.isNotNull() & F.col(_OP).isin(*_CHANGES, "r"), whole)
-        yield Question(
-            "table", "", of_row.isNotNull(), of_row, differs=F.when(of_row.isNotNull(), F.xxhash64(of_row))
-        )
-
-
-def _of_order(table: TableSpec, options: ParseOptions, *, begun: bool) -> Iterator[Question]:
-    """Ask whether the sequence orders changes, and what orders a snapshot's reads among them."""
-    order = envelope.envelope_sequence(table)
-    source, op = envelope.member(F.col(_EVENT), "source"), F.col(_OP)
-    first = next((name for name in table.sequence.names if name in order), "")
-    first = first if table.sequence.names[0] == first else ""
-    if first == "tx_id" and not options.trusts_sequence:
-        yield Question("sequence", first, source["connector"] == "postgresql", source["connector"])
-    if first == "ts_ms" and not options.trusts_sequence:
-        yield Question("sequence", first, source["ts_ms"].isNotNull(), source["ts_ms"])
-    if options.snapshots is not None:
-        return
-    reads, changes = op == "r", op.isin(*_CHANGES)
-    if "lsn" in order:
-        yield Question("read", "lsn", reads & source["lsn"].isNull(), F.lit("no lsn"))
-    elif first == "ts_ms" or table.sequence == POSITION_TYPE:
-        behind = F.max(F.when(reads, F.col(POSITION))) > F.min(F.when(changes, F.col(POSITION)))
-        yield Question(
-            "read", "", reads, F.lit("op r"), placed=None if begun else F.coalesce(behind, F.lit(False))
-        )

@@ -156,7 +156,7 @@ def _unavailable(table: TableSpec, options: ParseOptions) -> Column:
     mentioned = is_mentioned(F.col(RAW), [field.dataType for field in fields])
     names = F.when(mentioned, F.array_compact(F.array(F.lit(None).cast("string"), *left_out)))
     if options.absent == "keep":
-        absent = absent_from(envelope.names_after(F.col(RAW)), table)
+        absent = absent_from(F.json_object_keys(envelope.text_after(readable(F.col(RAW), options))), table)
         names = F.concat(F.coalesce(names, F.array().cast("array<string>")),
                          F.when(F.col(_WRITTEN_OP) == "u", absent).otherwise(F.array()))  # fmt: skip
     return F.when((F.col(OP) == "upsert") & (F.size(names) > 0), names)

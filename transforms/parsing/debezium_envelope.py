@@ -59,11 +59,15 @@ def key(event: Column, table: TableSpec, name: str) -> Column:
     return F.coalesce(record_key[_PAYLOAD][name], record_key[name])
 
 
-def names_after(line: Column) -> Column:
-    """Names of the members of the row after an event, null where it has none."""
-    value = StructType([*texts(["after"]), StructField(_PAYLOAD, texts(["after"]))])
-    event = F.from_json(line, StructType([*value, StructField("value", value)]))
-    return F.json_object_keys(member(event, "after"))
+def anywhere(value: StructType) -> StructType:
+    """Type of an event whose value, of this type, is wherever `member` looks for it."""
+    wrapped = StructType([*value, StructField(_PAYLOAD, value)])
+    return StructType([StructField("value", wrapped), *wrapped])
+
+
+def text_after(line: Column) -> Column:
+    """The row after an event as JSON, null where it has none."""
+    return member(F.from_json(line, anywhere(texts(["after"]))), "after")
 
 
 def origin(event: Column) -> tuple[Column, Column]:
@@ -118,10 +122,9 @@ def _event_type(table: TableSpec, names: Iterable[str], about: Iterable[StructFi
     old = StructType([field for field in row if is_in_before(table, field.name)])
     key_columns = StructType([field for field in row if field.name in table.key])
     value = StructType([*_unless_empty("before", old), StructField("after", row), *about])
-    wrapped_value = StructType([*value, StructField(_PAYLOAD, value)])
     payload = [] if _has_payload(table) else _unless_empty(_PAYLOAD, key_columns)
     record_key = _unless_empty("key", StructType([*key_columns, *payload]))
-    return StructType([*record_key, StructField("value", wrapped_value), *wrapped_value])
+    return StructType([*record_key, *anywhere(value)])
 
 
 def _has_payload(table: TableSpec) -> bool:

@@ -20,8 +20,6 @@ from pyspark.sql.types import (
     LongType,
     ShortType,
     StringType,
-    StructField,
-    StructType,
     TimestampNTZType,
     TimestampType,
 )
@@ -32,7 +30,6 @@ from transforms.model.specs import TableSpec
 from transforms.parsing import debezium_envelope as envelope
 from transforms.parsing.debezium_toast import is_placeholder
 from transforms.parsing.flat_rows import OP_COLUMN
-from transforms.parsing.json_lines import texts
 from transforms.parsing.limits import readable
 from transforms.parsing.options import ParseOptions
 from transforms.parsing.typed_values import parse_text
@@ -45,9 +42,7 @@ _DIGITS: dict[type[DataType], int] = {ByteType: 3, ShortType: 5, IntegerType: 10
 
 def event_rows(lines: DataFrame, options: ParseOptions) -> DataFrame:
     """Take lines (position, context, raw) with Debezium's events apart: position, entries. Without broken ones."""
-    value = StructType([*texts(["after"]), StructField("payload", texts(["after"]))])
-    event = F.from_json(readable(F.col(RAW), options), StructType([*value, StructField("value", value)]))
-    return _with_entries(lines, F.from_json(envelope.member(event, "after"), _MAP))
+    return _with_entries(lines, F.from_json(envelope.text_after(readable(F.col(RAW), options)), _MAP))
 
 
 def json_rows(lines: DataFrame, options: ParseOptions) -> DataFrame:

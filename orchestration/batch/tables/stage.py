@@ -42,8 +42,7 @@ def read_table(batch: Batch, name: str) -> TableBatch:
             taken = files_of(name, batch.journal, batch.plan)
             read = replace_batch(table.spec, kept, taken, batch.state, batch.frames, needed=needed)
         else:
-            partial_rows = table.source_format.truncates or options.absent == "keep"
-            stated = table.on_truncate if partial_rows else None
+            stated = table.on_truncate if table.leaves_values_out else None
             flawless = partial(_records, batch, name, replace(options, flawless=True))
             load = table_load(batch, table.spec, flawless if again else None)
             read = table_batch(

@@ -105,6 +105,12 @@ class Input(Named, ABC):
         return replace(self.source.parse_options, encodings=encodings)
 
     @property
+    def leaves_values_out(self) -> bool:
+        """Whether a record may lack values that its row has: an event of Debezium's, or an update that keeps them."""
+        # a format that tells of emptied tables is one whose records leave values out
+        return self.source_format.truncates or self.source.absent == "keep"
+
+    @property
     def names_in_source(self) -> dict[str, str]:
         """What the source calls the columns for which the file says it."""
         found = {name: column.source_name for name, column in self.columns.items()}

@@ -17,8 +17,9 @@ from storage.sources.formats.text_format import TextFormat
 from storage.sources.limits import FileLimits
 from storage.sources.planned_file import sizes
 from transforms.model.specs import TableSpec
-from transforms.parsing.ambiguity import Answer, of_entries, value_questions
+from transforms.parsing.ambiguity import Answer
 from transforms.parsing.options import ParseOptions
+from transforms.parsing.questions import of_entries, value_questions
 
 
 class Csv(TextFormat):

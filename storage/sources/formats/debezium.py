@@ -9,10 +9,11 @@ from storage.sources.formats.source_format import Ranges
 from storage.sources.formats.text_format import TextFormat
 from storage.sources.text_lines import read_lines
 from transforms.model.specs import TableSpec
-from transforms.parsing.ambiguity import Answer, of_events, questions
+from transforms.parsing.ambiguity import Answer
 from transforms.parsing.debezium import parse_debezium
 from transforms.parsing.debezium_envelope import SEQUENCE_NAMES
 from transforms.parsing.options import ParseOptions
+from transforms.parsing.questions import of_events, questions
 from transforms.parsing.schema_drift import event_rows
 
 

@@ -9,9 +9,10 @@ from storage.sources.formats.source_format import OF_EVENTS, Ranges
 from storage.sources.formats.text_format import TextFormat
 from storage.sources.text_lines import read_lines
 from transforms.model.specs import TableSpec
-from transforms.parsing.ambiguity import Answer, of_json_rows, questions
+from transforms.parsing.ambiguity import Answer
 from transforms.parsing.flat_rows import parse_jsonl
 from transforms.parsing.options import ParseOptions
+from transforms.parsing.questions import of_json_rows, questions
 from transforms.parsing.schema_drift import json_rows
 
 

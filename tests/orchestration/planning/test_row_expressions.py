@@ -16,6 +16,7 @@ lake: ./lake
 tables:
   orders: {source: {format: jsonl, path: orders}, columns: {id: int, code: string}, key: [id]}
   events: {source: {format: debezium, path: events}, columns: {id: int, code: string}, key: [id]}
+  partial: {source: {format: jsonl, path: partial, absent: keep}, columns: {id: int, code: string}, key: [id]}
   customers: {source: {format: jsonl, path: customers}, columns: {id: int}, key: [id]}
 joins:
   plain: {left: orders, right: customers, foreign_key: [id], how: left}
@@ -23,6 +24,7 @@ joins:
   constant: {left: orders, right: customers, foreign_key: ["1 + 1"], how: left}
   over: {left: plain, right: customers, foreign_key: ["cast(code as int)"], how: left, prefix: of_}
   over_plain: {left: plain, right: customers, foreign_key: [right_id], how: left, prefix: of_}
+  of_partial: {left: partial, right: customers, foreign_key: ["cast(code as int)"], how: left}
   of_events: {left: events, right: customers, foreign_key: ["cast(code as int)"], how: left}
 """,
     "/etc/shop.yaml",
@@ -35,7 +37,7 @@ ALL = replace(PLAN, kind="bootstrap", bootstrap=tuple(PIPELINE.joins))
 
 @pytest.mark.parametrize(
     ("plan", "asked"),
-    [(PLAN, {"over", "of_events"}), (ALL, {"number", "over", "of_events"})],
+    [(PLAN, {"over", "of_partial", "of_events"}), (ALL, {"number", "over", "of_partial", "of_events"})],
     ids=["batch", "joins that begin"],
 )
 def test_rows_are_asked_where_no_record_was(plan: Plan, asked: set[str]) -> None:
