@@ -5,11 +5,15 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 
 from orchestration.config import Input, Pipeline
+from orchestration.config.schema.model import Table
+from orchestration.lake_state.published_snapshot import published_snapshot
 from orchestration.planning.pending_input import blamed, new_parts
 from storage.errors import LakejoinError
 from storage.lake.journal import Journal
+from storage.lake.layout import Lake
 from storage.sources.planned_file import PlannedFile
 from storage.spark.session import jobs_called
+from storage.state.pinned_state import State
 from transforms.model.printable_text import printable
 from transforms.parsing.ambiguity import Answer, Kind
 
@@ -29,12 +33,26 @@ def check_unambiguous(
             found = table.source_format.ambiguities(
                 spark, table.spec.as_read, table.parse_options, ranges, begun=begun
             )
-        lines += [_line(table, answer) for answer in found]
+        lines += [_line(table, answer) for answer in _differing(pipeline, spark, journal, table, found)]
     if lines:
         raise AmbiguousInput(
             *lines,
             f"Nothing of the batch was planned or written. Say in {pipeline.path} what is meant, then run again.",
         )
+
+
+def _differing(
+    pipeline: Pipeline, spark: SparkSession, journal: Journal, table: Input, found: Sequence[Answer]
+) -> list[Answer]:
+    """The answers whose two readings give two results: a column that is null in every row stays null by both."""
+    unseen = {answer.column for answer in found if answer.kind == "absent" and answer.plain == 0}
+    if not (unseen and isinstance(table, Table)):
+        return list(found)
+    held = set[str]()
+    if journal.published:
+        state = State(spark, Lake(pipeline.lake), published_snapshot(journal))
+        held = state.columns_with_values(table.spec, sorted(unseen))
+    return [answer for answer in found if answer.kind != "absent" or answer.column not in unseen - held]
 
 
 def _line(table: Input, answer: Answer) -> str:

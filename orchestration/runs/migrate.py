@@ -4,7 +4,7 @@ A value's hash leaves null columns out and is the same for every width of a type
 stale and nothing is computed anew. Rows have null in the new columns until their next change.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
@@ -54,7 +54,7 @@ class LeftOut:
 
     joins: list[str]
     command: str
-    seen: Sequence[str] = ()
+    seen: tuple[str, ...] = ()
     """Those of them whose foreign key has another value for some row by the wider types."""
 
     def __str__(self) -> str:
@@ -112,7 +112,7 @@ def migrate(
         plan = PlanBuilder(pipeline, lake, journal).migrate(anew)
         journal.write_plan(plan)
         yield run_batch(pipeline, spark, lake, journal, plan, progress=progress)
-        yield from (replace(left, seen=sorted(seen)) for left in _left_out(pipeline, kept, plan))
+        yield from (replace(left, seen=tuple(sorted(seen))) for left in _left_out(pipeline, kept, plan))
 
 
 def _ended(

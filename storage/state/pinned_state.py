@@ -6,12 +6,13 @@ The same holds for histories. It also tells how far back a history reaches, and 
 files are replaced.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from storage.delta_table.direct_scan import read_table
@@ -27,6 +28,7 @@ from storage.lake.layout import (
     versions_of,
 )
 from storage.lake.plan import Plan
+from storage.spark.kept_frames import aggregated
 from transforms.changelog.current_rows import latest_rows, settled
 from transforms.changelog.replaced_files import replaced
 from transforms.changelog.versions import as_versions, versions_schema
@@ -80,6 +82,12 @@ class State:
         )
         both = self._base(rows_of(table.name), schema).unionByName(settled(behind, schema.names))
         return latest_rows(both, table.key)
+
+    def columns_with_values(self, table: TableSpec, names: Sequence[str]) -> set[str]:
+        """Those of some columns that are not null in some row, or in a version of one that the history has."""
+        rows = self.all_rows(table) if table.history_retention is None else self.versions(table)
+        found = aggregated(rows, *[F.bool_or(named(name).isNotNull()).alias(name) for name in names])
+        return {name for name, has in found.items() if has}
 
     def versions(self, table: TableSpec, keys: Keys | None = None) -> DataFrame:
         """The history of a versioned table, of these keys or of all, from its base and the changes behind it.

@@ -250,9 +250,12 @@ def test_column_that_the_source_got_later(tmp_path: Path, spark: SparkSession) -
 
 
 def test_column_that_no_record_has(tmp_path: Path, spark: SparkSession) -> None:
-    """It is null, as declared: inserts lack it as well, so no update left it out."""
+    """It is null, as declared: inserts lack it as well, and no row has a value that an update could have left out."""
+    text = _declare("id: int, n: string")
     _write(tmp_path, [_event({"id": 1}), _event({"id": 1}, "u")])
-    assert _rows(tmp_path, _declare("id: int, n: string"), spark, "n") == {1: None}
+    assert _rows(tmp_path, text, spark, "n") == {1: None}
+    _write(tmp_path, [_event({"id": 1}, "u")], "2")
+    assert _rows(tmp_path, text, spark, "n") == {1: None}
 
 
 def _snapshot() -> list[dict[str, Any]]:

@@ -148,7 +148,9 @@ def test_hash_and_place_of_an_answer_that_disagree_end_the_batch(
 
     with (
         mock.patch("orchestration.batch.joins.sides.left_changes", hashed_otherwise),
-        pytest.raises(LakeInconsistent, match=r"named: 1 answers are .*run FILE --rebuild named"),
+        pytest.raises(
+            LakeInconsistent, match=rf"(?s)named: 1 answers are .*run {parts.path} --rebuild named"
+        ),
     ):
         run(parts, spark)
 

@@ -76,8 +76,28 @@ def test_source_with_a_damaged_page_is_told_and_can_be_written_anew(
     assert [batch.tables["orders"]["applied"] for batch in run_batches(pipeline, spark)] == [2000]
 
 
-def with_damaged_page(folder: Path, compression: str, *settings: str) -> tuple[Pipeline, Path, pa.Table]:
-    """A pipeline with other settings of its table, its source with a whole footer, and what it should hold."""
+@pytest.mark.bad_input(41)
+def test_source_with_a_damaged_header_of_a_page_is_refused_before_the_plan(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """It is read when the file is measured; once it is written anew, it goes on as if there had been nothing."""
+    pipeline, file, rows = with_damaged_page(tmp_path, "snappy", behind=4)
+
+    with pytest.raises(SourceBroken, match=rf"{file}: is no whole Parquet file .*; write it again"):
+        list(run_batches(pipeline, spark))
+    assert not Journal(Lake(pipeline.lake)).plans
+    pq.write_table(rows, file)
+
+    assert [batch.tables["orders"]["applied"] for batch in run_batches(pipeline, spark)] == [2000]
+
+
+def with_damaged_page(
+    folder: Path, compression: str, *settings: str, behind: int = 60
+) -> tuple[Pipeline, Path, pa.Table]:
+    """A pipeline with other settings of its table, its source with a whole footer, and what it should hold.
+
+    `behind`: where the damage begins in the page: in its values, or within its header, which is shorter.
+    """
     (folder / "shop.yaml").write_text(
         "name: shop\nlake: ./lake\ntables:\n  orders:\n    source: {format: parquet, path: orders.parquet}\n"
         "    columns: {id: bigint, note: string}\n    key: [id]\n" + "".join(f"    {s}\n" for s in settings)
@@ -87,7 +107,7 @@ def with_damaged_page(folder: Path, compression: str, *settings: str) -> tuple[P
     pq.write_table(rows, file, compression=compression, use_dictionary=False, data_page_version="2.0")
     content = bytearray(file.read_bytes())
     page = pq.read_metadata(file).row_group(0).column(2).data_page_offset
-    content[page + 4 : page + 60] = b"\xff" * 56
+    content[page + behind : page + behind + 56] = b"\xff" * 56
     file.write_bytes(content)
     return load(folder / "shop.yaml"), file, rows
 
