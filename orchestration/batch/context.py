@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from orchestration.config import Pipeline
+from orchestration.planning.input_records import InputRecords
 from storage.delta_table.commits import append, overwrite
 from storage.delta_table.direct_scan import LOG_PROPERTIES
 from storage.delta_table.file_pruning import FilesRead
@@ -58,7 +59,7 @@ class Batch:
     plan: Plan
     accept: Sequence[str]
     progress: Progress
-    frames: Frames
+    records: InputRecords
     seconds: dict[str, float] = field(default_factory=dict)
     files: FilesRead = field(default_factory=FilesRead)
     """How many files of the tables the stages read, of how many."""
@@ -67,6 +68,11 @@ class Batch:
     committed: list[str] = field(default_factory=list)
     quarantine: Lock = field(default_factory=Lock)
     """For the one table that several stages write: where two make it at once, Delta lets one of them fail."""
+
+    @property
+    def frames(self) -> Frames:
+        """What the stages keep their frames in."""
+        return self.records.frames
 
     @property
     def state(self) -> State:

@@ -6,7 +6,7 @@ are found in the tables' logs and skipped, and those that are missing come out t
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, nullcontext
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -18,30 +18,28 @@ from orchestration.batch.tables.table import TableBatch
 from orchestration.config import Pipeline
 from orchestration.lake_state.inventory import state_tables
 from orchestration.lake_state.log_checks import check_own_commits
+from orchestration.planning.input_records import THREADS, InputRecords, reading
 from orchestration.spark_errors import explained
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan, Published
-from storage.spark.kept_frames import framing
-
-THREADS = 8
-"""How many stages of a batch work side by side; most of the time each waits for Spark."""
 
 
 def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look at it
     pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, plan: Plan,
-    *, accept: Sequence[str] = (), progress: Progress = lambda _: None,
+    *, accept: Sequence[str] = (), progress: Progress = lambda _: None, read: InputRecords | None = None,
 ) -> Published:  # fmt: skip
     """Work off a planned batch and publish it.
 
-    `accept` names rules of the gate that may be violated. Raises `GateFailed` before any joined table is touched, and
-    `BatchFailed` for what failed in Spark and is not a mistake of ours.
+    `accept` names rules of the gate that may be violated. `read`: what was read of its input already. Raises
+    `GateFailed` before any joined table is touched, and `BatchFailed` for what failed in Spark and is not a mistake of
+    ours.
     """
     tables: dict[str, TableBatch] = {}
     with (
         explained(pipeline, plan),
-        framing(spark, lake.scratch(), plan.records) as frames,
-        closing(Batch(pipeline, spark, lake, journal, plan, accept, progress, frames)) as batch,
+        nullcontext(read) if read else reading(pipeline, spark, plan) as records,
+        closing(Batch(pipeline, spark, lake, journal, plan, accept, progress, records)) as batch,
     ):
         # A task waits for another's end in one place: a log's commit for its join's gate, which was submitted before it
         # and waits for none. Tasks begin in the order of their submission, so no number of threads can stall.

@@ -1,12 +1,13 @@
 """Refuses input that can be read in two ways before a batch is planned, and says how to declare what is meant."""
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
-from pyspark.sql import SparkSession
-
-from orchestration.config import Input, Pipeline
+from orchestration.config import Input
 from orchestration.config.schema.model import Table
 from orchestration.lake_state.published_snapshot import published_snapshot
+from orchestration.planning.input_records import THREADS, InputRecords
 from orchestration.planning.pending_input import blamed, new_parts
 from storage.errors import LakejoinError
 from storage.lake.journal import Journal
@@ -22,18 +23,13 @@ class AmbiguousInput(LakejoinError):
     """New input can be read in two ways, and the configuration does not say in which: declare what is meant."""
 
 
-def check_unambiguous(
-    pipeline: Pipeline, spark: SparkSession, journal: Journal, files: Sequence[PlannedFile]
-) -> None:
-    """Look at new parts of files for what has two meanings. Raises `AmbiguousInput` with all that is found."""
-    lines: list[str] = []
-    for table, ranges in new_parts(pipeline, files):
-        begun = bool(journal.known_files(table.name))
-        with blamed(table), jobs_called(spark, f"{pipeline.name}: questions to the input of {table.name}"):
-            found = table.source_format.ambiguities(
-                spark, table.spec.as_read, table.parse_options, ranges, begun=begun
-            )
-        lines += [_line(table, answer) for answer in _differing(pipeline, spark, journal, table, found)]
+def check_unambiguous(read: InputRecords, journal: Journal) -> None:
+    """Look at the new input of a plan for what has two meanings. Raises `AmbiguousInput` with all that is found."""
+    pipeline = read.pipeline
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="question") as pool:
+        asked = new_parts(pipeline, read.plan.files)
+        found = [pool.submit(_ask, read, journal, table, ranges) for table, ranges in asked]
+        lines = [line for answers in found for line in answers.result()]
     if lines:
         raise AmbiguousInput(
             *lines,
@@ -41,16 +37,28 @@ def check_unambiguous(
         )
 
 
-def _differing(
-    pipeline: Pipeline, spark: SparkSession, journal: Journal, table: Input, found: Sequence[Answer]
-) -> list[Answer]:
+def _ask(read: InputRecords, journal: Journal, table: Input, ranges: Sequence[PlannedFile]) -> list[str]:
+    begun, name = bool(journal.known_files(table.name)), table.name
+    with blamed(table), jobs_called(read.spark, f"{read.pipeline.name}: questions to the input of {name}"):
+        found = table.source_format.ambiguities(
+            read.spark,
+            table.spec.as_read,
+            table.parse_options,
+            ranges,
+            partial(read.asked, name),
+            begun=begun,
+        )
+    return [_line(table, answer) for answer in _differing(read, journal, table, found)]
+
+
+def _differing(read: InputRecords, journal: Journal, table: Input, found: Sequence[Answer]) -> list[Answer]:
     """The answers whose two readings give two results: a column that is null in every row stays null by both."""
     unseen = {answer.column for answer in found if answer.kind == "absent" and answer.plain == 0}
     if not (unseen and isinstance(table, Table)):
         return list(found)
     held = set[str]()
     if journal.published:
-        state = State(spark, Lake(pipeline.lake), published_snapshot(journal))
+        state = State(read.spark, Lake(read.pipeline.lake), published_snapshot(journal))
         held = state.columns_with_values(table.spec, sorted(unseen))
     return [answer for answer in found if answer.kind != "absent" or answer.column not in unseen - held]
 

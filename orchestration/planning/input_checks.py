@@ -6,6 +6,7 @@ committed its files may not change any more; here files and columns can still be
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -13,17 +14,12 @@ from pyspark.sql import functions as F
 from orchestration.config import Input, Pipeline
 from orchestration.config.schema.model import Table
 from orchestration.config.schema.stream import Stream
+from orchestration.planning.input_records import InputRecords
 from orchestration.planning.pending_input import blamed, new_parts
-from orchestration.planning.row_expressions import conditions, foreign_keys
 from storage.errors import LakejoinError
-from storage.lake.layout import Lake
-from storage.lake.plan import Plan
 from storage.sources.planned_file import PlannedFile
-from storage.sources.reader import read_records
 from storage.sources.schema_check import Difference
-from storage.spark.kept_frames import framing
 from transforms.model.event_time import has_time, refuse_times
-from transforms.model.expressions import refuse_failing
 from transforms.model.schemas import CONTEXT, DERIVED, DETAIL, POSITION, REASON
 from transforms.stream_join.records import is_event, judge_records
 
@@ -47,18 +43,14 @@ class _Reason:
         return f"{self.records:,} {self.text}, the first in {self.first}"
 
 
-def check_bad_ratio(pipeline: Pipeline, spark: SparkSession, draft: Plan) -> None:
-    """Parse the input of a plan that is not committed yet, of the tables that limit their share of bad records.
+def check_bad_ratio(pipeline: Pipeline, read: InputRecords) -> None:
+    """Count the records of a plan that is not committed yet, of the tables that limit their share of bad ones.
 
     Raises `TooManyBadRecords`.
     """
-    limited = {name: table for name, table in pipeline.inputs.items() if table.max_bad_ratio < 1}
-    with framing(spark, Lake(pipeline.lake).scratch(), draft.records) as frames:
-        for name, table in limited.items():
-            if files := draft.files_of(name):
-                read = read_records(spark, table.spec.as_read, table.parse_options, files)
-                # kept, because Spark refuses to read of a CSV file nothing but whether its records are whole
-                _check(table, *_counted(frames.keep(_judged(pipeline, draft, table, read))))
+    for name, table in pipeline.inputs.items():
+        if table.max_bad_ratio < 1 and read.plan.files_of(name):
+            _check(table, *_counted(_judged(table, read.kept(name), read.plan.planned_at)))
 
 
 def _check(table: Input, total: int, reasons: list[_Reason]) -> None:
@@ -88,19 +80,16 @@ def _counted(records: DataFrame) -> tuple[int, list[_Reason]]:
     return sum(row["records"] for row in found), bad
 
 
-def _judged(pipeline: Pipeline, draft: Plan, table: Input, read: DataFrame) -> DataFrame:
-    """The records of the files with the reasons that a batch finds in each of them, whatever else there is."""
-    own, spec, names = read.where(~F.col(CONTEXT) & ~F.col(DERIVED)), table.spec, table.spec.columns.names
-    own = refuse_failing(own, names, conditions(pipeline, table.name))
-    keys = foreign_keys(pipeline, draft, table.name)
+def _judged(table: Input, records: DataFrame, planned_at: datetime) -> DataFrame:
+    """The records with the reasons that a batch finds in each of them, whatever else there is."""
+    own, spec = records.where(~F.col(CONTEXT) & ~F.col(DERIVED)), table.spec
     match table:
         case Stream():
-            events = is_event(table.condition)
-            timed = refuse_times(refuse_failing(own, names, keys, events), spec, draft.planned_at, events)
+            timed = refuse_times(own, spec, planned_at, is_event(table.condition))
             return judge_records(timed, None, spec, table.condition)
         case Table() if table.versioned:
-            return refuse_times(refuse_failing(own, names, keys), spec, draft.planned_at, has_time())
-    return refuse_failing(own, names, keys)
+            return refuse_times(own, spec, planned_at, has_time())
+    return own
 
 
 class SchemaChanged(LakejoinError):

@@ -1,7 +1,8 @@
 """Works off what is pending: an unfinished batch first, then new joins, then new input, batch after batch."""
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 
 from pyspark.sql import SparkSession
@@ -22,6 +23,7 @@ from orchestration.lake_state.sql_checks import check_expressions
 from orchestration.maintenance.folds import tidy_up
 from orchestration.planning.ambiguous_input import check_unambiguous
 from orchestration.planning.input_checks import check_bad_ratio, check_schemas
+from orchestration.planning.input_records import InputRecords, reading
 from orchestration.planning.pending_input import BatchBy, cut, pending_groups
 from orchestration.planning.plan_builder import PlanBuilder, under_way
 from orchestration.planning.replaced_files import exported_again
@@ -66,8 +68,19 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
         check_shapes(pipeline, journal, rebuilt)
         check_progress(pipeline, lake, journal, rebuilt)
         check_expressions(pipeline, spark)
-        for done, plan in enumerate(_plans(pipeline, spark, lake, journal, asked), start=1):
-            yield run_batch(pipeline, spark, lake, journal, plan, accept=accept, progress=progress)
+        for done, planned in enumerate(_plans(pipeline, spark, lake, journal, asked), start=1):
+            with planned.held:
+                published = run_batch(
+                    pipeline,
+                    spark,
+                    lake,
+                    journal,
+                    planned.plan,
+                    accept=accept,
+                    progress=progress,
+                    read=planned.read,
+                )
+            yield published
             if pipeline.maintenance.when == "after_batch":
                 with explained(pipeline, "maintenance"):
                     finished = finished_state(pipeline, lake, journal, datetime.now(UTC))
@@ -89,13 +102,23 @@ class _Asked:
     replace: date | str | None
 
 
+@dataclass(frozen=True)
+class _Planned:
+    """A committed plan, with what was read of its input to check it."""
+
+    plan: Plan
+    read: InputRecords | None = None
+    held: ExitStack = field(default_factory=ExitStack)
+    """Frees what was read."""
+
+
 def _plans(
     pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, asked: _Asked
-) -> Iterator[Plan]:
+) -> Iterator[_Planned]:
     """Plans in their order; each is committed when it is asked for, after the one before it was published."""
     finished = None  # the batch that was under way
     for finished in under_way(pipeline, lake, journal, asked.rebuilt):
-        yield finished
+        yield _Planned(finished)
     draft, now = PlanBuilder(pipeline, lake, journal), datetime.now(UTC)
     if new := new_joins(pipeline, lake, journal, asked.rebuilt):
         yield _commit(journal, draft.bootstrap(new))
@@ -105,27 +128,36 @@ def _plans(
     if again:
         plan = draft.replace(again)
         check_schemas(pipeline, spark, plan.files)
-        check_unambiguous(pipeline, spark, journal, plan.files)
-        check_bad_ratio(pipeline, spark, plan)
         check_truncates(pipeline, spark, lake, journal, plan)
-        yield _commit(journal, plan)
+        yield _read(pipeline, spark, journal, plan, asks=True)
     groups = pending_groups(
         pipeline, journal, now=now, spark=spark, dates=asked.dates, batch_by=asked.batch_by, settle=asked.settle,
     )  # fmt: skip
     for group in groups:
         check_schemas(pipeline, spark, group.files)
-        check_unambiguous(pipeline, spark, journal, group.files)
-        for piece in cut(group, asked.batch_rows):
-            plan = draft.batch(piece)
-            check_bad_ratio(pipeline, spark, plan)
-            yield _commit(journal, plan)
+        pieces = cut(group, asked.batch_rows)
+        if len(pieces) > 1:  # one piece alone does not tell what the others say to a question
+            with reading(pipeline, spark, draft.batch(group), keeps=False) as read:
+                check_unambiguous(read, journal)
+        for piece in pieces:
+            yield _read(pipeline, spark, journal, draft.batch(piece), asks=len(pieces) == 1)
     if asked.flush and journal.last and journal.last.waits:
         yield _commit(journal, draft.flush())
 
 
-def _commit(journal: Journal, plan: Plan) -> Plan:
+def _read(pipeline: Pipeline, spark: SparkSession, journal: Journal, plan: Plan, *, asks: bool) -> _Planned:
+    """Commit a plan if its input is as declared. `asks`: also if it can be read in one way only."""
+    with ExitStack() as stack:
+        read = stack.enter_context(reading(pipeline, spark, plan))
+        if asks:
+            check_unambiguous(read, journal)
+        check_bad_ratio(pipeline, read)
+        return replace(_commit(journal, plan), read=read, held=stack.pop_all())
+
+
+def _commit(journal: Journal, plan: Plan) -> _Planned:
     journal.write_plan(plan)
-    return plan
+    return _Planned(plan)
 
 
 def check_accepted(pipeline: Pipeline, names: Collection[str]) -> None:

@@ -4,34 +4,70 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegralType, StructType, TimestampNTZType, TimestampType
 
 from storage.sources.planned_file import PlannedFile
-from transforms.model.schemas import POSITION_TYPE
+from transforms.model.schemas import CONTEXT, DERIVED, POSITION_TYPE
 from transforms.model.specs import TableSpec
-from transforms.parsing.ambiguity import Answer, Question, answers, counts_of, examples_of, with_examples
+from transforms.parsing.ambiguity import (
+    LACKS,
+    MARKS,
+    Answer,
+    Question,
+    answers,
+    counts_of,
+    counts_of_names,
+    examples_of,
+    is_lacking,
+    marks_of,
+    split,
+    with_examples,
+)
 from transforms.parsing.options import ParseOptions
-from transforms.parsing.questions import names, of_times, value_questions
+from transforms.parsing.questions import Members, all_names, is_asked, of_times, questions
 
 Schema = Mapping[str, DataType | None]
 """The names of a part's columns, with the types of those that are declared."""
 
 
-def ask(rows: DataFrame, asked: Sequence[Question]) -> list[Answer]:
-    """Return the answers that are open. Names of columns are compared only where some column is in no row."""
+def ask(
+    records: Callable[[], DataFrame],
+    asked: Sequence[Question],
+    apart: Callable[[], DataFrame],
+    members: Members | None = None,
+) -> list[Answer]:
+    """Return the answers that are open.
+
+    `records`: those with marks (`transforms.parsing.ambiguity.marks_of`). `apart`: reads them once more, taken apart as
+    the questions know them; only where an answer is open. Names are compared only where some column is in no row.
+    """
     if not asked:
         return []
-    first = answers(_aggregated(rows, counts_of(asked)), asked)
-    still = [(question, answer) for question, answer in zip(asked, first, strict=True) if answer.is_open]
+    marks = records().where(~F.col(CONTEXT) & ~F.col(DERIVED)).select(f"{MARKS}.*")
+    still = _open_answers(marks, asked)
     if not still:
         return []
+    rows = apart().where(~F.col(CONTEXT) & is_asked())
     examples = _aggregated(rows, examples_of([question for question, _ in still]))
     found = with_examples([answer for _, answer in still], examples)
-    if any(answer.kind == "name" for answer in found):
-        written = {row["name"].lower(): row["name"] for row in names(rows).collect()}
+    if members is not None and any(answer.kind == "name" for answer in found):
+        written = {row["name"].lower(): row["name"] for row in all_names(rows, members).collect()}
         others = {answer.column: written.get(answer.column.lower()) for answer in found}
         found = [a if a.kind != "name" else replace(a, text=others[a.column] or "") for a in found]
     return [answer for answer in found if answer.kind != "name" or answer.text]
+
+
+def _open_answers(marks: DataFrame, asked: Sequence[Question]) -> list[tuple[Question, Answer]]:
+    """The questions that some record makes ask, each with what all records say. `marks`: columns of `marks_of`."""
+    values, of_names = split(asked)
+    lacking = [F.bool_or(is_lacking()).alias(LACKS)] if of_names else []
+    counts = _aggregated(marks, [*counts_of(values), *lacking])
+    found = [*zip(values, answers(counts, values), strict=True)]
+    if of_names and counts[LACKS]:
+        counts = _aggregated(marks, counts_of_names(of_names))
+        found += zip(of_names, answers(counts, of_names), strict=True)
+    return [(question, answer) for question, answer in found if answer.is_open]
 
 
 def _aggregated(rows: DataFrame, values: Sequence[Column]) -> Row:
@@ -77,5 +113,6 @@ def ask_typed(
         table, columns=StructType(times), key=(times[0].name,), sequence=POSITION_TYPE, event_time=None,
         max_future=None,
     )  # fmt: skip
-    micros = replace(options, time="micros")
-    return found + ask(of_times(read(asked_of, options), asked_of), value_questions(asked_of, micros))
+    asked = questions(asked_of, replace(options, time="micros"))
+    rows = of_times(read(asked_of, options), asked_of).withColumn(MARKS, marks_of(asked))
+    return found + ask(lambda: rows, asked, lambda: rows)

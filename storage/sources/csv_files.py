@@ -22,8 +22,8 @@ from storage.sources.line_numbers import number_lines
 from storage.sources.planned_file import PlannedFile
 from transforms.model.schemas import CONTEXT, DETAIL, POSITION, POSITION_TYPE, REASON, empty
 from transforms.model.specs import TableSpec
-from transforms.parsing.flat_rows import OP_COLUMN, parse_rows
-from transforms.parsing.options import ParseOptions, reason_is, records_schema
+from transforms.parsing.flat_rows import OP_COLUMN, take_rows_apart
+from transforms.parsing.options import ParseOptions, Parts, reason_is
 from transforms.parsing.schema_drift import ENTRIES, is_upsert
 
 _CORRUPT = "_lj_corrupt"
@@ -49,12 +49,11 @@ _OPTIONS = {
 }
 
 
-def parse_csv(
+def take_csv_apart(
     spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Sequence[PlannedFile]
-) -> list[DataFrame]:
-    """Read CSV files into records, one frame for each header that they have. Raises `SourceBroken`."""
-    frames = [_parse(spark, table, options, header, parts) for header, parts in _by_header(ranges)]
-    return frames or [empty(spark, records_schema(table))]
+) -> list[Parts]:
+    """Take CSV files apart into records, one frame for each header that they have. Raises `SourceBroken`."""
+    return [_take_apart(spark, table, options, header, parts) for header, parts in _by_header(ranges)]
 
 
 def count_records(spark: SparkSession, path: str) -> Counted:
@@ -116,13 +115,13 @@ def _scan(spark: SparkSession, paths: Sequence[str], header: Header, **options: 
     return reader.csv([spark_path(path) for path in paths])
 
 
-def _parse(
+def _take_apart(
     spark: SparkSession,
     table: TableSpec,
     options: ParseOptions,
     header: Header,
     ranges: Sequence[PlannedFile],
-) -> DataFrame:
+) -> Parts:
     wanted = (*table.as_written.columns.names, OP_COLUMN)
     for name in wanted:
         if header.names.count(name) > 1:
@@ -146,7 +145,7 @@ def _parse(
         for name in wanted
         if name in fields
     }
-    return parse_rows(rows, table, options, columns, raw)
+    return take_rows_apart(rows, table, options, columns, raw)
 
 
 def _wrong(header: Header, ranges: Sequence[PlannedFile]) -> Column:

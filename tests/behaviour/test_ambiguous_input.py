@@ -8,6 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ from faults.shop import make_pipeline, run, write_lines
 from orchestration.planning.ambiguous_input import AmbiguousInput
 from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE, Lake, changes_of
+from storage.sources.reader import read_records
 
 pytestmark = pytest.mark.spark
 
@@ -71,7 +73,10 @@ def _write(folder: Path, lines: Sequence[dict[str, Any]], name: str = "1") -> No
     write_lines(folder / "orders" / f"{name}.jsonl", lines)
 
 
-@pytest.mark.parametrize("dtype", ["decimal(12,2)", "double", "bigint"])
+@pytest.mark.parametrize(
+    "dtype",
+    ["decimal(12,2)", *[pytest.param(dtype, marks=pytest.mark.slow) for dtype in ("double", "bigint")]],
+)
 def test_number_in_quotes_that_is_base64_as_well(dtype: str, tmp_path: Path, spark: SparkSession) -> None:
     """Debezium's default decimals: `1234` would have become 1234.00, `12E3` 12000.00, `2000` 2000.00."""
     texts = {1: "MDk=", 2: "1234", 3: "12E3", 4: "2000"}
@@ -256,6 +261,36 @@ def test_column_that_no_record_has(tmp_path: Path, spark: SparkSession) -> None:
     assert _rows(tmp_path, text, spark, "n") == {1: None}
     _write(tmp_path, [_event({"id": 1}, "u")], "2")
     assert _rows(tmp_path, text, spark, "n") == {1: None}
+
+
+def test_source_is_read_once_to_be_asked_and_for_its_batch(tmp_path: Path, spark: SparkSession) -> None:
+    """The share of bad records is counted in what was read as well; a batch that was cut off reads anew."""
+    _write(tmp_path, [_event({"id": n, "v": n}) for n in range(3)])
+    pipeline = make_pipeline(tmp_path, _declare("id: int, v: int", order="max_bad_ratio: 0.5"))
+    with (
+        mock.patch("orchestration.planning.input_records.read_records", wraps=read_records) as reads,
+        mock.patch("orchestration.runs.run.run_batch", side_effect=KeyboardInterrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        run(pipeline, spark)
+    assert reads.call_count == 1
+    with mock.patch("orchestration.planning.input_records.read_records", wraps=read_records) as reads:
+        assert run(pipeline, spark) == 1
+        _write(tmp_path, [_event({"id": 4, "v": 4})], "2")
+        assert run(pipeline, spark) == 1
+    assert reads.call_count == 2
+
+
+def test_last_piece_of_what_is_cut_into_batches_is_asked_before_the_first(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """What the records of all pieces say together is the answer."""
+    _write(tmp_path, [_event({"id": n, "v": "12.5" if n else "1234"}) for n in range(4)])
+    text = _declare('id: int, v: "decimal(9,2)"')
+    assert run(make_pipeline(tmp_path, text), spark, batch_rows=2) == 2
+    _write(tmp_path, [_event({"id": n, "v": None if n < 9 else "1234"}) for n in range(6, 10)], "2")
+    with pytest.raises(AmbiguousInput, match="in 1 records column v"):
+        run(make_pipeline(tmp_path, text), spark, batch_rows=2)
 
 
 def _snapshot() -> list[dict[str, Any]]:

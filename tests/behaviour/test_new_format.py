@@ -24,8 +24,8 @@ from storage.sources.formats.text_format import TextFormat
 from storage.sources.text_lines import read_lines
 from transforms.model.schemas import CONTEXT, POSITION, RAW
 from transforms.model.specs import TableSpec
-from transforms.parsing.flat_rows import parse_rows
-from transforms.parsing.options import ParseOptions
+from transforms.parsing.flat_rows import take_rows_apart
+from transforms.parsing.options import ParseOptions, Parts
 from transforms.parsing.schema_drift import ENTRIES
 
 TEXT = """\
@@ -56,10 +56,12 @@ class Pairs(TextFormat):
         """Look at the first lines."""
         return list(dict.fromkeys(pair.partition("=")[0] for pair in beginning(file).split()))
 
-    def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
+    def take_apart(
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges
+    ) -> list[Parts]:
         """Read each line as a row."""
         columns = {name: (_pairs()[name], StringType()) for name in (*table.columns.names, "op")}
-        return parse_rows(read_lines(spark, ranges), table, options, columns, F.col(RAW))
+        return [take_rows_apart(read_lines(spark, ranges), table, options, columns, F.col(RAW))]
 
     def entries(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read all pairs of each line."""

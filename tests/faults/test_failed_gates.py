@@ -148,6 +148,7 @@ def test_record_for_which_a_retry_fails_goes_back(
     assert run(failed, spark) == 0
 
 
+@pytest.mark.slow
 def test_joins_are_computed_anew_once_the_mistake_is_gone(
     failed: Pipeline, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +171,7 @@ def test_joins_are_computed_anew_once_the_mistake_is_gone(
     assert joins(failed, spark) == _plain(tmp_path / "plain", spark)
 
 
+@pytest.mark.slow
 def test_join_begins_without_a_record_that_was_read_before(
     failed: Pipeline, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +278,7 @@ streams:
 """
 
 
+@pytest.mark.slow
 def test_delete_and_record_of_a_stream_are_put_into_quarantine(tmp_path: Path, spark: SparkSession) -> None:
     """A delete is taken back though its tombstone line comes; a stream's record of the batch under way waits."""
     row = {"id": 1, "customer": "ada"}

@@ -31,7 +31,7 @@ def _place(line: Line) -> tuple[str, str, int]:
 
 
 @pytest.mark.parametrize(
-    ("days", "every"), [(20, 2), pytest.param(MANY, 10, marks=pytest.mark.slow)], ids=["few", "many"]
+    ("days", "every"), [(10, 2), pytest.param(MANY, 10, marks=pytest.mark.slow)], ids=["few", "many"]
 )
 def test_poisoned_records_stop_no_batch_and_are_healed(
     days: int, every: int, tmp_path: Path, spark: SparkSession

@@ -20,14 +20,21 @@ from transforms.parsing.debezium_toast import is_mentioned, is_placeholder
 from transforms.parsing.json_lines import absent_from, line_reason, parse_digits, parse_line, record_of
 from transforms.parsing.limits import readable, short_text
 from transforms.parsing.nested_json import decimals_of
-from transforms.parsing.options import Cell, ParseOptions, Parts, reason_is
+from transforms.parsing.options import Cell, ParseOptions, Parts, reason_is, source_of
+from transforms.parsing.questions import Members, questions, with_names
 from transforms.parsing.typed_values import parse_text
 from transforms.parsing.validation import finish_records
 
 _OPS = {"r": "upsert", "c": "upsert", "u": "upsert", "d": "delete", "t": "truncate", "m": "ignored"}
 _EXPECTED = "r, c, u, d, t or m"
+_FLAT_ROW = r'"after":(\{[^{}]*\})'
 _PARSED, _EXACT, _CLOCK = "_lj_parsed", "_lj_exact", "_lj_clock"
 _WRITTEN_OP, _AFTER, _BEFORE = "_lj_written_op", "_lj_after", "_lj_before"
+
+
+def parse_debezium(lines: DataFrame, table: TableSpec, options: ParseOptions) -> DataFrame:
+    """Turn lines (position, context, raw) into records, as `transforms.parsing.options.records_schema` says."""
+    return finish_records(take_apart(lines, table, options), table)
 
 
 @dataclass(frozen=True)
@@ -54,14 +61,32 @@ class _Event:
         )
 
 
-def parse_debezium(lines: DataFrame, table: TableSpec, options: ParseOptions) -> DataFrame:
-    """Turn lines (position, context, raw) into records, as `transforms.parsing.options.records_schema` says."""
-    order = envelope.envelope_sequence(table)
-    own = bool(options.tables)
-    record = _renamed(record_of(F.col(_PARSED)), envelope.event_type(table, names_table=own), table)
+def members(table: TableSpec, options: ParseOptions) -> Members:
+    """What an event that `take_apart` took apart says by the names that it has."""
+    row = envelope.text_after(readable(F.col(RAW), options))
+    flat = F.regexp_extract(F.col(RAW), _FLAT_ROW, 1)
+    return Members(F.col(_WRITTEN_OP), row, flat, _record(table, options))
+
+
+def _record(table: TableSpec, options: ParseOptions) -> Column:
+    return _renamed(record_of(F.col(_PARSED)), _type(table, options), table)
+
+
+def _renamed(record: Column, dtype: StructType, table: TableSpec) -> Column:
+    """An event whose columns are called as they are declared, and no longer as in the source."""
+    return record.cast(dtype) if table.written else record
+
+
+def _type(table: TableSpec, options: ParseOptions) -> StructType:
+    asked = (*envelope.ORIGIN, *envelope.ORDER) if options.asks else ()
+    return envelope.event_type(table, asked or (envelope.ORIGIN if options.tables else ()))
+
+
+def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Parts:
+    """Take lines (position, context, raw) apart: Debezium's events, their values not yet read by type."""
+    order, record = envelope.envelope_sequence(table), _record(table, options)
     line = readable(F.col(RAW), options)
-    event = envelope.event_type(table.as_written, names_table=own)
-    frame = lines.withColumn(_PARSED, parse_line(line, event))
+    frame = lines.withColumn(_PARSED, parse_line(line, _type(table.as_written, options)))
     frame = frame.withColumns(
         {
             _WRITTEN_OP: envelope.member(record, "op"),
@@ -72,31 +97,23 @@ def parse_debezium(lines: DataFrame, table: TableSpec, options: ParseOptions) ->
     row = _Event(table, F.col(_AFTER), F.col(_BEFORE), record)
     frame = _with_op(frame, record, options).withColumns(
         {
-            **{_source(table, name): _text_source(row, name) for name in table.columns.names},
+            **{source_of(table, name): _text_source(row, name) for name in table.columns.names},
             **{_order(name): _position(record, name, options) for name in order},
             _CLOCK: envelope.order(record, "ts_ms"),
             UNAVAILABLE: _unavailable(table, options),
         }
     )
     frame, exact = _with_exact(frame, table)
-    parts = Parts(
-        frame=_with_old_key(frame, table),
+    said = members(table, options)
+    return Parts(
+        frame=_with_old_key(with_names(frame, table, said) if options.asks else frame, table),
         columns=[_cell(table, name, options, exact) for name in table.columns.names],
         raw=short_text(F.col(RAW)),
         old_key=[_old_cell(table, name, options, exact) for name in table.key],
         sequence=[Cell(n, LongType(), F.col(_order(n)), F.col(_order(n)).try_cast("bigint")) for n in order],
         clock=parse_text(F.col(_CLOCK), TimestampType(), replace(options, time="millis", timezone=None)),
+        asked=questions(table, options, said) if options.asks else (),
     )
-    return finish_records(parts, table)
-
-
-def _renamed(record: Column, dtype: StructType, table: TableSpec) -> Column:
-    """An event whose columns are called as they are declared, and no longer as in the source."""
-    return record.cast(dtype) if table.written else record
-
-
-def _source(table: TableSpec, name: str) -> str:
-    return f"_lj_source_{table.columns.names.index(name)}"
 
 
 def _old_source(table: TableSpec, name: str) -> str:
@@ -168,7 +185,7 @@ def _with_exact(frame: DataFrame, table: TableSpec) -> tuple[DataFrame, _Event]:
     record = _renamed(record_of(F.col(_EXACT)), envelope.row_type(table, decimals), table)
     if decimals:
         types = decimals_of(written.columns)
-        found = {table.name_in_source(name): F.col(_source(table, name)) for name in decimals}
+        found = {table.name_in_source(name): F.col(source_of(table, name)) for name in decimals}
         frame = frame.withColumn(
             _EXACT, parse_digits(F.col(RAW), envelope.row_type(written, types), types, found)
         )
@@ -178,20 +195,20 @@ def _with_exact(frame: DataFrame, table: TableSpec) -> tuple[DataFrame, _Event]:
 def _with_old_key(frame: DataFrame, table: TableSpec) -> DataFrame:
     """Put the key before an update beside the one after it, where they may differ."""
     before = {name: F.col(_BEFORE)[name] for name in table.key}
-    differs = [old.isNotNull() & (old != F.col(_source(table, name))) for name, old in before.items()]
+    differs = [old.isNotNull() & (old != F.col(source_of(table, name))) for name, old in before.items()]
     if any(isinstance(table.columns[name].dataType, DecimalType) for name in table.key):
         differs.append(F.col(_EXACT).isNotNull())  # texts that lost digits may look alike
     moved = (F.col(_WRITTEN_OP) == "u") & reduce(or_, differs)
     return frame.withColumns(
         {
-            _old_source(table, name): F.when(moved, F.coalesce(old, F.col(_source(table, name))))
+            _old_source(table, name): F.when(moved, F.coalesce(old, F.col(source_of(table, name))))
             for name, old in before.items()
         }
     )
 
 
 def _cell(table: TableSpec, name: str, options: ParseOptions, exact: _Event) -> Cell:
-    dtype, text = table.columns[name].dataType, F.col(_source(table, name))
+    dtype, text = table.columns[name].dataType, F.col(source_of(table, name))
     number = exact.source(name) if name in decimals_of(table.columns) else None
     return Cell(name, dtype, text, parse_text(text, dtype, options.of_column(name), number))
 

@@ -21,15 +21,17 @@ SEQUENCE_NAMES = ("lsn", "tx_id", "ts_ms", "offset")
 """Sequence fields that need no declared column."""
 ORIGIN = ("schema", "db", "table", "collection")
 """What the source of an event calls its table by: a database has schemas or not, MongoDB has collections."""
+ORDER = ("connector", "ts_ms")
+"""What the source of an event says of what its positions are worth."""
 _PAYLOAD = "payload"
 
 
-def event_type(table: TableSpec, *, names_table: bool = False) -> StructType:
+def event_type(table: TableSpec, source: Iterable[str] = ()) -> StructType:
     """Type of an event with all values as text: what is declared, and what says what happened to it.
 
-    `names_table`: with the table of the database that it happened to.
+    `source`: more of what it says of its source.
     """
-    source = [*(ORIGIN if names_table else ()), "lsn", "txId"]
+    source = dict.fromkeys(["lsn", "txId", *source])
     about = [*texts(["op", "ts_ms"]), StructField("source", texts(source))]
     event = _event_type(table, table.columns.names, about)
     return event.add("offset", StringType())

@@ -13,7 +13,8 @@ from transforms.model.specs import TableSpec
 from transforms.parsing.json_lines import absent_from, line_reason, parse_digits, parse_line, record_of, texts
 from transforms.parsing.limits import readable, refuse_large, short_text
 from transforms.parsing.nested_json import decimals_of
-from transforms.parsing.options import Cell, ParseOptions, Parts, reason_is
+from transforms.parsing.options import Cell, ParseOptions, Parts, reason_is, source_of
+from transforms.parsing.questions import Members, questions, with_names
 from transforms.parsing.typed_values import convert, parse_text
 from transforms.parsing.validation import finish_records
 
@@ -22,11 +23,35 @@ OP_COLUMN = "op"
 
 _OPS = {"c": "upsert", "r": "upsert", "u": "upsert", "d": "delete"}
 _EXPECTED = "c, r, u or d"
+_FLAT_ROW = r"^\s*(\{[^{}]*\})\s*$"
 _PARSED, _EXACT = "_lj_parsed", "_lj_exact"
 
 
 def parse_jsonl(lines: DataFrame, table: TableSpec, options: ParseOptions) -> DataFrame:
     """Turn lines (position, context, raw) into records, as `transforms.parsing.options.records_schema` says."""
+    return finish_records(take_apart(lines, table, options), table)
+
+
+def parse_rows(
+    rows: DataFrame,
+    table: TableSpec,
+    options: ParseOptions,
+    columns: Mapping[str, tuple[Column, DataType]],
+    raw: Column,
+    op: Column | None = None,
+) -> DataFrame:
+    """Turn rows of typed columns into records, see `take_rows_apart`."""
+    return finish_records(take_rows_apart(rows, table, options, columns, raw, op), table)
+
+
+def members(options: ParseOptions) -> Members:
+    """What a row that `take_apart` took apart says by the names that it has."""
+    line = readable(F.col(RAW), options)
+    return Members(record_of(F.col(_PARSED))[OP_COLUMN], line, F.regexp_extract(line, _FLAT_ROW, 1))
+
+
+def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Parts:
+    """Take lines (position, context, raw) apart: flat rows as JSON, their values not yet read by type."""
     record, line = record_of(F.col(_PARSED)), F.col(RAW)
     written = table.as_written
     names = dict.fromkeys([*written.columns.names, OP_COLUMN])
@@ -40,7 +65,7 @@ def parse_jsonl(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Da
     decimals = decimals_of(table.columns)
     if decimals:
         types = decimals_of(written.columns)
-        found = {table.name_in_source(name): F.col(_source(table, name)) for name in decimals}
+        found = {table.name_in_source(name): F.col(source_of(table, name)) for name in decimals}
         frame = frame.withColumn(_EXACT, parse_digits(line, texts(types), types, found))
     exact = {name: record_of(F.col(_EXACT))[table.name_in_source(name)] for name in decimals}
     cells = [
@@ -51,20 +76,24 @@ def parse_jsonl(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Da
             parse_text(text, f.dataType, options.of_column(f.name), exact.get(f.name)),
         )
         for f in table.columns
-        for text in [F.col(_source(table, f.name))]
+        for text in [F.col(source_of(table, f.name))]
     ]
-    return finish_records(Parts(frame, cells, short_text(line)), table)
+    if not options.asks:
+        return Parts(frame, cells, short_text(line))
+    said = members(options)
+    asked = questions(table, options, said)
+    return Parts(with_names(frame, table, said), cells, short_text(line), asked=asked)
 
 
-def parse_rows(
+def take_rows_apart(
     rows: DataFrame,
     table: TableSpec,
     options: ParseOptions,
     columns: Mapping[str, tuple[Column, DataType]],
     raw: Column,
     op: Column | None = None,
-) -> DataFrame:
-    """Turn rows (position, context, perhaps reason and detail) of typed columns into records.
+) -> Parts:
+    """Take rows (position, context, perhaps reason and detail) of typed columns apart.
 
     `columns`: for each declared column that the rows have, and for `op`, the column and its type. `raw`: the
     row as text. `op`: what each row does, where no column of its own says it.
@@ -88,9 +117,10 @@ def parse_rows(
             convert(source, found[f.name][1], f.dataType, options.of_column(f.name)),
         )
         for f in table.columns
-        for source in [F.col(_source(table, f.name))]
+        for source in [F.col(source_of(table, f.name))]
     ]
-    return finish_records(Parts(frame, cells, short_text(raw), flawless=options.flawless), table)
+    asked = questions(table, options) if options.asks else ()
+    return Parts(frame, cells, short_text(raw), asked=asked, flawless=options.flawless)
 
 
 def _unpacked(columns: Mapping[str, tuple[Column, DataType]]) -> Column:
@@ -106,10 +136,6 @@ def _unpacked(columns: Mapping[str, tuple[Column, DataType]]) -> Column:
 def _all_valid(text_columns: Sequence[Column]) -> Column:
     valid = [F.coalesce(F.is_valid_utf8(text), F.lit(True)) for text in text_columns]
     return reduce(and_, valid, F.lit(True))
-
-
-def _source(table: TableSpec, name: str) -> str:
-    return f"_lj_source_{table.columns.names.index(name)}"
 
 
 def _with_op(frame: DataFrame, written: Column, reason: Column, detail: Column) -> DataFrame:
@@ -135,7 +161,7 @@ def _with_sources(frame: DataFrame, columns: Mapping[str, Column], table: TableS
     wanted = {*table.key, *order, table.event_time}
     return frame.withColumns(
         {
-            _source(table, name): column if name in wanted else F.when(F.col(OP) == "upsert", column)
+            source_of(table, name): column if name in wanted else F.when(F.col(OP) == "upsert", column)
             for name, column in columns.items()
         }
     )

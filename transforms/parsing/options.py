@@ -36,6 +36,7 @@ from transforms.model.schemas import (
     UNAVAILABLE,
 )
 from transforms.model.specs import TableSpec
+from transforms.parsing.ambiguity import Question
 
 TimeUnit = Literal["micros", "millis", "nanos"]
 Absent = Literal["clear", "keep"]
@@ -90,6 +91,8 @@ class ParseOptions:
     """Bytes that a line may have, or the texts of a row together."""
     max_depth: int = DEEPEST
     """Levels of objects and arrays that a line may have."""
+    asks: bool = False
+    """The records are asked what in them can be read in two ways, and have a column with what they say to it."""
     flawless: bool = False
     """Every record is known to be acceptable: of a row of typed columns nobody asks why it should not be."""
 
@@ -133,8 +136,15 @@ class Parts:
     """The sequence fields that are not declared columns."""
     clock: Column | None = None
     """Time of a record without event time."""
+    asked: Sequence[Question] = ()
+    """What is asked of the records."""
     flawless: bool = False
     """Every record is known to be acceptable."""
+
+
+def source_of(table: TableSpec, name: str) -> str:
+    """The column with what a record holds for a declared column, once it is taken apart."""
+    return f"_lj_source_{table.columns.names.index(name)}"
 
 
 def reason_is(reason: Reason) -> Column:

@@ -2,103 +2,105 @@
 
 import json
 from collections.abc import Iterator
-from functools import partial
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    BinaryType,
-    MapType,
-    NumericType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import BinaryType, NumericType, TimestampNTZType, TimestampType
 
-from transforms.model.schemas import CONTEXT, POSITION, POSITION_TYPE, RAW, named
+from transforms.model.schemas import CONTEXT, DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON, named
 from transforms.model.specs import TableSpec
 from transforms.parsing import debezium_envelope as envelope
-from transforms.parsing.ambiguity import Question
-from transforms.parsing.debezium_toast import is_placeholder
-from transforms.parsing.flat_rows import OP_COLUMN
-from transforms.parsing.json_lines import texts
-from transforms.parsing.limits import readable
-from transforms.parsing.options import ParseOptions
-from transforms.parsing.schema_drift import ENTRIES
-from transforms.parsing.typed_values import NUMBER, WHOLE, parse_text
+from transforms.parsing.ambiguity import CONTRARY, DOUBTFUL, LACKS, PLAIN, ROW_OP, Question
+from transforms.parsing.options import ParseOptions, source_of
+from transforms.parsing.typed_values import NUMBER, PER_SECOND, WHOLE, bounds_of
 from transforms.parsing.unscaled_numbers import BASE64
 
-_MEMBERS, _OP, _EVENT = "_lj_members", "_lj_op", "_lj_event"
+_FLAT = "_lj_flat"
 _CHANGES = ("c", "u", "d", "t")
 _MOST_NAMES = 10_000
 _EARLY = 120 * 86_400
 """Seconds around 1970: where times of our days come to lie that are read by too small a unit."""
 _HEX = "^(?:[0-9a-fA-F]{2})+$"
-_ABOUT = (*envelope.ORIGIN, "connector", "lsn", "ts_ms")
 
 
-def of_events(lines: DataFrame, options: ParseOptions) -> DataFrame:
-    """Take Debezium's events (position, context, raw) apart for `questions`; broken ones have nothing."""
-    about = [*texts(["op", "ts_ms"]), StructField("source", texts(_ABOUT))]
-    event = envelope.anywhere(StructType([*about, StructField("after", MapType(StringType(), StringType()))]))
-    own = lines.where(~F.col(CONTEXT))
-    parsed = own.withColumn(_EVENT, F.from_json(readable(F.col(RAW), options), event))
-    if options.tables:
-        parsed = parsed.where(envelope.is_of(F.col(_EVENT), options.tables))
-    members = {_OP: "op", _MEMBERS: "after"}
-    return parsed.withColumns({to: envelope.member(F.col(_EVENT), name) for to, name in members.items()})
+@dataclass(frozen=True)
+class Members:
+    """What a record says by the names that it has, where each has names of its own; columns of its frame."""
+
+    op: Column
+    """What happened to the row, as the source writes it: c, r, u, d or t."""
+    row: Column
+    """The row that an insert or update leaves, as JSON."""
+    flat: Column
+    """The text of that row, empty where it may hold objects."""
+    event: Column | None = None
+    """The whole event of Debezium's."""
+
+    @property
+    def names(self) -> Column:
+        """The names of the row's members."""
+        return F.json_object_keys(self.row)
 
 
-def of_json_rows(lines: DataFrame, options: ParseOptions) -> DataFrame:
-    """Take flat rows (position, context, raw) apart for `questions`; broken ones have nothing."""
-    members = F.from_json(readable(F.col(RAW), options), "map<string,string>")
-    rows = lines.where(~F.col(CONTEXT)).withColumn(_MEMBERS, members)
-    return rows.withColumn(_OP, _member(OP_COLUMN))
+def has_row() -> Column:
+    """Whether a record leaves a row."""
+    return F.col(OP) == "upsert"
 
 
-def of_entries(rows: DataFrame, table: TableSpec) -> DataFrame:
-    """Take rows (position, entries) apart for `value_questions`."""
-    found = [table.name_in_source(name) for name in table.columns.names]
-    texts_of = [F.get(F.filter(ENTRIES, partial(_is_called, name)), F.lit(0))["text"] for name in found]
-    members = F.map_from_arrays(F.array(*map(F.lit, found)), F.array(*texts_of))
-    return rows.select(POSITION, members.alias(_MEMBERS))
+def is_asked() -> Column:
+    """Whether a record is one that can be read, and of the table."""
+    return F.col(REASON).isNull() & (F.col(OP) != "ignored")
 
 
-def _is_called(name: str, entry: Column) -> Column:
-    return entry["name"] == name
+def with_names(frame: DataFrame, table: TableSpec, members: Members) -> DataFrame:
+    """Put `LACKS` and `ROW_OP` beside records.
+
+    To take a row apart once more takes as long as to read it. So first its text is searched: one that holds no object
+    has the member `name` where it has `"name":`. Written with spaces or escapes it is not found there.
+    """
+    names = [table.name_in_source(column) for column in table.columns.names]
+    texts = [f"{json.dumps(name, ensure_ascii=False)}:" for name in names]
+    in_text = reduce(and_, [F.col(_FLAT).contains(text) for text in texts])
+    lacks = F.array_except(F.array(*map(F.lit, names)), members.names)
+    frame = frame.withColumn(_FLAT, members.flat)
+    return frame.withColumns(
+        {LACKS: F.when(has_row() & ~in_text, lacks), ROW_OP: F.when(has_row(), members.op)}
+    )
 
 
 def of_times(records: DataFrame, table: TableSpec) -> DataFrame:
-    """Take records with nothing but times apart for `value_questions`, each as microseconds since 1970."""
-    micros = [F.unix_micros(named(name).cast("timestamp")).cast("string") for name in table.columns.names]
-    found = [F.lit(table.name_in_source(name)) for name in table.columns.names]
-    members = F.map_from_arrays(F.array(*found), F.array(*micros))
-    return records.where(~F.col(CONTEXT)).select(POSITION, members.alias(_MEMBERS))
+    """Take records with nothing but times apart for `questions`, each as microseconds since 1970."""
+    micros = [
+        F.unix_micros(named(name).cast("timestamp")).cast("string").alias(source_of(table, name))
+        for name in table.columns.names
+    ]
+    return records.select(POSITION, CONTEXT, DERIVED, REASON, OP, *micros)
 
 
-def names(rows: DataFrame) -> DataFrame:
-    """The names of all members of rows that were taken apart, each once: name."""
-    return rows.select(F.explode(F.map_keys(_MEMBERS)).alias("name")).distinct().limit(_MOST_NAMES)
+def all_names(frame: DataFrame, members: Members) -> DataFrame:
+    """The names that rows have, each once: name."""
+    names = frame.where(has_row()).select(F.explode(members.names).alias("name"))
+    return names.distinct().limit(_MOST_NAMES)
 
 
-def questions(table: TableSpec, options: ParseOptions, *, events: bool, begun: bool) -> list[Question]:
-    """What is to be asked of rows that `of_events`, or else `of_json_rows`, took apart.
+def questions(
+    table: TableSpec, options: ParseOptions, members: Members | None = None, *, begun: bool = False
+) -> list[Question]:
+    """What is to be asked of records that were taken apart: columns `source_of`, and what `with_names` adds.
 
     `begun`: earlier batches have read of the source.
     """
-    asked = [*_of_values(table, options, in_quotes=events), *_of_columns(table, options)]
-    return [*asked, *_of_order(table, options, begun=begun), *_of_tables(options)] if events else asked
-
-
-def value_questions(table: TableSpec, options: ParseOptions) -> list[Question]:
-    """What is to be asked of rows that `of_entries` or `of_times` took apart."""
-    return list(_of_values(table, options, in_quotes=False))
-
-
-def _member(name: str) -> Column:
-    return F.try_element_at(F.col(_MEMBERS), F.lit(name))
+    event = members.event if members else None
+    asked = list(_of_values(table, options, in_quotes=event is not None))
+    if members is not None:
+        asked += _of_columns(table, options, members)
+    if members is not None and event is not None:
+        asked += _of_order(table, options, members.op, event, begun=begun)
+        asked += _of_tables(options, members.op, event)
+    return asked
 
 
 def _of_values(table: TableSpec, options: ParseOptions, *, in_quotes: bool) -> Iterator[Question]:
@@ -106,31 +108,24 @@ def _of_values(table: TableSpec, options: ParseOptions, *, in_quotes: bool) -> I
     for field in table.columns:
         if field.name in options.encodings:
             continue
-        name = table.name_in_source(field.name)
-        text = _member(name)
+        text = F.col(source_of(table, field.name))
         match field.dataType:
             case NumericType() if in_quotes:
-                quoted, number, base64 = _is_quoted(name, text), text.rlike(NUMBER), _is_base64(text)
-                yield Question(
-                    "number",
-                    field.name,
-                    quoted & number & base64,
-                    text,
-                    number & ~base64,
-                    quoted & base64 & ~number,
-                )
+                quoted, base64 = _is_quoted(table.name_in_source(field.name), text), _is_base64(text)
+                digits = F.when(~base64, PLAIN).when(quoted, DOUBTFUL)
+                says = F.when(text.rlike(NUMBER), digits).when(base64 & quoted, CONTRARY)
+                yield Question("number", field.name, says, text)
             case BinaryType():
-                value = F.when(~is_placeholder(text, field.dataType), text)
-                in_hex, base64 = value.rlike(_HEX), _is_base64(value)
+                base64 = _is_base64(text)
+                in_hex = F.when(base64, DOUBTFUL).otherwise(CONTRARY)
                 yield Question(
-                    "binary", field.name, in_hex & base64, text, base64 & ~in_hex, in_hex & ~base64
+                    "binary", field.name, F.when(text.rlike(_HEX), in_hex).when(base64, PLAIN), text
                 )
             case TimestampType() | TimestampNTZType():
-                whole = F.when(text.rlike(WHOLE) & (text != "0"), text)
-                at = parse_text(whole, TimestampType(), options)
-                early = F.abs(F.unix_micros(at)) < _EARLY * 1_000_000
-                odd = whole.isNotNull() & (at.isNull() | early)
-                yield Question("time", field.name, odd, text, whole.isNotNull() & ~odd)
+                number, (least, greatest) = text.try_cast("bigint"), bounds_of(options.time)
+                early = F.abs(number) < _EARLY * PER_SECOND[options.time]
+                says = F.when(number.between(least, greatest) & ~early, PLAIN).otherwise(DOUBTFUL)
+                yield Question("time", field.name, F.when(text.rlike(WHOLE) & (text != "0"), says), text)
 
 
 def _is_quoted(name: str, text: Column) -> Column:
@@ -144,49 +139,53 @@ def _is_base64(text: Column) -> Column:
     return text.rlike(BASE64) & (text != "")
 
 
-def _of_columns(table: TableSpec, options: ParseOptions) -> Iterator[Question]:
+def _of_columns(table: TableSpec, options: ParseOptions, members: Members) -> Iterator[Question]:
     """Ask for columns that updates lack, or all rows."""
-    upsert, inserts = F.col(_OP).isin("c", "r", "u"), F.col(_OP).isin("c", "r")
+    has_row = F.col(ROW_OP).isNotNull()
     for field in table.columns:
-        name, has = table.name_in_source(field.name), F.col(_MEMBERS).isNotNull()
-        found = F.coalesce(F.map_contains_key(_MEMBERS, F.lit(name)), F.lit(False))
-        lacks, op = has & ~found, F.col(_OP)
+        lacks = F.array_contains(LACKS, table.name_in_source(field.name))
         if field.name not in table.key and options.absent is None:
-            updates, others = lacks & (op == "u"), upsert & found
+            of_update = F.when(F.col(ROW_OP) == "u", DOUBTFUL).otherwise(CONTRARY)
+            says = F.when(lacks, of_update).when(has_row, PLAIN)
             # a source that got the column later lacks it in all that is before
-            behind = F.max(F.when(updates, F.col(POSITION))) > F.min(F.when(others, F.col(POSITION)))
-            text = F.to_json(_MEMBERS)
-            yield Question("absent", field.name, updates, text, others, lacks & inserts, placed=behind)
+            behind = F.max(_at(says, DOUBTFUL)) > F.min(_at(says, PLAIN))
+            yield Question("absent", field.name, says, members.row, placed=behind)
         if field.name not in table.written:
-            yield Question("name", field.name, upsert & lacks, F.to_json(_MEMBERS), found)
+            yield Question("name", field.name, F.when(lacks, DOUBTFUL).when(has_row, PLAIN), members.row)
 
 
-def _of_tables(options: ParseOptions) -> Iterator[Question]:
+def _at(says: Column, what: int) -> Column:
+    """The position of a record that says something."""
+    return F.when(says == what, F.col(POSITION))
+
+
+def _of_tables(options: ParseOptions, op: Column, event: Column) -> Iterator[Question]:
     """Ask whether events of two tables are meant."""
     if not options.tables:
-        name, whole = envelope.origin(F.col(_EVENT))
-        of_row = F.when(name.isNotNull() & F.col(_OP).isin(*_CHANGES, "r"), whole)
-        yield Question(
-            "table", "", of_row.isNotNull(), of_row, differs=F.when(of_row.isNotNull(), F.xxhash64(of_row))
-        )
+        name, whole = envelope.origin(event)
+        of_row = F.when(name.isNotNull() & op.isin(*_CHANGES, "r"), whole)
+        differs = F.when(of_row.isNotNull(), F.xxhash64(of_row))
+        yield Question("table", "", F.when(of_row.isNotNull(), DOUBTFUL), of_row, differs=differs)
 
 
-def _of_order(table: TableSpec, options: ParseOptions, *, begun: bool) -> Iterator[Question]:
+def _of_order(
+    table: TableSpec, options: ParseOptions, op: Column, event: Column, *, begun: bool
+) -> Iterator[Question]:
     """Ask whether the sequence orders changes, and what orders a snapshot's reads among them."""
     order = envelope.envelope_sequence(table)
-    source, op = envelope.member(F.col(_EVENT), "source"), F.col(_OP)
+    source = envelope.member(event, "source")
     first = table.sequence.names[0] if table.sequence.names[0] in order else ""
     if first == "tx_id" and not options.trusts_sequence:
-        yield Question("sequence", first, source["connector"] == "postgresql", source["connector"])
+        says = F.when(source["connector"] == "postgresql", DOUBTFUL)
+        yield Question("sequence", first, says, source["connector"])
     if first == "ts_ms" and not options.trusts_sequence:
-        yield Question("sequence", first, source["ts_ms"].isNotNull(), source["ts_ms"])
+        yield Question("sequence", first, F.when(source["ts_ms"].isNotNull(), DOUBTFUL), source["ts_ms"])
     if options.snapshots is not None:
         return
-    reads, changes = op == "r", op.isin(*_CHANGES)
     if "lsn" in order:
-        yield Question("read", "lsn", reads & source["lsn"].isNull(), F.lit("no lsn"))
+        says = F.when((op == "r") & source["lsn"].isNull(), DOUBTFUL)
+        yield Question("read", "lsn", says, F.lit("no lsn"))
     elif first == "ts_ms" or table.sequence == POSITION_TYPE:
-        behind = F.max(F.when(reads, F.col(POSITION))) > F.min(F.when(changes, F.col(POSITION)))
-        yield Question(
-            "read", "", reads, F.lit("op r"), placed=None if begun else F.coalesce(behind, F.lit(False))
-        )
+        says = F.when(op == "r", DOUBTFUL).when(op.isin(*_CHANGES), PLAIN)
+        behind = F.coalesce(F.max(_at(says, DOUBTFUL)) > F.min(_at(says, PLAIN)), F.lit(False))
+        yield Question("read", "", says, F.lit("op r"), placed=None if begun else behind)

@@ -4,6 +4,8 @@ A caller that finds a source and no value knows that the source does not fit. On
 of them raises: under ANSI mode a plain cast would end the batch at the first bad value.
 """
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -44,6 +46,7 @@ _DAYS = (-719_162, 2_932_896)
 _MICROS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """The years 1 to 9999: what every reader of the tables can hold."""
 _PER_MILLI = 1000
+PER_SECOND: Mapping[TimeUnit, int] = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
 _INSTANT = TimestampType()
 
 
@@ -83,6 +86,17 @@ def convert(value: Column, source: DataType, target: DataType, options: ParseOpt
             return _in_zone(value.cast(target), options)
         case _:
             return _cast(value, source, target)
+
+
+def bounds_of(unit: TimeUnit) -> tuple[int, int]:
+    """The least and the greatest count of a unit since 1970 that is read as a time."""
+    match unit:
+        case "micros":
+            return _MICROS
+        case "millis":
+            return _MICROS[0] // _PER_MILLI, _MICROS[1] // _PER_MILLI
+    # the least of all cannot be rounded
+    return 1 + _PER_MILLI - 2**63, 2**63 - 1
 
 
 def from_nanos(number: Column) -> Column:
@@ -198,15 +212,14 @@ def _in_zone(utc: Column, options: ParseOptions) -> Column:
 
 def _instant(text: Column, unit: TimeUnit) -> Column:
     number = text.try_cast("bigint")
-    low, high = _MICROS
+    in_range = number.between(*bounds_of(unit))
     if unit == "micros":
-        return F.when(number.between(low, high), F.timestamp_micros(number))
+        return F.when(in_range, F.timestamp_micros(number))
     if unit == "millis":
-        in_range = number.between(low // _PER_MILLI, high // _PER_MILLI)
         return F.when(in_range, F.timestamp_millis(number))
-    # towards the past, as Spark cuts the digits of text behind microseconds; -2^63 cannot be rounded
+    # towards the past, as Spark cuts the digits of text behind microseconds
     micros = F.call_function("div", number - F.pmod(number, F.lit(_PER_MILLI)), F.lit(_PER_MILLI))
-    return F.when(number > -(2**63) + _PER_MILLI, F.timestamp_micros(micros))
+    return F.when(in_range, F.timestamp_micros(micros))
 
 
 def _with_seconds(text: Column) -> Column:

@@ -23,8 +23,10 @@ from transforms.model.schemas import (
     named,
 )
 from transforms.model.specs import TableSpec
+from transforms.parsing.ambiguity import MARKS, marks_of
 from transforms.parsing.map_order import with_sorted_maps
 from transforms.parsing.options import Cell, Parts, reason_is, records_schema
+from transforms.parsing.questions import is_asked
 
 _SHOWN = 100  # characters of a bad value that a message shows
 
@@ -33,8 +35,10 @@ def finish_records(parts: Parts, table: TableSpec) -> DataFrame:
     """Return records as `records_schema` says: one for each line, and one more where a key changed."""
     columns = _evaluated("column", parts.columns)
     order, old_key = _evaluated("order", parts.sequence), _evaluated("old", parts.old_key)
+    marks = {MARKS: F.when(is_asked(), marks_of(parts.asked))} if parts.asked else {}
     read = parts.frame.withColumns(
-        {
+        marks
+        | {
             name: with_sorted_maps(cell.value, cell.dtype)
             for kind, cells in (("column", parts.columns), ("order", parts.sequence), ("old", parts.old_key))
             for name, cell in zip(_names(kind, cells), cells, strict=True)
@@ -49,7 +53,7 @@ def finish_records(parts: Parts, table: TableSpec) -> DataFrame:
     else:
         frame = _with_reason(frame, [*columns, *order, *old_key], keys, by_name, table)
     frame = _with_derived(frame, keys, old_key)
-    return _select(frame, columns, dict(zip(table.key, old_key, strict=False)), parts.raw, table)
+    return _select(frame, columns, dict(zip(table.key, old_key, strict=False)), parts.raw, table, list(marks))
 
 
 def _names(kind: str, cells: Sequence[Cell]) -> list[str]:
@@ -136,8 +140,9 @@ def _with_derived(frame: DataFrame, keys: Sequence[Cell], old_key: Sequence[Cell
 
 
 def _select(
-    frame: DataFrame, columns: Sequence[Cell], old_key: dict[str, Cell], raw: Column, table: TableSpec
-) -> DataFrame:
+    frame: DataFrame, columns: Sequence[Cell], old_key: dict[str, Cell], raw: Column, table: TableSpec,
+    beside: Sequence[str],
+) -> DataFrame:  # fmt: skip
     derived, has_row = F.col(DERIVED), F.col(OP) == "upsert"
     selected = {}
     for cell in columns:
@@ -153,7 +158,7 @@ def _select(
         UNAVAILABLE: F.when(~derived & good, F.col(UNAVAILABLE)),
         RAW: F.when(~good | (~derived & F.col(UNAVAILABLE).isNotNull()), F.make_valid_utf8(raw)),
     }
-    names = records_schema(table).names
+    names = [*records_schema(table).names, *beside]
     return frame.select(*[(selected.get(name, named(name))).alias(name) for name in names])
 
 

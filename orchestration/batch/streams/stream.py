@@ -11,13 +11,9 @@ from orchestration.batch.context import Batch
 from orchestration.batch.quarantine import only_open
 from orchestration.batch.tables.verdicts import VERDICTS
 from orchestration.planning.pending_input import check_read
-from orchestration.planning.row_expressions import conditions, foreign_keys
-from storage.sources.reader import read_records
 from storage.spark.kept_frames import aggregated
 from transforms.model.event_time import from_micros, instant, moved_back, refuse_times, times_of
-from transforms.model.expressions import refuse_failing
 from transforms.model.keys import restrict
-from transforms.model.refused_records import refuse_places
 from transforms.model.schemas import (
     BATCH,
     DETAIL,
@@ -86,17 +82,14 @@ def read_stream(batch: Batch, name: str) -> StreamBatch:
     if not files:
         return _untouched(batch, spec)
     with batch.stage(f"read/{name}"):
-        parsed = read_records(batch.spark, spec, stream.parse_options, files)
+        ahead, events = batch.records.has(name), is_event(stream.condition)
+        parsed = batch.records.kept(name) if ahead else batch.records.read(name)
         if batch.plan.kind == "retry":
             parsed = only_open(parsed, name, batch)
-        events, names = is_event(stream.condition), spec.columns.names
-        parsed = refuse_places(parsed, names, batch.plan.refused_of(name))
-        parsed = refuse_failing(parsed, names, conditions(batch.pipeline, name))
-        parsed = refuse_failing(parsed, names, foreign_keys(batch.pipeline, batch.plan, name), events)
         timed = refuse_times(parsed, spec, batch.plan.planned_at, events)
         seen = None
         if spec.sequence != POSITION_TYPE:
-            timed = batch.frames.keep(timed)
+            timed = timed if ahead else batch.frames.keep(timed)
             seen = _seen(batch, timed, spec, events)
         records = batch.frames.keep(judge_records(timed, seen, spec, stream.condition))
         read = _counted(spec, records)

@@ -1,25 +1,19 @@
 """Runs the declared tables of a batch: reads their records, applies them to stored rows, and commits the changes."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 
 from pyspark.sql import DataFrame
 
 from orchestration.batch.context import Batch
-from orchestration.batch.first_load import pays, table_load
+from orchestration.batch.first_load import table_load
 from orchestration.batch.quarantine import commit_refused, only_open
 from orchestration.batch.tables.replaced_files import files_of, replace_batch
 from orchestration.batch.tables.table import TableBatch, table_batch, untouched
 from orchestration.config.schema.expressions import referenced_columns
 from orchestration.planning.pending_input import check_read
-from orchestration.planning.row_expressions import foreign_keys
 from storage.lake.layout import changes_of
-from storage.sources.reader import read_records
-from transforms.model.expressions import refuse_failing
-from transforms.model.refused_records import refuse_places
 from transforms.model.specs import TableSpec
-from transforms.parsing.options import ParseOptions
 
 
 def read_table(batch: Batch, name: str) -> TableBatch:
@@ -31,20 +25,16 @@ def read_table(batch: Batch, name: str) -> TableBatch:
     files = batch.plan.files_of(name)
     if not files:
         return untouched(table.spec, batch.state)
-    options = table.parse_options
     with batch.stage(f"read/{name}"):
-        records = _records(batch, name, options)
-        # many rows are rather read again from a file of columns than kept
-        again = table.source_format.is_columnar and pays(batch.frames)
-        kept = records if again else batch.frames.keep(records)
+        kept = _records(batch, name)
         needed = partial(_left_columns, batch, table.spec)
         if batch.plan.kind == "replace":
             taken = files_of(name, batch.journal, batch.plan)
             read = replace_batch(table.spec, kept, taken, batch.state, batch.frames, needed=needed)
         else:
             stated = table.on_truncate if table.leaves_values_out else None
-            flawless = partial(_records, batch, name, replace(options, flawless=True))
-            load = table_load(batch, table.spec, flawless if again else None)
+            flawless = partial(batch.records.read, name, flawless=True)
+            load = table_load(batch, table.spec, flawless if batch.records.reads_again(name) else None)
             read = table_batch(
                 table.spec, kept, batch.state, batch.frames, on_truncate=stated, needed=needed, load=load
             )
@@ -52,14 +42,11 @@ def read_table(batch: Batch, name: str) -> TableBatch:
     return read
 
 
-def _records(batch: Batch, name: str, options: ParseOptions) -> DataFrame:
+def _records(batch: Batch, name: str) -> DataFrame:
     """The source records of a table that the batch reads."""
-    spec, files = batch.pipeline.tables[name].spec, batch.plan.files_of(name)
-    records = read_records(batch.spark, spec.as_read, options, files)
-    records = refuse_places(records, spec.columns.names, batch.plan.refused_of(name))
-    if not options.flawless:
-        records = refuse_failing(records, spec.columns.names, foreign_keys(batch.pipeline, batch.plan, name))
-    return only_open(records, name, batch) if batch.plan.kind == "retry" else records
+    if batch.plan.kind == "retry":
+        return batch.frames.keep(only_open(batch.records.read(name), name, batch))
+    return batch.records.kept(name)
 
 
 def _left_columns(batch: Batch, table: TableSpec) -> list[str]:

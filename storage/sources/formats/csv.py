@@ -2,24 +2,22 @@
 
 import csv
 import io
-from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.ambiguous_rows import ask, ask_columns
+from storage.sources.ambiguous_rows import ask_columns
 from storage.sources.column_preview import beginning
-from storage.sources.csv_files import count_records, csv_rows, parse_csv
+from storage.sources.csv_files import count_records, csv_rows, take_csv_apart
 from storage.sources.csv_text import check_records, read_header
 from storage.sources.files import Counted, FoundFile, MeasuredFile
 from storage.sources.fingerprint import FileContent
-from storage.sources.formats.source_format import OF_EVENTS, OF_MEMBERS, Ranges
+from storage.sources.formats.source_format import OF_EVENTS, OF_MEMBERS, Asked, Ranges
 from storage.sources.formats.text_format import TextFormat
 from storage.sources.limits import FileLimits
 from storage.sources.planned_file import sizes
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Answer
-from transforms.parsing.options import ParseOptions
-from transforms.parsing.questions import of_entries, value_questions
+from transforms.parsing.options import ParseOptions, Parts
 
 
 class Csv(TextFormat):
@@ -54,19 +52,21 @@ class Csv(TextFormat):
             raise ValueError(f"{found.path}: a CSV file that is read for the first time is counted by Spark")
         return count_records(spark, found.path)
 
-    def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
+    def take_apart(
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges
+    ) -> list[Parts]:
         """Read files by their headers."""
         sizes(ranges)
-        return reduce(DataFrame.unionByName, parse_csv(spark, table, options, ranges))
+        return take_csv_apart(spark, table, options, ranges)
 
     def ambiguities(
-        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, begun: bool
-    ) -> list[Answer]:
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, records: Asked,
+        *, begun: bool,
+    ) -> list[Answer]:  # fmt: skip
         """Ask headers for names, and rows for values."""
         headers = [(part, header.names) for part in ranges if (header := read_header(part.path)).names]
-        found = ask_columns(table, headers)
-        asked = value_questions(table, options)
-        return found + (ask(of_entries(csv_rows(spark, ranges), table), asked) if asked else [])
+        found = super().ambiguities(spark, table, options, ranges, records, begun=begun)
+        return ask_columns(table, headers) + found
 
     def entries(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read each whole record that is no delete."""

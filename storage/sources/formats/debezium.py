@@ -2,18 +2,16 @@
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.ambiguous_rows import ask
 from storage.sources.column_preview import json_objects, names_of
 from storage.sources.files import FoundFile
 from storage.sources.formats.source_format import Ranges
 from storage.sources.formats.text_format import TextFormat
 from storage.sources.text_lines import read_lines
 from transforms.model.specs import TableSpec
-from transforms.parsing.ambiguity import Answer
-from transforms.parsing.debezium import parse_debezium
+from transforms.parsing.debezium import members, take_apart
 from transforms.parsing.debezium_envelope import SEQUENCE_NAMES
-from transforms.parsing.options import ParseOptions
-from transforms.parsing.questions import of_events, questions
+from transforms.parsing.options import ParseOptions, Parts
+from transforms.parsing.questions import Members
 from transforms.parsing.schema_drift import event_rows
 
 
@@ -29,16 +27,15 @@ class Debezium(TextFormat):
         """Look at the last state of each event's row, wherever the envelope is wrapped."""
         return names_of(map(_row, json_objects(file)))
 
-    def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
+    def take_apart(
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges
+    ) -> list[Parts]:
         """Read each line as an event."""
-        return parse_debezium(read_lines(spark, ranges), table, options)
+        return [take_apart(read_lines(spark, ranges), table, options)]
 
-    def ambiguities(
-        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, begun: bool
-    ) -> list[Answer]:
-        """Ask of values and columns, and of what orders events and whose they are."""
-        rows = of_events(read_lines(spark, ranges), options)
-        return ask(rows, questions(table, options, events=True, begun=begun))
+    def members(self, table: TableSpec, options: ParseOptions) -> Members:
+        """The row after an event has names of its own."""
+        return members(table, options)
 
     def entries(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read the row after each event."""

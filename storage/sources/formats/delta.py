@@ -16,6 +16,7 @@ from storage.sources.files import FoundFile
 from storage.sources.formats.source_format import (
     OF_EVENTS,
     OF_MEMBERS,
+    Asked,
     Known,
     Look,
     Ranges,
@@ -100,8 +101,9 @@ class Delta(SourceFormat):
         return reduce(DataFrame.unionByName, parse_feed(spark, table, options, ranges))
 
     def ambiguities(
-        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, begun: bool
-    ) -> list[Answer]:
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, records: Asked,
+        *, begun: bool,
+    ) -> list[Answer]:  # fmt: skip
         """Ask the schema of the last version for names, and columns of whole numbers that are read as times."""
         schema = _schema_of(spark, ranges[-1])
         return ask_typed(

@@ -10,7 +10,7 @@ from storage.sources.ambiguous_rows import ask_typed
 from storage.sources.files import FoundFile, MeasuredFile, changed
 from storage.sources.fingerprint import FileContent, scan_parquet
 from storage.sources.formats.file_format import FileFormat
-from storage.sources.formats.source_format import OF_EVENTS, OF_MEMBERS, Ranges
+from storage.sources.formats.source_format import OF_EVENTS, OF_MEMBERS, Asked, Ranges
 from storage.sources.limits import FileLimits
 from storage.sources.parquet_files import parquet_schema, parse_parquet
 from storage.sources.planned_file import sizes
@@ -47,8 +47,9 @@ class Parquet(FileFormat):
         return reduce(DataFrame.unionByName, parse_parquet(spark, table, options, ranges))
 
     def ambiguities(
-        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, begun: bool
-    ) -> list[Answer]:
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, records: Asked,
+        *, begun: bool,
+    ) -> list[Answer]:  # fmt: skip
         """Ask footers for names, and columns of whole numbers that are read as times."""
         declared = table.as_written.columns.names
         parts = [(part, parquet_schema(part.path, declared)) for part in ranges]

@@ -5,7 +5,7 @@ of the formats starts a JVM; what reads with Spark is handed a session.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Protocol
@@ -22,6 +22,8 @@ from transforms.parsing.ambiguity import Answer
 from transforms.parsing.options import ParseOptions
 
 Ranges = Sequence[PlannedFile]
+Asked = Callable[[], DataFrame]
+"""Gives the records of parts as `read` returns them with `ParseOptions.asks`; the batch goes on with the same."""
 Known = Mapping[str, PlannedFile]
 """What plans say of the parts of a source, by their names: the last part of each that was read."""
 
@@ -149,8 +151,9 @@ class SourceFormat(Protocol):
         """
 
     def ambiguities(
-        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, begun: bool
-    ) -> list[Answer]:
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, records: Asked,
+        *, begun: bool,
+    ) -> list[Answer]:  # fmt: skip
         """Return what in parts can be read in two ways, for which the table does not say in which; by default nothing.
 
         `begun`: earlier batches have read of the source.

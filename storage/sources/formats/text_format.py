@@ -1,17 +1,24 @@
 """Measures text files and compares their columns: what all formats share whose records are lines or rows of text."""
 
 from abc import abstractmethod
+from dataclasses import replace
+from functools import partial, reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
+from storage.sources.ambiguous_rows import ask
 from storage.sources.files import FoundFile, MeasuredFile, changed
 from storage.sources.fingerprint import FileContent, scan_text
 from storage.sources.formats.file_format import FileFormat
-from storage.sources.formats.source_format import Ranges
+from storage.sources.formats.source_format import Asked, Ranges
 from storage.sources.limits import FileLimits
 from storage.sources.schema_check import Difference, of_rows
+from transforms.model.schemas import empty
 from transforms.model.specs import TableSpec
-from transforms.parsing.options import ParseOptions
+from transforms.parsing.ambiguity import Answer
+from transforms.parsing.options import ParseOptions, Parts, records_schema
+from transforms.parsing.questions import Members, questions
+from transforms.parsing.validation import finish_records
 
 
 class TextFormat(FileFormat):
@@ -30,6 +37,37 @@ class TextFormat(FileFormat):
         if known is not None:
             _check_appended(found, known, content)
         return content
+
+    @abstractmethod
+    def take_apart(
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges
+    ) -> list[Parts]:
+        """Take parts apart into records whose values are texts; several frames where files differ."""
+
+    def members(self, table: TableSpec, options: ParseOptions) -> Members | None:
+        """What a record that was taken apart says by names of its own; None where those of a file are the same."""
+        return None
+
+    def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
+        """Read the texts by the declared types."""
+        parts = self.take_apart(spark, table, options, ranges)
+        read = [finish_records(part, table) for part in parts] or [empty(spark, records_schema(table))]
+        return reduce(DataFrame.unionByName, read)
+
+    def ambiguities(
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, records: Asked,
+        *, begun: bool,
+    ) -> list[Answer]:  # fmt: skip
+        """Ask of values; and of names, of what orders events and whose they are, where records say that."""
+        asking = replace(options, asks=True)
+        said = self.members(table, asking)
+        asked = questions(table, asking, said, begun=begun)
+
+        def apart() -> DataFrame:
+            frames = [part.frame for part in self.take_apart(spark, table, asking, ranges)]
+            return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
+
+        return ask(records, asked, apart, said)
 
     def differences(
         self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, strict: bool

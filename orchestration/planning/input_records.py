@@ -1,0 +1,87 @@
+"""Reads the records of a plan's input: before it is committed, to see whether they are as declared, and in its batch.
+
+What was read before is kept for the batch, which goes on with it. A batch that was interrupted reads its input again.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from orchestration.config import Pipeline
+from orchestration.config.schema.stream import Stream
+from orchestration.planning.row_expressions import conditions, foreign_keys
+from storage.lake.layout import Lake
+from storage.lake.plan import Plan
+from storage.sources.reader import read_records
+from storage.spark.kept_frames import Frames, framing
+from transforms.model.expressions import refuse_failing
+from transforms.model.refused_records import refuse_places
+from transforms.parsing.ambiguity import MARKS
+from transforms.stream_join.records import is_event
+
+THREADS = 8
+"""How many sources, or stages of a batch, are worked on side by side; most of the time each waits for Spark."""
+
+
+@dataclass(frozen=True)
+class InputRecords:
+    """The source records of a plan, by the names of its tables and streams."""
+
+    pipeline: Pipeline
+    spark: SparkSession
+    plan: Plan
+    frames: Frames
+    """What the batch keeps its frames in, too."""
+    keeps: bool = True
+    """Whether anything is kept; else each look reads the sources."""
+    _kept: dict[str, DataFrame] = field(default_factory=dict)
+
+    def asked(self, name: str) -> DataFrame:
+        """The records of a table or stream with the marks of `ParseOptions.asks`; kept for its batch without them."""
+        records = self._once(self.read(name, asks=True), name)
+        self._kept[name] = records.drop(MARKS)
+        return records
+
+    def kept(self, name: str) -> DataFrame:
+        """The records of a table or stream, read once, unless it `reads_again`."""
+        if name not in self._kept:
+            self._kept[name] = self._once(self.read(name), name)
+        return self._kept[name]
+
+    def _once(self, records: DataFrame, name: str) -> DataFrame:
+        return records if self.reads_again(name) or not self.keeps else self.frames.keep(records)
+
+    def reads_again(self, name: str) -> bool:
+        """Whether records are rather read again than kept: many, from files of columns."""
+        return self.pipeline.inputs[name].source_format.is_columnar and not self.frames.small
+
+    def has(self, name: str) -> bool:
+        """Whether the records of a table or stream are kept already."""
+        return name in self._kept
+
+    def read(self, name: str, *, asks: bool = False, flawless: bool = False) -> DataFrame:
+        """Records with the reasons for which a batch refuses them, each by itself; nothing is kept of them.
+
+        `flawless`: see `ParseOptions.flawless`.
+        """
+        table = self.pipeline.inputs[name]
+        options = replace(table.parse_options, asks=asks, flawless=flawless)
+        spec, names, files = table.spec, table.spec.columns.names, self.plan.files_of(name)
+        records = read_records(self.spark, spec.as_read, options, files)
+        records = refuse_places(records, names, self.plan.refused_of(name))
+        if flawless:
+            return records
+        records = refuse_failing(records, names, conditions(self.pipeline, name))
+        events = [is_event(table.condition)] if isinstance(table, Stream) else []
+        return refuse_failing(records, names, foreign_keys(self.pipeline, self.plan, name), *events)
+
+
+@contextmanager
+def reading(
+    pipeline: Pipeline, spark: SparkSession, plan: Plan, *, keeps: bool = True
+) -> Iterator[InputRecords]:
+    """The records of a plan, and frames to work with them; all that was kept is gone at the end."""
+    with framing(spark, Lake(pipeline.lake).scratch(), plan.records) as frames:
+        yield InputRecords(pipeline, spark, plan, frames, keeps)

@@ -1,0 +1,116 @@
+"""What each record says to a question: it comes with the record, and no line is taken apart a second time for it."""
+
+from collections.abc import Sequence
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from transforms.model.schemas import CONTEXT, POSITION, POSITION_TYPE, RAW
+from transforms.model.specs import TableSpec
+from transforms.parsing import debezium, flat_rows
+from transforms.parsing.ambiguity import MARKS, Answer, answers, counts_of, counts_of_names, split
+from transforms.parsing.options import ParseOptions
+from transforms.parsing.questions import questions
+from transforms.parsing.validation import finish_records
+
+pytestmark = pytest.mark.spark
+
+FORMS = ["jsonl", "debezium"]
+
+
+def orders(columns: str) -> TableSpec:
+    """A table that nothing but the place of its records orders."""
+    return TableSpec("orders", StructType.fromDDL(columns), ("id",), POSITION_TYPE)
+
+
+def numbered(spark: SparkSession, lines: Sequence[str]) -> DataFrame:
+    """Lines as they are read: position, context, raw."""
+    frame = spark.createDataFrame(list(enumerate(lines, start=1)), "line BIGINT, text STRING")
+    place = F.struct(F.lit(None).cast("date").alias("date"), F.lit("x").alias("file"), "line")
+    return frame.select(place.alias(POSITION), F.lit(False).alias(CONTEXT), F.col("text").alias(RAW))
+
+
+def said(
+    spark: SparkSession, form: str, lines: Sequence[str], columns: str = "id int, city string"
+) -> dict[tuple[str, str], Answer]:
+    """What lines say to each question, by its kind and column."""
+    table, options = orders(columns), ParseOptions(form, asks=True)
+    if form == "jsonl":
+        parts, members = (
+            flat_rows.take_apart(numbered(spark, lines), table, options),
+            flat_rows.members(options),
+        )
+    else:
+        parts = debezium.take_apart(numbered(spark, lines), table, options)
+        members = debezium.members(table, options)
+    asked = questions(table, options, members)
+    marks = finish_records(parts, table).select(f"{MARKS}.*")
+    found = [
+        answer
+        for of_kind, counts in zip(split(asked), (counts_of, counts_of_names), strict=True)
+        if of_kind
+        for answer in answers(marks.agg(*counts(of_kind)).first(), of_kind)
+    ]
+    return {(answer.kind, answer.column): answer for answer in found}
+
+
+def update(form: str, row: str) -> str:
+    """The line of an update, of a row as JSON."""
+    return (
+        row.replace("{", '{"op":"u",', 1) if form == "jsonl" else f'{{"op":"u","before":null,"after":{row}}}'
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_member_is_found_however_it_is_written(form: str, spark: SparkSession) -> None:
+    """Null or not, with spaces or escapes, beside objects and braces in texts."""
+    rows = ['{"id":1,"city":"Oslo"}', '{"id":1,"city":null}', '{"id" : 1, "city" : null}',
+            '{"id":1,"c\\u0069ty":null}', '{"id":1,"city":null,"more":{"a":[{}]}}', '{"id":1,"city":"{"}']  # fmt: skip
+
+    found = said(spark, form, [update(form, row) for row in rows])["absent", "city"]
+
+    assert (found.doubtful, found.plain) == (0, len(rows))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_member_of_an_object_within_a_row_or_of_the_row_before_is_none_of_its_own(
+    form: str, spark: SparkSession
+) -> None:
+    """Nor is a text that looks like one."""
+    rows = [
+        '{"id":1}',
+        '{"id":1,"more":{"city":null}}',
+        '{"id":1,"note":"\\"city\\":null"}',
+        '{"id":1,"City":2}',
+    ]
+    lines = [update(form, row) for row in rows]
+    if form == "debezium":
+        lines.append('{"op":"u","before":{"id":1,"city":null},"after":{"id":1}}')
+
+    found = said(spark, form, lines)["absent", "city"]
+
+    assert (found.doubtful, found.plain) == (len(lines), 0)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_lines_that_are_no_records_say_nothing(form: str, spark: SparkSession) -> None:
+    """Broken ones, and those whose operation nobody knows."""
+    lines = ['{"op":"u"', "{}", "[]", '{"op":"x","id":1,"after":{"id":1}}']
+
+    found = said(spark, form, lines)
+
+    assert {
+        key for key, answer in found.items() if answer.doubtful or answer.plain or answer.contrary
+    } == set()
+
+
+def test_value_that_does_not_fit_says_what_it_is(spark: SparkSession) -> None:
+    """Its record goes to quarantine; still it tells how the source writes the others."""
+    lines = [f'{{"op":"c","before":null,"after":{{"id":{n},"price":{price}}}}}' for n, price in
+             enumerate(['"AfQ="', '"1234"', '"12.5"', "1234", "null"])]  # fmt: skip
+
+    found = said(spark, "debezium", lines, "id int, price decimal(9,2)")["number", "price"]
+
+    assert (found.doubtful, found.plain, found.contrary) == (1, 1, 1)
