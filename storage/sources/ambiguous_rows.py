@@ -11,21 +11,20 @@ from storage.sources.planned_file import PlannedFile
 from transforms.model.schemas import CONTEXT, DERIVED, POSITION_TYPE
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import (
-    LACKS,
     MARKS,
+    NAMES,
     Answer,
     Question,
     answers,
     counts_of,
     counts_of_names,
     examples_of,
-    is_lacking,
     marks_of,
     split,
     with_examples,
 )
 from transforms.parsing.options import ParseOptions
-from transforms.parsing.questions import Members, all_names, is_asked, of_times, questions
+from transforms.parsing.questions import is_asked, of_times, questions
 
 Schema = Mapping[str, DataType | None]
 """The names of a part's columns, with the types of those that are declared."""
@@ -35,12 +34,11 @@ def ask(
     records: Callable[[], DataFrame],
     asked: Sequence[Question],
     apart: Callable[[], DataFrame],
-    members: Members | None = None,
 ) -> list[Answer]:
     """Return the answers that are open.
 
     `records`: those with marks (`transforms.parsing.ambiguity.marks_of`). `apart`: reads them once more, taken apart as
-    the questions know them; only where an answer is open. Names are compared only where some column is in no row.
+    the questions know them; only where an answer is open.
     """
     if not asked:
         return []
@@ -50,21 +48,16 @@ def ask(
         return []
     rows = apart().where(~F.col(CONTEXT) & is_asked())
     examples = _aggregated(rows, examples_of([question for question, _ in still]))
-    found = with_examples([answer for _, answer in still], examples)
-    if members is not None and any(answer.kind == "name" for answer in found):
-        written = {row["name"].lower(): row["name"] for row in all_names(rows, members).collect()}
-        others = {answer.column: written.get(answer.column.lower()) for answer in found}
-        found = [a if a.kind != "name" else replace(a, text=others[a.column] or "") for a in found]
-    return [answer for answer in found if answer.kind != "name" or answer.text]
+    return with_examples([answer for _, answer in still], examples)
 
 
 def _open_answers(marks: DataFrame, asked: Sequence[Question]) -> list[tuple[Question, Answer]]:
     """The questions that some record makes ask, each with what all records say. `marks`: columns of `marks_of`."""
     values, of_names = split(asked)
-    lacking = [F.bool_or(is_lacking()).alias(LACKS)] if of_names else []
-    counts = _aggregated(marks, [*counts_of(values), *lacking])
+    looked_at = [F.count(NAMES).alias(NAMES)] if of_names else []
+    counts = _aggregated(marks, [*counts_of(values), *looked_at])
     found = [*zip(values, answers(counts, values), strict=True)]
-    if of_names and counts[LACKS]:
+    if of_names and counts[NAMES]:
         counts = _aggregated(marks, counts_of_names(of_names))
         found += zip(of_names, answers(counts, of_names), strict=True)
     return [(question, answer) for question, answer in found if answer.is_open]

@@ -28,11 +28,11 @@ Kind = Literal["number", "binary", "time", "absent", "name", "table", "sequence"
 their unit; updates that lack a column; a column that the source has in other capitals; events of two tables; an order
 that is none; reads of a snapshot that nothing orders among the changes."""
 
-LACKS, ROW_OP = "_lj_lacks", "_lj_row_op"
-"""Columns of a record that has names of its own: the declared names that its row lacks, null for none; and what left
-the row, c, r or u."""
+NAMES, ROW_OP = "_lj_names", "_lj_row_op"
+"""Columns of a record that has names of its own: those of its row, null where all that are declared are seen to be
+among them; and what left the row, c, r or u."""
 _OF_NAMES: tuple[Kind, ...] = ("absent", "name")
-"""They ask for what `LACKS` and `ROW_OP` say, which are kept themselves: almost no record lacks a name."""
+"""They ask for what `NAMES` and `ROW_OP` say, which are kept themselves: almost every record has all declared names."""
 _SHOWN = 100
 """Characters of a value that a message shows."""
 _MOST_OF_TIMES = 0.01
@@ -100,7 +100,7 @@ def marks_of(asked: Sequence[Question]) -> Column:
         for first in range(0, len(values), _IN_A_WORD)
     ]
     numbers = [q.differs.alias(f"differs_{index}") for index, q in enumerate(values) if q.differs is not None]
-    return F.struct(*words, *numbers, *([LACKS, ROW_OP] if of_names else []))
+    return F.struct(*words, *numbers, *([NAMES, ROW_OP] if of_names else []))
 
 
 def split(asked: Sequence[Question]) -> tuple[list[Question], list[Question]]:
@@ -112,11 +112,6 @@ def split(asked: Sequence[Question]) -> tuple[list[Question], list[Question]]:
 def counts_of(values: Sequence[Question]) -> list[Column]:
     """Aggregates over the columns of `marks_of` that `answers` reads, for the questions that ask for values."""
     return [_counts_in_words(index, question).alias(str(index)) for index, question in enumerate(values)]
-
-
-def is_lacking() -> Column:
-    """Whether a record lacks any name; where none does, no question that asks for names is open."""
-    return F.coalesce(F.size(LACKS) > 0, F.lit(False))
 
 
 def counts_of_names(of_names: Sequence[Question]) -> list[Column]:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
 
 from pyspark.sql import Column, DataFrame
@@ -13,14 +13,13 @@ from pyspark.sql.types import BinaryType, NumericType, TimestampNTZType, Timesta
 from transforms.model.schemas import CONTEXT, DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON, named
 from transforms.model.specs import TableSpec
 from transforms.parsing import debezium_envelope as envelope
-from transforms.parsing.ambiguity import CONTRARY, DOUBTFUL, LACKS, PLAIN, ROW_OP, Question
+from transforms.parsing.ambiguity import CONTRARY, DOUBTFUL, NAMES, PLAIN, ROW_OP, Question
 from transforms.parsing.options import ParseOptions, source_of
 from transforms.parsing.typed_values import NUMBER, PER_SECOND, WHOLE, bounds_of
 from transforms.parsing.unscaled_numbers import BASE64
 
 _FLAT = "_lj_flat"
 _CHANGES = ("c", "u", "d", "t")
-_MOST_NAMES = 10_000
 _EARLY = 120 * 86_400
 """Seconds around 1970: where times of our days come to lie that are read by too small a unit."""
 _HEX = "^(?:[0-9a-fA-F]{2})+$"
@@ -39,13 +38,8 @@ class Members:
     event: Column | None = None
     """The whole event of Debezium's."""
 
-    @property
-    def names(self) -> Column:
-        """The names of the row's members."""
-        return F.json_object_keys(self.row)
 
-
-def has_row() -> Column:
+def _has_row() -> Column:
     """Whether a record leaves a row."""
     return F.col(OP) == "upsert"
 
@@ -56,7 +50,7 @@ def is_asked() -> Column:
 
 
 def with_names(frame: DataFrame, table: TableSpec, members: Members) -> DataFrame:
-    """Put `LACKS` and `ROW_OP` beside records.
+    """Put `NAMES` and `ROW_OP` beside records.
 
     To take a row apart once more takes as long as to read it. So first its text is searched: one that holds no object
     has the member `name` where it has `"name":`. Written with spaces or escapes it is not found there.
@@ -64,11 +58,9 @@ def with_names(frame: DataFrame, table: TableSpec, members: Members) -> DataFram
     names = [table.name_in_source(column) for column in table.columns.names]
     texts = [f"{json.dumps(name, ensure_ascii=False)}:" for name in names]
     in_text = reduce(and_, [F.col(_FLAT).contains(text) for text in texts])
-    lacks = F.array_except(F.array(*map(F.lit, names)), members.names)
+    found = F.when(_has_row() & ~in_text, F.json_object_keys(members.row))
     frame = frame.withColumn(_FLAT, members.flat)
-    return frame.withColumns(
-        {LACKS: F.when(has_row() & ~in_text, lacks), ROW_OP: F.when(has_row(), members.op)}
-    )
+    return frame.withColumns({NAMES: found, ROW_OP: F.when(_has_row(), members.op)})
 
 
 def of_times(records: DataFrame, table: TableSpec) -> DataFrame:
@@ -78,12 +70,6 @@ def of_times(records: DataFrame, table: TableSpec) -> DataFrame:
         for name in table.columns.names
     ]
     return records.select(POSITION, CONTEXT, DERIVED, REASON, OP, *micros)
-
-
-def all_names(frame: DataFrame, members: Members) -> DataFrame:
-    """The names that rows have, each once: name."""
-    names = frame.where(has_row()).select(F.explode(members.names).alias("name"))
-    return names.distinct().limit(_MOST_NAMES)
 
 
 def questions(
@@ -143,7 +129,8 @@ def _of_columns(table: TableSpec, options: ParseOptions, members: Members) -> It
     """Ask for columns that updates lack, or all rows."""
     has_row = F.col(ROW_OP).isNotNull()
     for field in table.columns:
-        lacks = F.array_contains(LACKS, table.name_in_source(field.name))
+        name = table.name_in_source(field.name)
+        lacks = F.col(NAMES).isNotNull() & ~F.array_contains(NAMES, name)
         if field.name not in table.key and options.absent is None:
             of_update = F.when(F.col(ROW_OP) == "u", DOUBTFUL).otherwise(CONTRARY)
             says = F.when(lacks, of_update).when(has_row, PLAIN)
@@ -151,7 +138,13 @@ def _of_columns(table: TableSpec, options: ParseOptions, members: Members) -> It
             behind = F.max(_at(says, DOUBTFUL)) > F.min(_at(says, PLAIN))
             yield Question("absent", field.name, says, members.row, placed=behind)
         if field.name not in table.written:
-            yield Question("name", field.name, F.when(lacks, DOUBTFUL).when(has_row, PLAIN), members.row)
+            other = F.get(F.filter(NAMES, partial(_is_nearly, name)), F.lit(0))
+            says = F.when(lacks, F.when(other.isNotNull(), DOUBTFUL)).when(has_row, PLAIN)
+            yield Question("name", field.name, says, other)
+
+
+def _is_nearly(name: str, other: Column) -> Column:
+    return F.lower(other) == name.lower()
 
 
 def _at(says: Column, what: int) -> Column:

@@ -60,14 +60,13 @@ class TextFormat(FileFormat):
     ) -> list[Answer]:  # fmt: skip
         """Ask of values; and of names, of what orders events and whose they are, where records say that."""
         asking = replace(options, asks=True)
-        said = self.members(table, asking)
-        asked = questions(table, asking, said, begun=begun)
+        asked = questions(table, asking, self.members(table, asking), begun=begun)
 
         def apart() -> DataFrame:
             frames = [part.frame for part in self.take_apart(spark, table, asking, ranges)]
             return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
 
-        return ask(records, asked, apart, said)
+        return ask(records, asked, apart)
 
     def differences(
         self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, strict: bool
