@@ -49,11 +49,11 @@ def line(time: int, note: str | None) -> dict[str, Any]:
     }
 
 
-def days(folder: Path, *files: list[dict[str, Any]]) -> Pipeline:
+def days(folder: Path, *files: list[dict[str, Any]], text: str = TEXT) -> Pipeline:
     """Write a pipeline and its days."""
     for number, lines in enumerate(files, start=1):
         write_lines(folder / "rows" / f"2024-01-{number:02}.jsonl", lines)
-    return make_pipeline(folder, TEXT)
+    return make_pipeline(folder, text)
 
 
 def history(pipeline: Pipeline, spark: SparkSession) -> list[tuple[Any, ...]]:
@@ -130,3 +130,5 @@ def test_retention_that_was_raised_brings_nothing_back(tmp_path: Path, spark: Sp
     assert [version and version.value["note"] for version in found] == [None, None, "edge", "d"]
     list(maintain(pipeline, lambda: spark, everything=True))
     assert history(pipeline, spark) == kept
+    run(days(tmp_path, first, late, [line(5 * day, "later still")], text=pipeline.path.read_text()), spark)
+    assert Journal(Lake(pipeline.lake)).published[-1].tables["rows"]["expired"] == 1

@@ -201,6 +201,19 @@ def test_a_commit_is_made_once(spark: SparkSession, lake: Path) -> None:
     assert spark.read.format("delta").load(path).count() == 2
 
 
+def test_commit_to_a_joined_table_is_made_once(spark: SparkSession, lake: Path) -> None:
+    """One that comes again replaces nothing, whatever its rows are: they were computed from what was there before."""
+    path = str(lake / "joined")
+    for batch, rows in ((1, {(1, "a"): "x"}), (2, {(1, "a"): "y"}), (2, {(1, "a"): "z"})):
+        found, counts = emissions(spark, {**rows})
+        if batch == 1:
+            create_joined(found, path, JOIN, transaction(batch))
+        else:
+            apply(found, counts, path, transaction(batch))
+
+    assert DeltaTable(path).version() == 1
+
+
 @pytest.mark.failure(12)
 def test_of_two_commits_at_the_same_time_one_fails(spark: SparkSession, lake: Path) -> None:
     """Both looked before either had committed."""

@@ -237,7 +237,10 @@ def log_frame(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> DataFrame
 
 
 def test_last_instruction_decides_whether_a_subscription_is_live(spark: SparkSession) -> None:
-    """By batch, position and step; with the last hash, for each pair of foreign and primary key on its own."""
+    """By batch, position and step; with the last hash, for each pair of foreign and primary key on its own.
+
+    What has no batch yet was sent by the one under way, which is the last.
+    """
     log = [
         ("f", "replaced", 1, NULL_IF_NO, 1, 9, 1),
         ("f", "replaced", 2, ONLY_IF, 2, 1, 1),
@@ -252,6 +255,8 @@ def test_last_instruction_decides_whether_a_subscription_is_live(spark: SparkSes
         ("f", "resubscribed in one change", 1, DELETE_NO, 1, 1, 0),
         ("f", "resubscribed in one change", 1, NULL_IF_NO, 1, 1, 1),
         (None, "without", 1, NULL_IF_NO, 1, 1, 1),
+        ("f", "deleted under way", 1, NULL_IF_NO, 7, 9, 1),
+        ("f", "deleted under way", 2, DELETE_NO, None, 1, 0),
     ]
     frame = log_frame(spark, log)
 
@@ -270,6 +275,7 @@ def test_last_instruction_decides_whether_a_subscription_is_live(spark: SparkSes
         ("f", "back"): (NULL_IF_NO, 3, 1),
         ("g", "back"): (DELETE_NO, 3, 1),
         ("f", "resubscribed in one change"): (NULL_IF_NO, 1, 1),
+        ("f", "deleted under way"): (DELETE_NO, 2, None),
     }
     assert live == {("f", "replaced", 2), ("f", "back", 3), ("f", "resubscribed in one change", 1)}
 

@@ -72,6 +72,16 @@ def test_foreign_key_is_what_the_expressions_say_or_null_if_a_part_of_it_is(spar
         assert keys.schema[f"k{no}"].dataType.simpleString() == spec.foreign_key_type.simpleString()
 
 
+def test_foreign_key_that_cannot_be_computed_is_null(spark: SparkSession) -> None:
+    """Of that row alone: a row of before the expression must not end every batch that looks at it."""
+    spec = join("cast(number as bigint)", right_key=("flight no.",))
+    frame = rows(spark, ("AA", "7", False), ("AA", "N/A", False))
+
+    found = {row["no"]: row["key"] for row in frame.select("no", foreign_key(spec).alias("key")).collect()}
+
+    assert found == {0: (7,), 1: None}
+
+
 def test_change_of_a_left_row_has_its_key_in_the_order_of_the_key(spark: SparkSession) -> None:
     """A deletion has neither foreign key nor hash, also where the expression would give one."""
     changed = left_changes(rows(spark, ("AA", "1", False), (None, None, True)), join("'AA'", "1"))
