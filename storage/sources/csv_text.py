@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from storage.errors import SourceBroken
 from storage.sources.fingerprint import open_text
-from storage.sources.limits import FileLimits
+from storage.sources.limits import WIDE, WIDE_TEXT, FileLimits
 from storage.sources.planned_file import PlannedFile
 from transforms.model.schemas import POSITION
 
@@ -81,7 +81,8 @@ def check_records(path: str, limits: FileLimits) -> None:
             if not is_open:
                 first, size = number, 0
             size += len(line)
-            limits.check_memory(path, f"the record from line {first:,} on", size, about="at least ")
+            what = f"the record from line {first:,} on{WIDE_TEXT}"
+            limits.check_memory(path, what, size * WIDE, about="at least ")
             if '"' in line:
                 is_open = _is_open_behind(line, is_open=is_open)
 

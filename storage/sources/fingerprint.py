@@ -14,7 +14,7 @@ import xxhash
 
 from storage.errors import SourceBroken, SourceChanged
 from storage.filesystem import open_file_system, reading
-from storage.sources.limits import NO_LIMITS, FileLimits
+from storage.sources.limits import NO_LIMITS, WIDE, WIDE_TEXT, FileLimits
 from storage.sources.parquet_size import check_parquet
 from storage.sources.text_counts import TextCounts
 
@@ -93,6 +93,7 @@ def scan_text(
     digest, text = xxhash.xxh3_128(), TextCounts(quoted=quoted)
     gunzip = _Gunzip(path) if path.endswith(".gz") else None
     beginning = digest.hexdigest() if boundary == 0 else None
+    width, wide = (WIDE, WIDE_TEXT) if quoted else (1, "")
     position = 0
     for chunk in _chunks(path, size, boundary):
         if position == 0 and gunzip is None and chunk.startswith(_GZIP):
@@ -105,7 +106,9 @@ def scan_text(
             text.feed(part)
             limits.check_size(path, text.size)
             limits.check_ratio(path, position, text.size)
-            limits.check_memory(path, f"line {text.newlines + 1:,}", text.open_line, about="at least ")
+            limits.check_memory(
+                path, f"line {text.newlines + 1:,}{wide}", text.open_line * width, about="at least "
+            )
         if position == boundary:
             beginning, text.at_boundary = digest.hexdigest(), True
     if gunzip is not None:
@@ -115,7 +118,7 @@ def scan_text(
     lines, continued = text.newlines + (not ended), quoted and text.continued
     return FileContent(
         digest.hexdigest(), beginning, lines, complete, text.appended, continued, text.returns,
-        long_record=text.longest_record > limits.memory,
+        long_record=text.longest_record * width > limits.memory,
     )  # fmt: skip
 
 

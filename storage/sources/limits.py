@@ -9,8 +9,11 @@ from dataclasses import dataclass
 
 from storage.errors import SourceTooLarge
 
-AT_ONCE = 512_000_000
-"""Bytes of what is in memory at once, where nothing is declared: an eighth of Spark's memory, by default 4 GB."""
+AT_ONCE = 256_000_000
+"""Bytes of what is in memory at once, where nothing is declared: Spark reads it with its default memory of 4 GB."""
+WIDE = 2
+"""Bytes that the reader of CSV needs for a character."""
+WIDE_TEXT = f", with {WIDE} bytes for each character,"
 _HONEST = 100_000_000
 """Up to so many bytes the ratio is not checked."""
 
@@ -59,8 +62,8 @@ class FileLimits:
         if size > self.memory:
             raise SourceTooLarge(
                 f"{path}: {what} has {about}{size:,} bytes, all in memory at once; expected at most {self.memory:,} "
-                "(source.limits.memory). If that is no mistake, raise the limit, and Spark's memory to eight times as "
-                "much (`spark: {conf: {spark.driver.memory: …}}`)"
+                "(source.limits.memory). If that is no mistake, raise the limit, and Spark's memory to sixteen times "
+                "as much (`spark: {conf: {spark.driver.memory: …}}`)"
             )
 
 

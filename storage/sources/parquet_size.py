@@ -21,7 +21,7 @@ from storage.sources.parquet_values import Chunk, Columns, narrow_by_lengths, na
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 _DECIMAL = 16
 """Bytes of the widest decimal that anybody reads, however many of it are in the file."""
-_FOOTER_GROWS = 8
+_FOOTER_GROWS = 4
 """How much larger the footer is in a JVM than in the file, about."""
 _TAIL = 8
 """Bytes behind the footer: its length and the mark of the format."""

@@ -17,7 +17,7 @@ from storage.sources.limits import AT_ONCE, FileLimits
 from storage.sources.path_patterns import plain
 from transforms.parsing.options import DEEPEST, Absent, ParseOptions, Snapshots
 
-LIMITS: JsonDict = {"file": "1 TB", "line": "100 MB", "depth": DEEPEST, "ratio": 1000, "memory": "512 MB"}
+LIMITS: JsonDict = {"file": "1 TB", "line": "100 MB", "depth": DEEPEST, "ratio": 1000, "memory": "256 MB"}
 """The limits where none are declared, as one writes them."""
 
 
@@ -49,11 +49,11 @@ class Limits(Frozen):
 
     file: Size = Field(default=TERABYTE, json_schema_extra={"default": LIMITS["file"]})
     """A file with more bytes, unpacked, stops the batch before it is planned. Not with `delta`."""
-    line: Annotated[Size, Field(le=AT_ONCE)] = Field(
+    line: Annotated[Size, Field(le=512 * MEGABYTE)] = Field(
         default=100 * MEGABYTE, json_schema_extra={"default": LIMITS["line"]}
     )
     """A longer line, or a row whose texts are longer together, is quarantined as `too_large`, with its length and
-    hash in place of its text. At most 512 MB."""
+    hash in place of its text. At most 512 MB; beyond `memory` it stops the batch."""
     depth: Annotated[int, Field(ge=1, le=DEEPEST)] = DEEPEST
     """A line with more levels of objects and arrays is quarantined in the same way. At most 998, as deep as Spark
     reads."""
@@ -64,9 +64,10 @@ class Limits(Frozen):
     memory: Annotated[Size, Field(ge=MEGABYTE, le=2 * GIGABYTE)] = Field(
         default=AT_ONCE, json_schema_extra={"default": LIMITS["memory"]}
     )
-    """A file with a larger part that can only be read whole stops the batch before it is planned: a line, a record of
-    CSV; of Parquet a page, an average row, or the footer, which becomes eight times as large. At most 2 GB. Spark needs
-    some eight times as much (`spark.driver.memory`, by default 4 GB). Not with `delta`."""
+    """A file with a larger part that can only be read whole stops the batch before it is planned: a line; a record of
+    CSV, with two bytes for each character; of Parquet a page, an average row, or the footer, which becomes four times
+    as large. At most 2 GB. Spark needs some sixteen times as much (`spark.driver.memory`, by default 4 GB). Not with
+    `delta`."""
 
 
 class Source(Frozen):

@@ -102,7 +102,7 @@ def test_what_is_left_out_has_its_default() -> None:
         "trust_sequence": False,
         "settle": None,
         "start": None,
-        "limits": {"file": 10**12, "line": 100_000_000, "depth": 998, "ratio": 1000, "memory": 512_000_000},
+        "limits": {"file": 10**12, "line": 100_000_000, "depth": 998, "ratio": 1000, "memory": 256_000_000},
         "on_schema_change": "ignore",
         "strict": False,
     }

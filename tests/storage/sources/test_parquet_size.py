@@ -213,8 +213,8 @@ def test_very_many_columns_are_refused_by_the_length_of_the_footer(tmp_path: Pat
     with pytest.raises(
         SourceTooLarge, match=r"its footer, taken apart, has [0-9,]+ bytes, .*\(source.limits.memory"
     ):
-        measure(found, memory=5_000_000)
-    assert peak(found, memory=5_000_000) < 1_000_000
+        measure(found, memory=3_000_000)
+    assert peak(found, memory=3_000_000) < 1_000_000
     assert measure(found) == 1
 
 
