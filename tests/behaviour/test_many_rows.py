@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from faults.shop import make_pipeline, run, texts
-from orchestration.batch.tables import apply_changes, stage
+from orchestration.batch.tables import apply_changes
+from orchestration.planning import input_records
 from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE, Lake, changes_of
 
@@ -44,7 +45,7 @@ class Ways:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.unsorted: list[bool] = []
         self.not_judged: list[bool] = []
-        unwatched, read = apply_changes.apply_changes, stage.read_records
+        unwatched, read = apply_changes.apply_changes, input_records.read_records
 
         @wraps(unwatched)
         def watched_changes(*args: Any, alone: bool) -> DataFrame:
@@ -60,7 +61,7 @@ class Ways:
             return read(spark, table, options, ranges)
 
         monkeypatch.setattr(apply_changes, "apply_changes", watched_changes)
-        monkeypatch.setattr(stage, "read_records", watched_read)
+        monkeypatch.setattr(input_records, "read_records", watched_read)
 
 
 def work_off(folder: Path, spark: SparkSession) -> tuple[Found, list[dict[str, int]]]:

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from faults.shop import run
 from orchestration.config import load_text
 from orchestration.planning.input_checks import TooManyBadRecords, check_bad_ratio
+from orchestration.planning.input_records import reading
 from orchestration.planning.pending_input import pending_groups
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
@@ -48,7 +49,8 @@ def check_text(spark: SparkSession, folder: Path, text: str, joins: tuple[str, .
     journal = Journal(Lake(pipeline.lake))
     groups = pending_groups(pipeline, journal, now=now, spark=spark, settle=timedelta(0))
     draft = Plan(1, "batch", now, groups[0].files, {}, {}, {}, joins, (), "", {}, "0.1")
-    check_bad_ratio(pipeline, spark, draft)
+    with reading(pipeline, spark, draft) as records:
+        check_bad_ratio(pipeline, records)
 
 
 def source(folder: Path, name: str, text: str) -> None:
