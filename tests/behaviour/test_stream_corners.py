@@ -103,8 +103,10 @@ def test_join_that_is_added_after_a_flush_has_waiting_records_of_its_own(
 
 def test_join_that_begins_anew_has_a_stream_time_of_its_own(tmp_path: Path, spark: SparkSession) -> None:
     """Its name had another one before, of a stream that was hours ahead; and what was late for that is not for it."""
-    run(declare(tmp_path, 1, click(1, "10:00:00"), click(3, "23:00:00"), click(2, "11:00:00")), spark)
-    assert counted(load(tmp_path / "lakejoin.yaml"), "short", "late") == 1
+    pipeline = declare(tmp_path, 1, click(1, "10:00:00"), click(3, "23:00:00"), click(2, "11:00:00"))
+    run(pipeline, spark)
+    clicks = Journal(Lake(pipeline.lake)).last.tables["clicks"]
+    assert (counted(pipeline, "short", "late"), clicks["late"], clicks["applied"]) == (1, 1, 2)
     without, _, _ = TEXT.partition("joins:")
     run(declare(tmp_path, 2, click(4, "10:00:00", "open"), text=without), spark)
     shutil.rmtree(tmp_path / "lake" / "joins" / "short")
