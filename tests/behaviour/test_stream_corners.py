@@ -151,6 +151,23 @@ def test_record_of_a_far_future_does_not_move_the_time_of_its_stream(
     assert (counted(pipeline, "short", "late"), counted(pipeline, "short", "waiting")) == (0, 3)
 
 
+def test_record_of_before_the_history_meets_nothing_but_a_last_version(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """The one that was valid at its time is still there, but may be gone once maintenance has looked."""
+    later = [
+        PRICE | {"price": 2, "at": "2024-01-02T00:00:00Z"},
+        PRICE | {"code": "b", "at": "2024-01-02T12:00:00Z"},
+    ]
+    write_lines(tmp_path / "prices" / "2024-01-02.jsonl", later)
+    short = TEXT.replace("10 days", "6 hours")
+    run(declare(tmp_path, 1, click(2, "00:00:00", "open"), text=short), spark)
+    pipeline = declare(tmp_path, 3, click(1, "12:00:00"), text=short)
+    run(pipeline, spark)
+    run(pipeline, spark, flush=True)
+    assert (counted(pipeline, "short", "released"), joined(pipeline, spark, "short")) == (1, [])
+
+
 def test_record_that_comes_again_is_known_to_the_microsecond(tmp_path: Path, spark: SparkSession) -> None:
     """Delta's statistics, by which files are passed over, say less."""
     run(declare(tmp_path, 1, click(1, "10:00:00"), click(2, "12:00:00.123456")), spark)
