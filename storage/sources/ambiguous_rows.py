@@ -24,7 +24,7 @@ from transforms.parsing.ambiguity import (
     with_examples,
 )
 from transforms.parsing.options import ParseOptions
-from transforms.parsing.questions import is_asked, of_times, questions
+from transforms.parsing.questions import of_times, questions
 
 Schema = Mapping[str, DataType | None]
 """The names of a part's columns, with the types of those that are declared."""
@@ -37,8 +37,8 @@ def ask(
 ) -> list[Answer]:
     """Return the answers that are open.
 
-    `records`: those with marks (`transforms.parsing.ambiguity.marks_of`). `apart`: reads them once more, taken apart as
-    the questions know them; only where an answer is open.
+    `records`: those with marks (`transforms.parsing.ambiguity.marks_of`). `apart`: reads those that were asked once
+    more, taken apart as the questions know them; only where an answer is open.
     """
     if not asked:
         return []
@@ -46,7 +46,7 @@ def ask(
     still = _open_answers(marks, asked)
     if not still:
         return []
-    rows = apart().where(~F.col(CONTEXT) & is_asked())
+    rows = apart().where(~F.col(CONTEXT))
     examples = _aggregated(rows, examples_of([question for question, _ in still]))
     return with_examples([answer for _, answer in still], examples)
 

@@ -367,3 +367,14 @@ def test_flat_rows_of_every_format(form: str, tmp_path: Path, spark: SparkSessio
     pipeline = make_pipeline(tmp_path, meant)
     changes = spark.read.format("delta").load(Lake(pipeline.lake).path(changes_of("orders")))
     assert changes.selectExpr("cast(at as string)").first()[0] == "2024-06-15 12:34:56"
+
+
+def test_times_of_a_typed_column_are_asked_about_beside_one_that_is_null(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """Each column by itself, whatever else of the row is there."""
+    (tmp_path / "orders").mkdir()
+    row = {"op": ["c"], "id": [1], "seen": pa.array([None], pa.int64()), "at": [1718454896000]}
+    pq.write_table(pa.table(row), tmp_path / "orders" / "1.parquet")
+    text = _declare("id: int, seen: timestamp, at: timestamp", form="parquet").replace(".jsonl", ".parquet")
+    assert "1 of 1 times in column at, such as" in _refused(tmp_path, text, spark)

@@ -69,7 +69,7 @@ def of_times(records: DataFrame, table: TableSpec) -> DataFrame:
         F.unix_micros(named(name).cast("timestamp")).cast("string").alias(source_of(table, name))
         for name in table.columns.names
     ]
-    return records.select(POSITION, CONTEXT, DERIVED, REASON, OP, *micros)
+    return records.select(POSITION, CONTEXT, DERIVED, *micros)
 
 
 def questions(

@@ -17,7 +17,7 @@ from transforms.model.schemas import empty
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Answer
 from transforms.parsing.options import ParseOptions, Parts, records_schema
-from transforms.parsing.questions import Members, questions
+from transforms.parsing.questions import Members, is_asked, questions
 from transforms.parsing.validation import finish_records
 
 
@@ -64,7 +64,7 @@ class TextFormat(FileFormat):
 
         def apart() -> DataFrame:
             frames = [part.frame for part in self.take_apart(spark, table, asking, ranges)]
-            return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames)
+            return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames).where(is_asked())
 
         return ask(records, asked, apart)
 
