@@ -37,8 +37,9 @@ from storage.sources.change_data_feed_schema import Span, spans
 from storage.sources.planned_file import PlannedFile
 from transforms.model.schemas import CONTEXT, POSITION, POSITION_TYPE, named
 from transforms.model.specs import TableSpec
-from transforms.parsing.flat_rows import parse_rows
+from transforms.parsing.flat_rows import take_rows_apart
 from transforms.parsing.options import ParseOptions
+from transforms.parsing.validation import finish_records
 
 _OP, _VERSION, _LINE, _SURPLUS = "_lj_feed_op", "_lj_feed_version", "_lj_feed_line", "_lj_feed_surplus"
 _OPS = {"insert": "c", "update_postimage": "u", "update_preimage": "d", "delete": "d"}
@@ -132,7 +133,7 @@ def _records(rows: DataFrame, table: TableSpec, options: ParseOptions) -> DataFr
     row = F.struct(F.col(_OP).alias("op"), *[named(name) for name in types])
     raw = F.to_json(row, {"ignoreNullFields": "false"})
     columns = {name: (named(name), dtype) for name, dtype in types.items()}
-    return parse_rows(placed, table, options, columns, raw, op=F.col(_OP))
+    return finish_records(take_rows_apart(placed, table, options, columns, raw, op=F.col(_OP)), table)
 
 
 def _without_returned(rows: DataFrame) -> DataFrame:

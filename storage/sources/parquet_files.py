@@ -25,9 +25,10 @@ from storage.sources.line_numbers import number_rows
 from storage.sources.planned_file import PlannedFile
 from transforms.model.schemas import named
 from transforms.model.specs import TableSpec
-from transforms.parsing.flat_rows import OP_COLUMN, parse_rows
+from transforms.parsing.flat_rows import OP_COLUMN, take_rows_apart
 from transforms.parsing.options import ParseOptions
 from transforms.parsing.typed_values import from_nanos
+from transforms.parsing.validation import finish_records
 
 _Columns = dict[str, tuple[DataType, bool | None]]
 """What Spark reads a column as; for a count of nanoseconds, whether it has a zone."""
@@ -109,9 +110,8 @@ def _parse(
     rows = number_rows(scan.parquet(*[spark_path(part.path) for part in ranges]), ranges)
     row = F.struct(*[named(name) for name in columns])
     raw = F.to_json(row, {"ignoreNullFields": "false"}) if columns else F.lit("{}")
-    return parse_rows(
-        rows, table, options, {name: _typed(name, *kind) for name, kind in columns.items()}, raw
-    )
+    typed = {name: _typed(name, *kind) for name, kind in columns.items()}
+    return finish_records(take_rows_apart(rows, table, options, typed, raw), table)
 
 
 def _typed(name: str, dtype: DataType, zoned: bool | None) -> tuple[Column, DataType]:

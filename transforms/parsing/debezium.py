@@ -21,20 +21,14 @@ from transforms.parsing.json_lines import absent_from, line_reason, parse_digits
 from transforms.parsing.limits import readable, short_text
 from transforms.parsing.nested_json import decimals_of
 from transforms.parsing.options import Cell, ParseOptions, Parts, reason_is, source_of
-from transforms.parsing.questions import Members, questions, with_names
+from transforms.parsing.questions import Members
 from transforms.parsing.typed_values import parse_text
-from transforms.parsing.validation import finish_records
 
 _OPS = {"r": "upsert", "c": "upsert", "u": "upsert", "d": "delete", "t": "truncate", "m": "ignored"}
 _EXPECTED = "r, c, u, d, t or m"
 _FLAT_ROW = r'"after":(\{[^{}]*\})'
 _PARSED, _EXACT, _CLOCK = "_lj_parsed", "_lj_exact", "_lj_clock"
 _WRITTEN_OP, _AFTER, _BEFORE = "_lj_written_op", "_lj_after", "_lj_before"
-
-
-def parse_debezium(lines: DataFrame, table: TableSpec, options: ParseOptions) -> DataFrame:
-    """Turn lines (position, context, raw) into records, as `transforms.parsing.options.records_schema` says."""
-    return finish_records(take_apart(lines, table, options), table)
 
 
 @dataclass(frozen=True)
@@ -78,8 +72,9 @@ def _renamed(record: Column, dtype: StructType, table: TableSpec) -> Column:
 
 
 def _type(table: TableSpec, options: ParseOptions) -> StructType:
-    asked = (*envelope.ORIGIN, *envelope.ORDER) if options.asks else ()
-    return envelope.event_type(table, asked or (envelope.ORIGIN if options.tables else ()))
+    origin = envelope.ORIGIN if options.tables or options.asks else ()
+    order = envelope.ORDER if options.asks else ()
+    return envelope.event_type(table, (*origin, *order))
 
 
 def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Parts:
@@ -104,15 +99,13 @@ def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Par
         }
     )
     frame, exact = _with_exact(frame, table)
-    said = members(table, options)
     return Parts(
-        frame=_with_old_key(with_names(frame, table, said) if options.asks else frame, table),
+        frame=_with_old_key(frame, table),
         columns=[_cell(table, name, options, exact) for name in table.columns.names],
         raw=short_text(F.col(RAW)),
         old_key=[_old_cell(table, name, options, exact) for name in table.key],
         sequence=[Cell(n, LongType(), F.col(_order(n)), F.col(_order(n)).try_cast("bigint")) for n in order],
         clock=parse_text(F.col(_CLOCK), TimestampType(), replace(options, time="millis", timezone=None)),
-        asked=questions(table, options, said) if options.asks else (),
     )
 
 

@@ -14,9 +14,8 @@ from transforms.parsing.json_lines import absent_from, line_reason, parse_digits
 from transforms.parsing.limits import readable, refuse_large, short_text
 from transforms.parsing.nested_json import decimals_of
 from transforms.parsing.options import Cell, ParseOptions, Parts, reason_is, source_of
-from transforms.parsing.questions import Members, questions, with_names
+from transforms.parsing.questions import Members
 from transforms.parsing.typed_values import convert, parse_text
-from transforms.parsing.validation import finish_records
 
 OP_COLUMN = "op"
 """Column of a flat row that says what happened to it."""
@@ -25,23 +24,6 @@ _OPS = {"c": "upsert", "r": "upsert", "u": "upsert", "d": "delete"}
 _EXPECTED = "c, r, u or d"
 _FLAT_ROW = r"^\s*(\{[^{}]*\})\s*$"
 _PARSED, _EXACT = "_lj_parsed", "_lj_exact"
-
-
-def parse_jsonl(lines: DataFrame, table: TableSpec, options: ParseOptions) -> DataFrame:
-    """Turn lines (position, context, raw) into records, as `transforms.parsing.options.records_schema` says."""
-    return finish_records(take_apart(lines, table, options), table)
-
-
-def parse_rows(
-    rows: DataFrame,
-    table: TableSpec,
-    options: ParseOptions,
-    columns: Mapping[str, tuple[Column, DataType]],
-    raw: Column,
-    op: Column | None = None,
-) -> DataFrame:
-    """Turn rows of typed columns into records, see `take_rows_apart`."""
-    return finish_records(take_rows_apart(rows, table, options, columns, raw, op), table)
 
 
 def members(options: ParseOptions) -> Members:
@@ -78,11 +60,7 @@ def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Par
         for f in table.columns
         for text in [F.col(source_of(table, f.name))]
     ]
-    if not options.asks:
-        return Parts(frame, cells, short_text(line))
-    said = members(options)
-    asked = questions(table, options, said)
-    return Parts(with_names(frame, table, said), cells, short_text(line), asked=asked)
+    return Parts(frame, cells, short_text(line))
 
 
 def take_rows_apart(
@@ -119,8 +97,7 @@ def take_rows_apart(
         for f in table.columns
         for source in [F.col(source_of(table, f.name))]
     ]
-    asked = questions(table, options) if options.asks else ()
-    return Parts(frame, cells, short_text(raw), asked=asked, flawless=options.flawless)
+    return Parts(frame, cells, short_text(raw), flawless=options.flawless)
 
 
 def _unpacked(columns: Mapping[str, tuple[Column, DataType]]) -> Column:

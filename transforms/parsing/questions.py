@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import and_
 
@@ -14,7 +14,7 @@ from transforms.model.schemas import CONTEXT, DERIVED, OP, POSITION, POSITION_TY
 from transforms.model.specs import TableSpec
 from transforms.parsing import debezium_envelope as envelope
 from transforms.parsing.ambiguity import CONTRARY, DOUBTFUL, NAMES, PLAIN, ROW_OP, Question
-from transforms.parsing.options import ParseOptions, source_of
+from transforms.parsing.options import ParseOptions, Parts, source_of
 from transforms.parsing.typed_values import NUMBER, PER_SECOND, WHOLE, bounds_of
 from transforms.parsing.unscaled_numbers import BASE64
 
@@ -49,7 +49,15 @@ def is_asked() -> Column:
     return F.col(REASON).isNull() & (F.col(OP) != "ignored")
 
 
-def with_names(frame: DataFrame, table: TableSpec, members: Members) -> DataFrame:
+def with_questions(
+    parts: Parts, table: TableSpec, options: ParseOptions, members: Members | None = None
+) -> Parts:
+    """Ask records that were taken apart. `members`: where each has names of its own."""
+    frame = parts.frame if members is None else _with_names(parts.frame, table, members)
+    return replace(parts, frame=frame, asked=questions(table, options, members))
+
+
+def _with_names(frame: DataFrame, table: TableSpec, members: Members) -> DataFrame:
     """Put `NAMES` and `ROW_OP` beside records.
 
     To take a row apart once more takes as long as to read it. So first its text is searched: one that holds no object
@@ -75,7 +83,7 @@ def of_times(records: DataFrame, table: TableSpec) -> DataFrame:
 def questions(
     table: TableSpec, options: ParseOptions, members: Members | None = None, *, begun: bool = False
 ) -> list[Question]:
-    """What is to be asked of records that were taken apart: columns `source_of`, and what `with_names` adds.
+    """What is to be asked of records that were taken apart: columns `source_of`, and what `_with_names` adds.
 
     `begun`: earlier batches have read of the source.
     """

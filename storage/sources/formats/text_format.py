@@ -17,7 +17,7 @@ from transforms.model.schemas import empty
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Answer
 from transforms.parsing.options import ParseOptions, Parts, records_schema
-from transforms.parsing.questions import Members, is_asked, questions
+from transforms.parsing.questions import Members, is_asked, questions, with_questions
 from transforms.parsing.validation import finish_records
 
 
@@ -48,9 +48,18 @@ class TextFormat(FileFormat):
         """What a record that was taken apart says by names of its own; None where those of a file are the same."""
         return None
 
+    def _parts(
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges
+    ) -> list[Parts]:
+        parts = self.take_apart(spark, table, options, ranges)
+        if not options.asks:
+            return parts
+        members = self.members(table, options)
+        return [with_questions(part, table, options, members) for part in parts]
+
     def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read the texts by the declared types."""
-        parts = self.take_apart(spark, table, options, ranges)
+        parts = self._parts(spark, table, options, ranges)
         read = [finish_records(part, table) for part in parts] or [empty(spark, records_schema(table))]
         return reduce(DataFrame.unionByName, read)
 
@@ -63,7 +72,7 @@ class TextFormat(FileFormat):
         asked = questions(table, asking, self.members(table, asking), begun=begun)
 
         def apart() -> DataFrame:
-            frames = [part.frame for part in self.take_apart(spark, table, asking, ranges)]
+            frames = [part.frame for part in self._parts(spark, table, asking, ranges)]
             return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames).where(is_asked())
 
         return ask(records, asked, apart)

@@ -25,8 +25,9 @@ from transforms.model.schemas import (
     UNAVAILABLE,
 )
 from transforms.model.specs import TableSpec
-from transforms.parsing.debezium import parse_debezium
+from transforms.parsing.debezium import take_apart
 from transforms.parsing.options import ParseOptions, records_schema
+from transforms.parsing.validation import finish_records
 
 pytestmark = pytest.mark.spark
 
@@ -79,7 +80,7 @@ def parse(
         F.lit(False).alias(CONTEXT),
         F.col("text").cast("string").alias(RAW),
     )
-    records = parse_debezium(numbered, spec, options or ParseOptions("debezium"))
+    records = finish_records(take_apart(numbered, spec, options or ParseOptions("debezium")), spec)
     assert records.schema.simpleString() == records_schema(spec).simpleString()
     found: list[list[Row]] = [[] for _ in lines]
     for row in sorted(records.collect(), key=lambda row: row[DERIVED]):
@@ -441,7 +442,8 @@ def test_context_line_makes_no_derived_record(spark: SparkSession) -> None:
         F.lit(None).cast(POSITION_TYPE).alias(POSITION), F.lit(True).alias(CONTEXT), F.col("text").alias(RAW)
     )
 
-    found = parse_debezium(frame, planes(), ParseOptions("debezium")).collect()
+    spec = planes()
+    found = finish_records(take_apart(frame, spec, ParseOptions("debezium")), spec).collect()
 
     assert [(row[OP], row["id"], row[CONTEXT], row[DERIVED]) for row in found] == [("upsert", 2, True, False)]
 
@@ -455,7 +457,7 @@ def test_plan_parses_json_once_and_calls_no_python(spark: SparkSession) -> None:
     without_decimals = table("id bigint, name string, at timestamp", ["id"], "lsn bigint", "at")
 
     for spec, times in ((without_decimals, 1), (planes(), 3)):
-        plan = executed_plan(parse_debezium(lines, spec, ParseOptions("debezium")))
+        plan = executed_plan(finish_records(take_apart(lines, spec, ParseOptions("debezium")), spec))
         assert plan.count("from_json(") == times
         assert "Python" not in plan
         assert "Exchange" not in plan

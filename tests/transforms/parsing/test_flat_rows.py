@@ -24,8 +24,9 @@ from transforms.model.schemas import (
     UNAVAILABLE,
 )
 from transforms.model.specs import TableSpec
-from transforms.parsing.flat_rows import parse_jsonl
+from transforms.parsing.flat_rows import take_apart
 from transforms.parsing.options import ParseOptions, records_schema
+from transforms.parsing.validation import finish_records
 
 pytestmark = pytest.mark.spark
 
@@ -48,7 +49,7 @@ def parse(spark: SparkSession, spec: TableSpec, lines: Sequence[object]) -> list
         F.lit(False).alias(CONTEXT),
         F.col("text").alias(RAW),
     )
-    records = parse_jsonl(numbered, spec, ParseOptions("jsonl"))
+    records = finish_records(take_apart(numbered, spec, ParseOptions("jsonl")), spec)
     assert records.schema.simpleString() == records_schema(spec).simpleString()
     found = sorted(records.collect(), key=lambda row: row[POSITION])
     assert len(found) == len(lines)

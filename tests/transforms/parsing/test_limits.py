@@ -11,16 +11,16 @@ from pyspark.sql.types import BinaryType, StringType, StructType
 
 from transforms.model.schemas import CONTEXT, DETAIL, OP, POSITION, POSITION_TYPE, RAW, REASON
 from transforms.model.specs import TableSpec
-from transforms.parsing.debezium import parse_debezium
-from transforms.parsing.flat_rows import parse_jsonl, parse_rows
-from transforms.parsing.options import DEEPEST, ParseOptions
+from transforms.parsing import debezium, flat_rows
+from transforms.parsing.options import DEEPEST, ParseOptions, Parts
+from transforms.parsing.validation import finish_records
 
 pytestmark = pytest.mark.spark
 
 TABLE = TableSpec("t", StructType().add("id", "string").add("name", "string"), ("id",), POSITION_TYPE)
-PARSERS: dict[str, Callable[[DataFrame, TableSpec, ParseOptions], DataFrame]] = {
-    "debezium": parse_debezium,
-    "jsonl": parse_jsonl,
+PARSERS: dict[str, Callable[[DataFrame, TableSpec, ParseOptions], Parts]] = {
+    "debezium": debezium.take_apart,
+    "jsonl": flat_rows.take_apart,
 }
 
 
@@ -34,7 +34,7 @@ def parse(
         F.lit(False).alias(CONTEXT),
         F.col("text").alias(RAW),
     )
-    found = PARSERS[options.format](numbered, table, options).collect()
+    found = finish_records(PARSERS[options.format](numbered, table, options), table).collect()
     assert len(found) == len(lines)
     return sorted(found, key=lambda row: row[POSITION]["line"])
 
@@ -148,10 +148,9 @@ def test_row_with_long_texts_leaves_length_and_hash(spark: SparkSession) -> None
     rows = rows.withColumns({POSITION: place, CONTEXT: F.lit(False)})
     columns = {"id": (F.col("id"), StringType()), "name": (F.col("name").cast("binary"), BinaryType())}
 
-    parsed = parse_rows(
-        rows, TABLE, ParseOptions("parquet", max_line=4), columns, F.col("name"), op=F.lit("c")
-    )
-    fits, large, empty = parsed.orderBy(POSITION).collect()
+    options = ParseOptions("parquet", max_line=4)
+    parts = flat_rows.take_rows_apart(rows, TABLE, options, columns, F.col("name"), op=F.lit("c"))
+    fits, large, empty = finish_records(parts, TABLE).orderBy(POSITION).collect()
 
     assert (fits[OP], fits["name"]) == ("upsert", "bbb")
     assert (large[REASON], json.loads(large[RAW])) == ("too_large", short("bbbb"))

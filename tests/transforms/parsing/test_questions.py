@@ -12,7 +12,7 @@ from transforms.model.specs import TableSpec
 from transforms.parsing import debezium, flat_rows
 from transforms.parsing.ambiguity import MARKS, Answer, answers, counts_of, counts_of_names, split
 from transforms.parsing.options import ParseOptions
-from transforms.parsing.questions import questions
+from transforms.parsing.questions import questions, with_questions
 from transforms.parsing.validation import finish_records
 
 pytestmark = pytest.mark.spark
@@ -46,7 +46,7 @@ def said(
         parts = debezium.take_apart(numbered(spark, lines), table, options)
         members = debezium.members(table, options)
     asked = questions(table, options, members)
-    marks = finish_records(parts, table).select(f"{MARKS}.*")
+    marks = finish_records(with_questions(parts, table, options, members), table).select(f"{MARKS}.*")
     found = [
         answer
         for of_kind, counts in zip(split(asked), (counts_of, counts_of_names), strict=True)

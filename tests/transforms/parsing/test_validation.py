@@ -7,8 +7,9 @@ from pyspark.sql.types import DataType, IntegerType, StringType, StructType
 
 from transforms.model.schemas import CONTEXT, DETAIL, OP, POSITION, POSITION_TYPE, RAW, REASON
 from transforms.model.specs import TableSpec
-from transforms.parsing.flat_rows import parse_rows
+from transforms.parsing.flat_rows import take_rows_apart
 from transforms.parsing.options import ParseOptions, records_schema
+from transforms.parsing.validation import finish_records
 
 pytestmark = pytest.mark.spark
 
@@ -29,7 +30,8 @@ def parse(
     )
     columns = {name: (F.col(name), _TYPES[name]) for name in names}
     raw = F.to_json(F.struct("op", "id", "name"))
-    records = parse_rows(numbered, table, ParseOptions("parquet", flawless=flawless), columns, raw)
+    options = ParseOptions("parquet", flawless=flawless)
+    records = finish_records(take_rows_apart(numbered, table, options, columns, raw), table)
     assert records.schema.simpleString() == records_schema(table).simpleString()
     return records.orderBy(POSITION).collect()
 
