@@ -1,6 +1,7 @@
 """Parses Debezium events: r, c and u upsert their `after`, d deletes, t truncates, m is ignored.
 
-An event without value is a tombstone, which Debezium sends behind a delete so that topics can be compacted. An update
+An event without value is a tombstone, which Debezium sends behind a delete so that topics can be compacted. What is no
+event of a row (heartbeats, boundaries of transactions, changes of a schema, empty lines) is ignored. An update
 that changed the key gives two records; the delete of the old key is derived. Old values are never taken from `before`,
 with one exception: a delete has no other row, so its key, event time and sequence come from there.
 """
@@ -11,23 +12,34 @@ from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DecimalType, LongType, StructType, TimestampType
+from pyspark.sql.types import DataType, DecimalType, LongType, StructType, TimestampType
 
 from transforms.model.schemas import DETAIL, OP, RAW, REASON, UNAVAILABLE
 from transforms.model.specs import TableSpec
 from transforms.parsing import debezium_envelope as envelope
+from transforms.parsing.connect_schema import columns_of, read_by_schema
+from transforms.parsing.debezium_forms import LINE, with_plain_events
 from transforms.parsing.debezium_toast import is_mentioned, is_placeholder
-from transforms.parsing.json_lines import absent_from, line_reason, parse_digits, parse_line, record_of
-from transforms.parsing.limits import readable, short_text
+from transforms.parsing.json_lines import (
+    absent_from,
+    is_broken,
+    line_reason,
+    parse_digits,
+    parse_line,
+    record_of,
+)
+from transforms.parsing.limits import short_text
 from transforms.parsing.nested_json import decimals_of
 from transforms.parsing.options import Cell, ParseOptions, Parts, reason_is, source_of
 from transforms.parsing.questions import Members
-from transforms.parsing.typed_values import parse_text
+from transforms.parsing.typed_values import parse_text, without_infinity
 
 _OPS = {"r": "upsert", "c": "upsert", "u": "upsert", "d": "delete", "t": "truncate", "m": "ignored"}
 _EXPECTED = "r, c, u, d, t or m"
 _FLAT_ROW = r'"after":(\{[^{}]*\})'
 _PARSED, _EXACT, _CLOCK = "_lj_parsed", "_lj_exact", "_lj_clock"
+_BY_SCHEMA = "_lj_by_schema"
+"""Texts by the schema of the event: of the columns, and then of the key before it; null where they stay as they are."""
 _WRITTEN_OP, _AFTER, _BEFORE = "_lj_written_op", "_lj_after", "_lj_before"
 
 
@@ -48,18 +60,18 @@ class _Event:
             in_before = envelope.is_in_before(self.table, name)
             return source.when(op == "delete", self.before[name]) if in_before else source
         key = envelope.key(self.record, self.table, name)
-        return (
-            F.when(op == "upsert", F.coalesce(self.after[name], key))
-            .when(op == "delete", F.coalesce(key, self.before[name]))
-            .when(op == "tombstone", key)
+        return F.coalesce(
+            F.when(op == "upsert", self.after[name]),
+            F.when(op.isin("upsert", "delete", "tombstone"), key),
+            F.when(op == "delete", self.before[name]),
         )
 
 
 def members(table: TableSpec, options: ParseOptions) -> Members:
     """What an event that `take_apart` took apart says by the names that it has."""
-    row = envelope.text_after(readable(F.col(RAW), options))
-    flat = F.regexp_extract(F.col(RAW), _FLAT_ROW, 1)
-    return Members(F.col(_WRITTEN_OP), row, flat, _record(table, options))
+    row, flat = envelope.text_after(F.col(LINE)), F.regexp_extract(F.col(LINE), _FLAT_ROW, 1)
+    known = {name: _by_schema(table, name).isNotNull() for name in table.columns.names}
+    return Members(F.col(_WRITTEN_OP), row, flat, F.col(LINE), _record(table, options), known)
 
 
 def _record(table: TableSpec, options: ParseOptions) -> Column:
@@ -80,8 +92,8 @@ def _type(table: TableSpec, options: ParseOptions) -> StructType:
 def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Parts:
     """Take lines (position, context, raw) apart: Debezium's events, their values not yet read by type."""
     order, record = envelope.envelope_sequence(table), _record(table, options)
-    line = readable(F.col(RAW), options)
-    frame = lines.withColumn(_PARSED, parse_line(line, _type(table.as_written, options)))
+    frame = with_plain_events(lines, options)
+    frame = frame.withColumn(_PARSED, parse_line(F.col(LINE), _type(table.as_written, options)))
     frame = frame.withColumns(
         {
             _WRITTEN_OP: envelope.member(record, "op"),
@@ -92,15 +104,19 @@ def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Par
     row = _Event(table, F.col(_AFTER), F.col(_BEFORE), record)
     frame = _with_op(frame, record, options).withColumns(
         {
-            **{source_of(table, name): _text_source(row, name) for name in table.columns.names},
+            **{
+                source_of(table, f.name): without_infinity(_text_source(row, f.name), f.dataType, options)
+                for f in table.columns
+            },
             **{_order(name): _position(record, name, options) for name in order},
             _CLOCK: envelope.order(record, "ts_ms"),
             UNAVAILABLE: _unavailable(table, options),
         }
     )
     frame, exact = _with_exact(frame, table)
+    frame = _with_old_key(frame, table)
     return Parts(
-        frame=_with_old_key(frame, table),
+        frame=_with_schema(frame, table, envelope.schema(record)),
         columns=[_cell(table, name, options, exact) for name in table.columns.names],
         raw=short_text(F.col(RAW)),
         old_key=[_old_cell(table, name, options, exact) for name in table.key],
@@ -118,15 +134,19 @@ def _order(name: str) -> str:
 
 
 def _with_op(frame: DataFrame, record: Column, options: ParseOptions) -> DataFrame:
-    written, line = F.col(_WRITTEN_OP), F.col(RAW)
+    written, line = F.col(_WRITTEN_OP), F.col(LINE)
     known = F.create_map(*[F.lit(text) for pair in _OPS.items() for text in pair])
     rowless = F.col(_BEFORE).isNull() & F.col(_AFTER).isNull()
+    broken = is_broken(F.col(_PARSED))
+    kind = F.when(written.isNull() & rowless, envelope.kind_without_row(record, line, broken))
     tombstone = F.when(rowless & envelope.has_null_value(record, line), F.lit("tombstone"))
-    op = F.when(written.isNull(), tombstone).otherwise(known[written])
+    without_op = F.when(kind.isNotNull(), F.lit("ignored")).otherwise(tombstone)
+    op = F.when(written.isNull(), without_op).otherwise(known[written])
     if options.tables:
         op = F.when(op.isNotNull() & ~envelope.is_of(record, options.tables), "ignored").otherwise(op)
     frame = frame.withColumn(OP, op)
-    bad_line, why = line_reason(line, F.col(_PARSED), options)
+    bad_line, why = line_reason(F.coalesce(line, F.col(RAW)), F.col(_PARSED), options)
+    bad_line = F.when(kind.isNull(), bad_line)
     unknown, no_row = F.col(OP).isNull(), (F.col(OP) == "upsert") & F.col(_AFTER).isNull()
     shown = F.coalesce(F.concat(F.lit('op "'), F.substring(written, 1, 100), F.lit('"')), F.lit("no op"))
     reason = F.when(bad_line.isNotNull(), bad_line).when(unknown, reason_is("unknown_op"))
@@ -163,10 +183,10 @@ def _unavailable(table: TableSpec, options: ParseOptions) -> Column:
         F.when(is_placeholder(F.col(_AFTER)[field.name], field.dataType), F.lit(field.name))
         for field in fields
     ]
-    mentioned = is_mentioned(F.col(RAW), [field.dataType for field in fields])
+    mentioned = is_mentioned(F.col(LINE), [field.dataType for field in fields])
     names = F.when(mentioned, F.array_compact(F.array(F.lit(None).cast("string"), *left_out)))
     if options.absent == "keep":
-        absent = absent_from(F.json_object_keys(envelope.text_after(readable(F.col(RAW), options))), table)
+        absent = absent_from(F.json_object_keys(envelope.text_after(F.col(LINE))), table)
         names = F.concat(F.coalesce(names, F.array().cast("array<string>")),
                          F.when(F.col(_WRITTEN_OP) == "u", absent).otherwise(F.array()))  # fmt: skip
     return F.when((F.col(OP) == "upsert") & (F.size(names) > 0), names)
@@ -180,7 +200,7 @@ def _with_exact(frame: DataFrame, table: TableSpec) -> tuple[DataFrame, _Event]:
         types = decimals_of(written.columns)
         found = {table.name_in_source(name): F.col(source_of(table, name)) for name in decimals}
         frame = frame.withColumn(
-            _EXACT, parse_digits(F.col(RAW), envelope.row_type(written, types), types, found)
+            _EXACT, parse_digits(F.col(LINE), envelope.row_type(written, types), types, found)
         )
     return frame, _Event(table, envelope.member(record, "after"), envelope.member(record, "before"), record)
 
@@ -200,13 +220,48 @@ def _with_old_key(frame: DataFrame, table: TableSpec) -> DataFrame:
     )
 
 
+def _with_schema(frame: DataFrame, table: TableSpec, schema: Column) -> DataFrame:
+    """Read the texts by the schema of the event, if it has one."""
+    names = {source_of(table, name): name for name in table.columns.names}
+    names |= {_old_source(table, name): name for name in table.key}
+    values = [
+        (table.name_in_source(name), table.columns[name].dataType, F.col(source))
+        for source, name in names.items()
+    ]
+    documents = "_id" in table.as_written.key
+    by_schema = read_by_schema(F.col(LINE), columns_of(schema), values, documents=documents)
+    frame = frame.withColumn(_BY_SCHEMA, by_schema)
+    return frame.withColumns(
+        {
+            source: F.coalesce(F.get(_BY_SCHEMA, F.lit(index)), F.col(source))
+            for index, source in enumerate(names)
+        }
+    )
+
+
+def _by_schema(table: TableSpec, name: str) -> Column:
+    return F.get(_BY_SCHEMA, F.lit(table.columns.names.index(name)))
+
+
 def _cell(table: TableSpec, name: str, options: ParseOptions, exact: _Event) -> Cell:
     dtype, text = table.columns[name].dataType, F.col(source_of(table, name))
     number = exact.source(name) if name in decimals_of(table.columns) else None
-    return Cell(name, dtype, text, parse_text(text, dtype, options.of_column(name), number))
+    known = _by_schema(table, name).isNotNull()
+    return Cell(name, dtype, text, _read(text, dtype, options.of_column(name), number, known))
 
 
 def _old_cell(table: TableSpec, name: str, options: ParseOptions, exact: _Event) -> Cell:
     dtype, text = table.columns[name].dataType, F.col(_old_source(table, name))
     number = exact.before[name] if isinstance(dtype, DecimalType) else None
-    return Cell(f"before.{name}", dtype, text, parse_text(text, dtype, options.of_column(name), number))
+    known = F.get(_BY_SCHEMA, F.lit(len(table.columns) + table.key.index(name))).isNotNull()
+    return Cell(f"before.{name}", dtype, text, _read(text, dtype, options.of_column(name), number, known))
+
+
+def _read(
+    text: Column, dtype: DataType, options: ParseOptions, number: Column | None, known: Column
+) -> Column:
+    """Read a text by its type. `known`: it was read by the schema, whatever else is said of its encoding."""
+    value = parse_text(text, dtype, options, None if number is None else F.when(~known, number))
+    if options.encoding in {None, "string", "base64"}:
+        return value
+    return F.when(known, parse_text(text, dtype, replace(options, encoding=None))).otherwise(value)

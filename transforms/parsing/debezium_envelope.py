@@ -1,13 +1,14 @@
 """Finds the members of a Debezium event: `{"offset","key","value","headers"}`, or its value alone.
 
 Event, key and value may each be wrapped in `{"schema","payload"}`, as Kafka Connect's JsonConverter writes them with
-schemas. (Debezium documentation, PostgreSQL connector: "Data change events".)
+schemas. A key of one column may be its value alone, and any key the text of its JSON. (Debezium documentation,
+PostgreSQL connector: "Data change events", "Transaction metadata"; "Schema change topic", `heartbeat.interval.ms`.)
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from operator import or_
+from operator import and_, or_
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -15,6 +16,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from transforms.model.schemas import POSITION_TYPE
 from transforms.model.specs import TableSpec
+from transforms.parsing.connect_schema import SCHEMA
+from transforms.parsing.debezium_forms import decoded
 from transforms.parsing.json_lines import texts
 
 SEQUENCE_NAMES = ("lsn", "tx_id", "ts_ms", "offset")
@@ -24,6 +27,13 @@ ORIGIN = ("schema", "db", "table", "collection")
 ORDER = ("connector", "ts_ms")
 """What the source of an event says of what its positions are worth."""
 _PAYLOAD = "payload"
+_MONGO_KEY = "id"
+"""What MongoDB's connector calls the `_id` of a document in the record's key."""
+_VALUES = ("value.payload", "value", _PAYLOAD)
+"""Where the value of an event is, if it is not the line itself."""
+_NOTHING = r"^\s*+(?:null|\{\s*+\})?\s*+$"
+_CLOCKS = ("ts_ms", "ts_us", "ts_ns")
+_TRANSACTION = ("status", "id", "event_count", "data_collections")
 
 
 def event_type(table: TableSpec, source: Iterable[str] = ()) -> StructType:
@@ -33,13 +43,13 @@ def event_type(table: TableSpec, source: Iterable[str] = ()) -> StructType:
     """
     source = dict.fromkeys(["lsn", "txId", *source])
     about = [*texts(["op", "ts_ms"]), StructField("source", texts(source))]
-    event = _event_type(table, table.columns.names, about)
+    event = _event_type(table, table.columns.names, about, [StructField("schema", SCHEMA)])
     return event.add("offset", StringType())
 
 
 def row_type(table: TableSpec, names: Iterable[str]) -> StructType:
     """Type of an event with nothing but these columns of its rows and key, as text."""
-    return _event_type(table, names, [])
+    return _event_type(table, names, [], [])
 
 
 def is_in_before(table: TableSpec, name: str) -> bool:
@@ -54,16 +64,32 @@ def member(event: Column, name: str) -> Column:
 
 
 def key(event: Column, table: TableSpec, name: str) -> Column:
-    """A column of the record's key; one called `payload` is not looked for in a `{"schema","payload"}`."""
-    record_key = event["key"]
-    if _has_payload(table):
-        return record_key[name]
-    return F.coalesce(record_key[_PAYLOAD][name], record_key[name])
+    """A column of the record's key, which is text; one called `payload` is not looked for in `{"schema","payload"}`."""
+    text = event["key"]
+    wrapped = [] if _has_payload(table) else [F.from_json(text, texts([_PAYLOAD]))[_PAYLOAD]]
+    found = F.transform(F.array(*wrapped, text), lambda held: _in_key(held, table, name))
+    return F.get(F.array_compact(found), F.lit(0))
 
 
-def anywhere(value: StructType) -> StructType:
-    """Type of an event whose value, of this type, is wherever `member` looks for it."""
-    wrapped = StructType([*value, StructField(_PAYLOAD, value)])
+def _in_key(text: Column, table: TableSpec, name: str) -> Column:
+    """A column of a key that is an object; the only one may be the key itself."""
+    written = table.name_in_source(name)
+    member = F.from_json(text, texts([written]))[written]
+    if written == "_id":
+        member = F.coalesce(member, F.from_json(text, texts([_MONGO_KEY]))[_MONGO_KEY])
+    if len(table.key) > 1:
+        return member
+    return F.when(F.ltrim(text).startswith("{"), member).otherwise(decoded(text))
+
+
+def schema(event: Column) -> Column:
+    """The schema of the value, null where there is none beside it."""
+    return F.coalesce(event["value"]["schema"], event["schema"])
+
+
+def anywhere(value: StructType, beside: Iterable[StructField] = ()) -> StructType:
+    """Type of an event whose value, of this type, is wherever `member` looks for it. `beside`: what is next to it."""
+    wrapped = StructType([*value, StructField(_PAYLOAD, value), *beside])
     return StructType([StructField("value", wrapped), *wrapped])
 
 
@@ -91,12 +117,37 @@ def is_of(event: Column, tables: Sequence[str]) -> Column:
 
 def has_null_value(event: Column, line: Column) -> Column:
     """Whether the value is null, in words: a line without a value is none, nor is one that holds anything else."""
-    value = event["value"]
+    value, names = event["value"], F.json_object_keys(line)
     members = F.json_object_keys(F.get_json_object(line, "$.value"))
     wrapped = F.array_contains(members, _PAYLOAD) & value[_PAYLOAD].isNull()
     alone = F.size(F.array_except(members, F.array(F.lit("schema"), F.lit(_PAYLOAD)))) == 0
-    is_null = F.array_contains(F.json_object_keys(line), "value")
+    printed = _has(names, "key", _PAYLOAD) & event[_PAYLOAD].isNull()
+    is_null = F.array_contains(names, "value") | printed
     return F.when(value.isNull(), is_null).otherwise(wrapped & alone)
+
+
+def kind_without_row(event: Column, line: Column, broken: Column) -> Column:
+    """What a line holds that is no event of a row, and no error: Debezium writes more to its topics; else null."""
+    value = F.coalesce(*[F.get_json_object(line, f"$.{place}") for place in _VALUES], line)
+    names, own = F.json_object_keys(value), F.json_object_keys(line)
+    without_key = _has(own, _PAYLOAD) & _has_only(own, "schema", _PAYLOAD) & event[_PAYLOAD].isNull()
+    is_boundary = F.get_json_object(value, "$.status").isin("BEGIN", "END")
+    return (
+        F.when(line.rlike(_NOTHING), "tombstone without key")
+        .when(broken, None)
+        .when(without_key, "tombstone without key")
+        .when(_has(names, "ts_ms") & _has_only(names, *_CLOCKS), "heartbeat")
+        .when(_has(names, *_TRANSACTION) & is_boundary, "transaction")
+        .when(_has(names, "source", "databaseName") & _has(names, "ddl"), "schema change")
+    )
+
+
+def _has(names: Column, *wanted: str) -> Column:
+    return reduce(and_, [F.array_contains(names, name) for name in wanted])
+
+
+def _has_only(names: Column, *allowed: str) -> Column:
+    return F.size(F.array_except(names, F.array(*map(F.lit, allowed)))) == 0
 
 
 def order(event: Column, name: str) -> Column:
@@ -119,14 +170,13 @@ def envelope_sequence(table: TableSpec) -> list[str]:
     return names
 
 
-def _event_type(table: TableSpec, names: Iterable[str], about: Iterable[StructField]) -> StructType:
+def _event_type(
+    table: TableSpec, names: Iterable[str], about: Iterable[StructField], beside: Iterable[StructField]
+) -> StructType:
     row = texts(names)
     old = StructType([field for field in row if is_in_before(table, field.name)])
-    key_columns = StructType([field for field in row if field.name in table.key])
     value = StructType([*_unless_empty("before", old), StructField("after", row), *about])
-    payload = [] if _has_payload(table) else _unless_empty(_PAYLOAD, key_columns)
-    record_key = _unless_empty("key", StructType([*key_columns, *payload]))
-    return StructType([*record_key, *anywhere(value)])
+    return StructType([StructField("key", StringType()), *anywhere(value, beside)])
 
 
 def _has_payload(table: TableSpec) -> bool:

@@ -15,7 +15,7 @@ from transforms.parsing.limits import readable, refuse_large, short_text
 from transforms.parsing.nested_json import decimals_of
 from transforms.parsing.options import Cell, ParseOptions, Parts, reason_is, source_of
 from transforms.parsing.questions import Members
-from transforms.parsing.typed_values import convert, parse_text
+from transforms.parsing.typed_values import convert, parse_text, without_infinity
 
 OP_COLUMN = "op"
 """Column of a flat row that says what happened to it."""
@@ -43,7 +43,11 @@ def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Par
         left_out = absent_from(F.json_object_keys(readable(line, options)), table)
         updates = (F.col(OP) == "upsert") & (record[OP_COLUMN] == "u")
         frame = frame.withColumn(UNAVAILABLE, F.when(updates & (F.size(left_out) > 0), left_out))
-    frame = _with_sources(frame, {n: record[table.name_in_source(n)] for n in table.columns.names}, table)
+    texts_of = {
+        f.name: without_infinity(record[table.name_in_source(f.name)], f.dataType, options)
+        for f in table.columns
+    }
+    frame = _with_sources(frame, texts_of, table)
     decimals = decimals_of(table.columns)
     if decimals:
         types = decimals_of(written.columns)
@@ -86,7 +90,12 @@ def take_rows_apart(
     frame = _with_op(rows, op, *refuse_large(_unpacked(columns), reason, detail, options))
     missing: tuple[Column, DataType] = (F.lit(None).cast("string"), StringType())
     found = {name: columns.get(table.name_in_source(name), missing) for name in table.columns.names}
-    frame = _with_sources(frame, {name: column for name, (column, _) in found.items()}, table)
+    columns_of = {
+        f.name: without_infinity(column, f.dataType, options) if isinstance(dtype, StringType) else column
+        for f in table.columns
+        for column, dtype in [found[f.name]]
+    }
+    frame = _with_sources(frame, columns_of, table)
     cells = [
         Cell(
             f.name,

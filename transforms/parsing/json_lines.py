@@ -57,8 +57,8 @@ PARSE_ERROR = (
 )
 
 
-def parse_line(line: Column, record: StructType) -> Column:
-    """Parse a line that is to hold one JSON object; see `record_of` and `is_broken`."""
+def parse_line(line: Column, record: DataType) -> Column:
+    """Parse a line that is to hold one object of JSON, or value of another type; see `record_of` and `is_broken`."""
     # The line stands in a list, where a further member such as `,"a":{}` is an error, and the list in an object that
     # goes on behind it, for the parser stops behind the first whole value and would not see what follows
     wrapped = F.concat(F.lit(f'{{"{_RECORD}":['), line, F.lit(f'],"{_END}":true}}'))
@@ -67,7 +67,7 @@ def parse_line(line: Column, record: StructType) -> Column:
 
 
 def record_of(parsed: Column) -> Column:
-    """The object on a parsed line."""
+    """What a parsed line holds."""
     return F.get(parsed[_RECORD], 0)
 
 

@@ -41,9 +41,11 @@ from transforms.parsing.ambiguity import Question
 TimeUnit = Literal["micros", "millis", "nanos"]
 Absent = Literal["clear", "keep"]
 Snapshots = Literal["in_order", "oldest"]
-Encoding = Literal["string", "precise", TimeUnit, "base64", "base64-url-safe", "hex"]
+Infinity = Literal["max", "null", "quarantine"]
+Encoding = Literal["string", "precise", "days", TimeUnit, "base64", "base64-url-safe", "hex"]
 """How a source writes the values of a column, where one text has two meanings. Numbers in quotes: their digits, or the
-base64 of the unscaled number (Debezium's `decimal.handling.mode`); whole numbers that are times; binary as text."""
+base64 of the unscaled number (Debezium's `decimal.handling.mode`); whole numbers that are dates or times; binary as
+text."""
 Reason = Literal[
     "too_large",
     "invalid_utf8",
@@ -85,6 +87,8 @@ class ParseOptions:
     snapshots: Snapshots | None = None
     """What orders a snapshot's reads: their place, or, of one that has no position of its own, that it is older than
     every change. None: as `in_order`, but nobody said so."""
+    infinity: Infinity = "quarantine"
+    """What becomes of PostgreSQL's times without end: the last or first one there is, null, or no record."""
     trusts_sequence: bool = False
     """The declared sequence is meant, even one that begins with what orders no commits."""
     max_line: int = 100_000_000

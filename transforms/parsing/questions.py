@@ -1,8 +1,8 @@
 """Asks what in the records of a source can be read in two ways, for which nothing is declared that says in which."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from operator import and_
 
@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, NumericType, TimestampNTZType, TimestampType
 
-from transforms.model.schemas import CONTEXT, DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON, named
+from transforms.model.schemas import CONTEXT, DERIVED, OP, POSITION, POSITION_TYPE, REASON, named
 from transforms.model.specs import TableSpec
 from transforms.parsing import debezium_envelope as envelope
 from transforms.parsing.ambiguity import CONTRARY, DOUBTFUL, NAMES, PLAIN, ROW_OP, Question
@@ -35,8 +35,12 @@ class Members:
     """The row that an insert or update leaves, as JSON."""
     flat: Column
     """The text of that row, empty where it may hold objects."""
+    line: Column | None = None
+    """The text of a whole event of Debezium's, whose numbers may stand in quotes."""
     event: Column | None = None
-    """The whole event of Debezium's."""
+    """The event."""
+    known: Mapping[str, Column] = field(default_factory=dict)
+    """Whether the event itself says how the value of a column is written."""
 
 
 def _has_row() -> Column:
@@ -88,7 +92,7 @@ def questions(
     `begun`: earlier batches have read of the source.
     """
     event = members.event if members else None
-    asked = list(_of_values(table, options, in_quotes=event is not None))
+    asked = list(_of_values(table, options, members))
     if members is not None:
         asked += _of_columns(table, options, members)
     if members is not None and event is not None:
@@ -97,36 +101,37 @@ def questions(
     return asked
 
 
-def _of_values(table: TableSpec, options: ParseOptions, *, in_quotes: bool) -> Iterator[Question]:
-    """Ask of the values whose column does not say how they are written. `in_quotes`: numbers may be base64."""
-    for field in table.columns:
-        if field.name in options.encodings:
+def _of_values(table: TableSpec, options: ParseOptions, members: Members | None) -> Iterator[Question]:
+    """Ask of values whose column does not say how they are written."""
+    line, known = (members.line, members.known) if members else (None, {})
+    for column in table.columns:
+        if column.name in options.encodings:
             continue
-        text = F.col(source_of(table, field.name))
-        match field.dataType:
-            case NumericType() if in_quotes:
-                quoted, base64 = _is_quoted(table.name_in_source(field.name), text), _is_base64(text)
-                digits = F.when(~base64, PLAIN).when(quoted, DOUBTFUL)
+        text, is_known = F.col(source_of(table, column.name)), known.get(column.name, F.lit(False))
+        match column.dataType:
+            case NumericType() if line is not None:
+                quoted, base64 = _is_quoted(line, table.name_in_source(column.name), text), _is_base64(text)
+                digits = F.when(~base64 | is_known, PLAIN).when(quoted, DOUBTFUL)
                 says = F.when(text.rlike(NUMBER), digits).when(base64 & quoted, CONTRARY)
-                yield Question("number", field.name, says, text)
+                yield Question("number", column.name, says, text)
             case BinaryType():
                 base64 = _is_base64(text)
-                in_hex = F.when(base64, DOUBTFUL).otherwise(CONTRARY)
+                in_hex = F.when(is_known, PLAIN).when(base64, DOUBTFUL).otherwise(CONTRARY)
                 yield Question(
-                    "binary", field.name, F.when(text.rlike(_HEX), in_hex).when(base64, PLAIN), text
+                    "binary", column.name, F.when(text.rlike(_HEX), in_hex).when(base64, PLAIN), text
                 )
             case TimestampType() | TimestampNTZType():
                 number, (least, greatest) = text.try_cast("bigint"), bounds_of(options.time)
                 early = F.abs(number) < _EARLY * PER_SECOND[options.time]
                 says = F.when(number.between(least, greatest) & ~early, PLAIN).otherwise(DOUBTFUL)
-                yield Question("time", field.name, F.when(text.rlike(WHOLE) & (text != "0"), says), text)
+                yield Question("time", column.name, F.when(text.rlike(WHOLE) & (text != "0"), says), text)
 
 
-def _is_quoted(name: str, text: Column) -> Column:
+def _is_quoted(line: Column, name: str, text: Column) -> Column:
     """Whether a member of the line is a text. Written with other spaces than one it is taken for a number."""
     member = json.dumps(name, ensure_ascii=False)
     forms = [F.concat(F.lit(f'{member}:{space}"'), text, F.lit('"')) for space in ("", " ")]
-    return F.col(RAW).contains(forms[0]) | F.col(RAW).contains(forms[1])
+    return line.contains(forms[0]) | line.contains(forms[1])
 
 
 def _is_base64(text: Column) -> Column:
@@ -136,19 +141,19 @@ def _is_base64(text: Column) -> Column:
 def _of_columns(table: TableSpec, options: ParseOptions, members: Members) -> Iterator[Question]:
     """Ask for columns that updates lack, or all rows."""
     has_row = F.col(ROW_OP).isNotNull()
-    for field in table.columns:
-        name = table.name_in_source(field.name)
+    for column in table.columns:
+        name = table.name_in_source(column.name)
         lacks = F.col(NAMES).isNotNull() & ~F.array_contains(NAMES, name)
-        if field.name not in table.key and options.absent is None:
+        if column.name not in table.key and options.absent is None:
             of_update = F.when(F.col(ROW_OP) == "u", DOUBTFUL).otherwise(CONTRARY)
             says = F.when(lacks, of_update).when(has_row, PLAIN)
             # a source that got the column later lacks it in all that is before
             behind = F.max(_at(says, DOUBTFUL)) > F.min(_at(says, PLAIN))
-            yield Question("absent", field.name, says, members.row, placed=behind)
-        if field.name not in table.written:
+            yield Question("absent", column.name, says, members.row, placed=behind)
+        if column.name not in table.written:
             other = F.get(F.filter(NAMES, partial(_is_nearly, name)), F.lit(0))
             says = F.when(lacks, F.when(other.isNotNull(), DOUBTFUL)).when(has_row, PLAIN)
-            yield Question("name", field.name, says, other)
+            yield Question("name", column.name, says, other)
 
 
 def _is_nearly(name: str, other: Column) -> Column:

@@ -28,6 +28,7 @@ from transforms.model.hashing import family
 from transforms.model.schemas import CONTEXT, POSITION, RAW
 from transforms.model.specs import TableSpec
 from transforms.parsing import debezium_envelope as envelope
+from transforms.parsing.debezium_forms import LINE, with_plain_events
 from transforms.parsing.debezium_toast import is_placeholder
 from transforms.parsing.flat_rows import OP_COLUMN
 from transforms.parsing.limits import readable
@@ -42,7 +43,8 @@ _DIGITS: dict[type[DataType], int] = {ByteType: 3, ShortType: 5, IntegerType: 10
 
 def event_rows(lines: DataFrame, options: ParseOptions) -> DataFrame:
     """Take lines (position, context, raw) with Debezium's events apart: position, entries. Without broken ones."""
-    return _with_entries(lines, F.from_json(envelope.text_after(readable(F.col(RAW), options)), _MAP))
+    row = envelope.text_after(F.col(LINE))
+    return _with_entries(with_plain_events(lines, options), F.from_json(row, _MAP))
 
 
 def json_rows(lines: DataFrame, options: ParseOptions) -> DataFrame:

@@ -35,6 +35,7 @@ NUMBER = r"^\s*+[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?\s*
 """Possessive, for of a long text each split of its digits would be tried."""
 _SCIENTIFIC = r"^\s*[+-]?(?=\.?[0-9])([0-9]*)\.?([0-9]*)[eE]([+-]?[0-9]{1,9})\s*$"
 """Its groups: the digits before the point, those behind it, the exponent."""
+_EXACT_IN_DOUBLE = 2**53
 _LONGEST_NUMBER = 1000
 """Bytes of a text that is read as a number: as many digits as the JSON parser takes. Of a million, Java makes a decimal
 in a minute, and finds out in hours that a letter behind them is no digit."""
@@ -42,6 +43,12 @@ _NO_NUMBER = r"^\s*([+-]?[iI]nf(inity)?|NaN)\s*$"
 _DAY = r"^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _CLOCK = r"[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
 _ZONE = r" ?(Z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?)"
+_INFINITY = ("infinity", "Infinity", "9223372036825200000", "9223372036825200", str(2**63 - 1))
+_MINUS_INFINITY = ("-infinity", "-Infinity", "-9223372036832400000", "-9223372036832400", str(-(2**63)))
+"""PostgreSQL's `infinity` as text, in micro- and milliseconds (its driver's `DATE_POSITIVE_INFINITY`), and as the
+largest number, which later releases of Debezium send."""
+_LAST_DAYS, _FIRST_DAYS = ("2147483647", "106751991167"), ("-2147483648", "-106751991251")
+"""The same in days."""
 _DAYS = (-719_162, 2_932_896)
 _MICROS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """The years 1 to 9999: what every reader of the tables can hold."""
@@ -69,6 +76,24 @@ def parse_text(text: Column, dtype: DataType, options: ParseOptions, exact: Colu
             return _binary(text, options.encoding)
         case _:
             return parse_nested(text, dtype, lambda value, kind: parse_text(value, kind, options), exact)
+
+
+def without_infinity(text: Column, dtype: DataType, options: ParseOptions) -> Column:
+    """The text of a time or date, for which PostgreSQL has one that is later, and one that is earlier, than all."""
+    starts, ends = [*_MINUS_INFINITY], [*_INFINITY]
+    match dtype:
+        case DateType():
+            first, last = "0001-01-01", "9999-12-31"
+            starts, ends = [*starts, *_FIRST_DAYS], [*ends, *_LAST_DAYS]
+        case TimestampType() | TimestampNTZType():
+            zone = "Z" if isinstance(dtype, TimestampType) else ""
+            first, last = f"0001-01-01T00:00:00{zone}", f"9999-12-31T23:59:59.999999{zone}"
+        case _:
+            return text
+    if options.infinity == "quarantine":
+        return text
+    start, end = (F.lit(bound if options.infinity == "max" else None) for bound in (first, last))
+    return F.when(text.isin(ends), end).when(text.isin(starts), start).otherwise(text)
 
 
 def convert(value: Column, source: DataType, target: DataType, options: ParseOptions) -> Column:
@@ -99,9 +124,22 @@ def bounds_of(unit: TimeUnit) -> tuple[int, int]:
     return 1 + _PER_MILLI - 2**63, 2**63 - 1
 
 
+def instant(text: Column, unit: TimeUnit) -> Column:
+    """The instant of a count since 1970 in text; of nanoseconds the microsecond it falls into."""
+    number = text.try_cast("bigint")
+    in_range = number.between(*bounds_of(unit))
+    if unit == "micros":
+        return F.when(in_range, F.timestamp_micros(number))
+    if unit == "millis":
+        return F.when(in_range, F.timestamp_millis(number))
+    # towards the past, as Spark cuts the digits of text behind microseconds
+    micros = F.call_function("div", number - F.pmod(number, F.lit(_PER_MILLI)), F.lit(_PER_MILLI))
+    return F.when(in_range, F.timestamp_micros(micros))
+
+
 def from_nanos(number: Column) -> Column:
     """The instant that a count of nanoseconds since 1970 falls into, in microseconds."""
-    return _instant(number.cast("string"), "nanos")
+    return instant(number.cast("string"), "nanos")
 
 
 def _cast(value: Column, source: DataType, target: DataType) -> Column:
@@ -127,8 +165,16 @@ def _number(text: Column, dtype: DataType) -> Column:
             return _decimal(text, dtype)
         case FloatType() | DoubleType():
             return _float(text, dtype)
+        case IntegralType():
+            return F.when(text.contains("."), _whole(text).try_cast(dtype)).otherwise(text.try_cast(dtype))
         case _:
             return text.try_cast(dtype)
+
+
+def _whole(text: Column) -> Column:
+    """A whole number that is written with a point (Oracle's `1.0`); beyond these bounds digits may have been lost."""
+    number = _decimal(text, DecimalType(38, 0))
+    return F.when(F.abs(number) <= _EXACT_IN_DOUBLE, number)
 
 
 def _decimal(text: Column, dtype: DecimalType) -> Column:
@@ -170,22 +216,28 @@ def _binary(text: Column, encoding: Encoding | None) -> Column:
 def _time(text: Column, dtype: DataType, options: ParseOptions) -> Column:
     match dtype:
         case DateType():
-            return _date(text)
+            return _date(text, options.encoding)
         case TimestampNTZType():
             return _local_timestamp(text, options.time)
         case _:
             return _timestamp(text, options)
 
 
-def _date(text: Column) -> Column:
-    days = text.try_cast("int")
-    return F.when(text.rlike(WHOLE), F.when(days.between(*_DAYS), F.date_from_unix_date(days))).when(
+def _date(text: Column, encoding: Encoding | None) -> Column:
+    match encoding:
+        case "micros" | "millis" | "nanos" as unit:
+            midnight = instant(text, unit)
+            counted = F.when(midnight == F.date_trunc("day", midnight), midnight.cast("date"))
+        case _:
+            days = text.try_cast("int")
+            counted = F.when(days.between(*_DAYS), F.date_from_unix_date(days))
+    return F.when(text.rlike(WHOLE), counted).when(
         text.rlike(_DAY + "Z?$"), F.substring(text, 1, 10).try_cast("date")
     )
 
 
 def _timestamp(text: Column, options: ParseOptions) -> Column:
-    zoned = F.when(text.rlike(WHOLE), _instant(text, options.time)).when(
+    zoned = F.when(text.rlike(WHOLE), instant(text, options.time)).when(
         text.rlike(_DAY + _CLOCK + _ZONE + "$"), _in_range(_with_seconds(text).try_cast("timestamp"))
     )
     if options.timezone is None:
@@ -194,7 +246,7 @@ def _timestamp(text: Column, options: ParseOptions) -> Column:
 
 
 def _local_timestamp(text: Column, unit: TimeUnit) -> Column:
-    number = _instant(text, unit).cast("timestamp_ntz")
+    number = instant(text, unit).cast("timestamp_ntz")
     return F.when(text.rlike(WHOLE), number).when(
         text.rlike(_DAY + f"({_CLOCK})?$"), text.try_cast("timestamp_ntz")
     )
@@ -208,18 +260,6 @@ def _in_zone(utc: Column, options: ParseOptions) -> Column:
     if options.timezone is None:
         return F.lit(None).cast("timestamp")
     return _in_range(F.to_utc_timestamp(utc, options.timezone))
-
-
-def _instant(text: Column, unit: TimeUnit) -> Column:
-    number = text.try_cast("bigint")
-    in_range = number.between(*bounds_of(unit))
-    if unit == "micros":
-        return F.when(in_range, F.timestamp_micros(number))
-    if unit == "millis":
-        return F.when(in_range, F.timestamp_millis(number))
-    # towards the past, as Spark cuts the digits of text behind microseconds
-    micros = F.call_function("div", number - F.pmod(number, F.lit(_PER_MILLI)), F.lit(_PER_MILLI))
-    return F.when(in_range, F.timestamp_micros(micros))
 
 
 def _with_seconds(text: Column) -> Column:

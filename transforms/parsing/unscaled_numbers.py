@@ -23,6 +23,12 @@ def unscaled(text: Column, dtype: DataType) -> Column:
 
     The scale is that of the declared decimal; of any other type it is 0.
     """
+    scale = dtype.scale if isinstance(dtype, DecimalType) else 0
+    return unscaled_digits(text, F.lit(scale)).try_cast(dtype)
+
+
+def unscaled_digits(text: Column, scale: Column) -> Column:
+    """The same as text, with so many digits behind the point; null where it has more than 38."""
     in_hex = F.hex(F.when(text.rlike(BASE64) & (text != ""), F.try_to_binary(text, F.lit("base64"))))
     negative = F.substring(in_hex, 1, 1) >= "8"
     # -n is one more than the inverted bits say
@@ -34,22 +40,20 @@ def unscaled(text: Column, dtype: DataType) -> Column:
         "decimal(38,0)"
     )
     number = F.when(negative, F.try_subtract(F.lit(-1).cast("decimal(38,0)"), whole)).otherwise(whole)
-    fits = F.length(size) <= _PART * _PARTS
-    return F.when(fits, _scaled(number, dtype.scale) if isinstance(dtype, DecimalType) else number).try_cast(
-        dtype
-    )
+    return F.when(F.length(size) <= _PART * _PARTS, _scaled(number, scale.cast("int")))
 
 
 def _power(digits: int) -> Column:
     return F.lit(16**digits).cast("decimal(20,0)")
 
 
-def _scaled(number: Column, scale: int) -> Column:
+def _scaled(number: Column, scale: Column) -> Column:
     """The number as text with a point, for no type has room for every decimal of 38 digits and its factor."""
-    if scale == 0:
-        return number.cast("string")
     digits = F.abs(number).cast("string")
-    padded = F.lpad(digits, F.greatest(F.length(digits), F.lit(scale + 1)), F.lit("0"))
+    padded = F.lpad(digits, F.greatest(F.length(digits), scale + 1), F.lit("0"))
     sign = F.when(number < 0, F.lit("-")).otherwise(F.lit(""))
     before = F.substr(padded, F.lit(1), F.length(padded) - scale)
-    return F.concat(sign, before, F.lit("."), F.right(padded, F.lit(scale)))
+    with_point = F.concat(sign, before, F.lit("."), F.right(padded, scale))
+    return F.when(scale > 0, with_point).otherwise(
+        F.concat(number.cast("string"), F.repeat(F.lit("0"), -scale))
+    )

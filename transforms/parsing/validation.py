@@ -84,11 +84,14 @@ def _time(by_name: dict[str, Cell], clock: Column | None, table: TableSpec) -> C
 def _with_reason(
     frame: DataFrame, cells: Sequence[Cell], keys: Sequence[Cell], by_name: dict[str, Cell], table: TableSpec
 ) -> DataFrame:
-    has_row, has_key = F.col(OP).isin("upsert", "delete"), F.col(OP).isin("upsert", "delete", "tombstone")
+    has_key = F.col(OP).isin("upsert", "delete", "tombstone")
     times = [_fails(cell) for cell in cells if isinstance(cell.dtype, TimestampType | TimestampNTZType)]
     others = [_fails(cell) for cell in cells if not isinstance(cell.dtype, TimestampType | TimestampNTZType)]
     without_key = has_key & _any([key.source.isNull() for key in keys])
-    without_sequence = has_row & F.col(SEQUENCE).isNull()
+    by = [] if table.sequence == POSITION_TYPE else [by_name[name] for name in table.sequence.names]
+    says_nothing = (F.col(OP) == "delete") & _all([cell.source.isNull() for cell in by])
+    has_order = F.col(OP).isin("upsert", "delete") & ~says_nothing
+    without_sequence = has_order & F.col(SEQUENCE).isNull()
     reason = (
         F.when(F.col(REASON).isNotNull(), F.col(REASON))
         .when(without_key, reason_is("null_key"))
@@ -96,7 +99,6 @@ def _with_reason(
         .when(_any(times), reason_is("bad_timestamp"))
         .when(without_sequence, reason_is("null_sequence"))
     )
-    by = [] if table.sequence == POSITION_TYPE else [by_name[name] for name in table.sequence.names]
     detail = (
         F.when(F.col(REASON).isNotNull(), F.col(DETAIL))
         .when(without_key, _null_names(keys))
@@ -153,8 +155,11 @@ def _select(
         else:
             selected[cell.name] = F.when(has_row & ~derived, cell.value)
     good = F.col(REASON).isNull()
+    # a delete that has nothing but its key belongs where it stands, as a tombstone does
+    without_order = (F.col(OP) == "delete") & F.col(SEQUENCE).isNull()
+    op = F.when(without_order, F.lit("tombstone")).otherwise(F.col(OP))
     selected |= {
-        OP: F.when(derived, F.lit("delete")).when(good, F.col(OP)),
+        OP: F.when(derived, F.lit("delete")).when(good, op),
         UNAVAILABLE: F.when(~derived & good, F.col(UNAVAILABLE)),
         RAW: F.when(~good | (~derived & F.col(UNAVAILABLE).isNotNull()), F.make_valid_utf8(raw)),
     }

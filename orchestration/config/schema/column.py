@@ -9,6 +9,7 @@ from pyspark.sql.types import (
     ArrayType,
     BinaryType,
     DataType,
+    DateType,
     MapType,
     NumericType,
     StructType,
@@ -23,6 +24,7 @@ from transforms.parsing.options import Encoding
 
 _ENCODINGS: tuple[tuple[type[DataType] | tuple[type[DataType], ...], tuple[Encoding, ...]], ...] = (
     (NumericType, ("string", "precise")),
+    (DateType, ("days", "micros", "millis", "nanos")),
     ((TimestampType, TimestampNTZType), ("micros", "millis", "nanos")),
     (BinaryType, ("base64", "base64-url-safe", "hex")),
 )
@@ -37,8 +39,8 @@ class Column(Frozen):
     encoding: Encoding | None = Field(default=None, alias="as")
     """How the source writes its values, where one text has two meanings. Numbers in quotes: `string` for digits,
     `precise` for the base64 of the unscaled number, as Debezium's `decimal.handling.mode` has it. Whole numbers in a
-    timestamp: `micros`, `millis` or `nanos`, in the place of the source's `time`. Binary: `base64` (the default),
-    `base64-url-safe` or `hex`."""
+    timestamp: `micros`, `millis` or `nanos`, in the place of the source's `time`; in a date also `days` (the default).
+    Binary: `base64` (the default), `base64-url-safe` or `hex`."""
     source_name: Annotated[str, Field(min_length=1)] | None = Field(default=None, alias="from")
     """What the source calls it, if not by its own name; capitals count."""
 

@@ -15,7 +15,7 @@ from orchestration.config.schema.values import Day, Duration, SourcePath, Source
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.limits import AT_ONCE, FileLimits
 from storage.sources.path_patterns import plain
-from transforms.parsing.options import DEEPEST, Absent, ParseOptions, Snapshots
+from transforms.parsing.options import DEEPEST, Absent, Infinity, ParseOptions, Snapshots
 
 LIMITS: JsonDict = {"file": "1 TB", "line": "100 MB", "depth": DEEPEST, "ratio": 1000, "memory": "256 MB"}
 """The limits where none are declared, as one writes them."""
@@ -95,6 +95,9 @@ class Source(Frozen):
     """Reads of a snapshot (`r`) that stand behind changes: `in_order` takes them as new as their place says; `oldest`
     takes one without `lsn`, with `sequence: [lsn]`, for older than every change. Without it, input with such reads
     is refused. Only with `debezium`."""
+    infinity: Infinity = "quarantine"
+    """What becomes of PostgreSQL's `infinity` and `-infinity` in a date or timestamp: `max` takes the last day of the
+    year 9999, and the first of year 1; `null` takes null."""
     trust_sequence: bool = False
     """A `sequence` that begins with `tx_id`, or with the connector's `ts_ms`, is meant: neither is the order in which
     a database commits. Only with `debezium`."""
@@ -129,6 +132,7 @@ class Source(Frozen):
             tables=self.tables,
             absent=self.absent,
             snapshots=self.snapshots,
+            infinity=self.infinity,
             trusts_sequence=self.trust_sequence,
             max_line=self.limits.line,
             max_depth=self.limits.depth,

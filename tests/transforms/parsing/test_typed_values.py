@@ -28,8 +28,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from transforms.parsing.options import ParseOptions, TimeUnit
-from transforms.parsing.typed_values import convert, from_nanos, parse_text
+from transforms.parsing.options import Encoding, Infinity, ParseOptions, TimeUnit
+from transforms.parsing.typed_values import convert, from_nanos, parse_text, without_infinity
 
 pytestmark = pytest.mark.spark
 
@@ -53,7 +53,13 @@ TEXTS: list[tuple[str, DataType, Any]] = [
     ("2147483648", IntegerType(), None),
     ("9223372036854775807", LongType(), 9223372036854775807),
     ("9223372036854775808", LongType(), None),
-    ("1.0", LongType(), None),
+    ("1.0", LongType(), 1),
+    ("-12.00", IntegerType(), -12),
+    ("1.2345678E7", LongType(), 12345678),
+    ("9007199254740992.0", LongType(), 9007199254740992),
+    ("9007199254740993.0", LongType(), None),
+    ("128.0", ByteType(), None),
+    ("1.5", LongType(), None),
     ("1e3", LongType(), None),
     ("true", LongType(), None),
     ("", LongType(), None),
@@ -191,6 +197,58 @@ def test_whole_numbers_count_the_unit_of_the_source(
     options = ParseOptions("jsonl", time=unit)
 
     assert read(spark, [(number, TimestampType(), None)], options) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("unit", "text", "expected"),
+    [
+        (None, "19889", date(2024, 6, 15)),
+        ("days", "19889", date(2024, 6, 15)),
+        (None, "1718409600000", None),
+        ("millis", "1718409600000", date(2024, 6, 15)),
+        ("micros", "-86400000000", date(1969, 12, 31)),
+        ("millis", "1718409600001", None),
+        ("millis", "2024-06-15", date(2024, 6, 15)),
+    ],
+)
+def test_dates_count_days_or_what_their_column_says(
+    spark: SparkSession, unit: Encoding | None, text: str, expected: date | None
+) -> None:
+    """Oracle's are times at midnight, in milliseconds (inlong#6507); with a time of day they are no dates."""
+    options = ParseOptions("debezium", encodings={"d": unit} if unit else {})
+
+    assert read(spark, [(text, DateType(), None)], options.of_column("d")) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "start", "end"),
+    [
+        (TimestampType(), "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"),
+        (TimestampNTZType(), "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"),
+        (DateType(), "0001-01-01", "9999-12-31"),
+    ],
+)
+def test_time_without_end_is_what_the_source_declares(
+    spark: SparkSession, dtype: DataType, start: str, end: str
+) -> None:
+    """PostgreSQL's `infinity` as text and as numbers (clickhouse-sink-connector#1231, debezium/dbz#2524)."""
+    ends = ["infinity", "9223372036825200000", "9223372036854775807"]
+    starts = ["-infinity", "-9223372036832400000", "-9223372036854775808"]
+
+    def found(infinity: Infinity) -> list[Any]:
+        options = ParseOptions("debezium", infinity=infinity)
+        texts = [without_infinity(F.lit(text), dtype, options) for text in (*starts, *ends)]
+        values = [parse_text(text, dtype, options).cast("string") for text in texts]
+        row = (
+            spark.range(1)
+            .select(F.array(*texts).alias("texts"), F.array(*values).alias("values"))
+            .collect()[0]
+        )
+        return [row["texts"], row["values"]]
+
+    assert found("max")[1] == [start] * 3 + [end] * 3
+    assert found("null") == [[None] * 6, [None] * 6]
+    assert found("quarantine") == [[*starts, *ends], [None] * 6]
 
 
 @pytest.mark.bad_input(11)

@@ -1,0 +1,105 @@
+r"""Brings the forms in which a dump may hold a Debezium event to the one that is parsed.
+
+A line may hold the event in a list of one, or in a string (`"{\"op\":…}"`). So may its value, as kcat prints it and
+consumers on a console (`{"topic", "partition", "offset", "key", "payload": "{\"op\":…}"}`). MongoDB's connector writes
+rows as text, and CloudEvents say beside the rows what happened. What is in a string is taken out of it and nothing is
+written anew, so numbers keep their digits. (Debezium documentation: "Emitting Change Event Records in CloudEvents
+Format", "Debezium connector for MongoDB".)
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType
+
+from transforms.model.schemas import RAW
+from transforms.parsing.json_lines import is_broken, parse_line, record_of, texts
+from transforms.parsing.limits import readable
+from transforms.parsing.options import ParseOptions
+
+LINE = "_lj_line"
+"""Column with a line whose event, value and rows are objects; null for one that is too long to be parsed."""
+_OBJECT = "_lj_object"
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_DEEPEST = 12
+"""Levels of objects and lists that are passed over in search of a member."""
+_STRINGS = 6
+"""Strings that are taken apart: the value and its two rows, each perhaps a string in a string."""
+_OF_CLOUD_EVENTS = {
+    "lsn": "lsn", "txId": "txid", "ts_ms": "tsms", "connector": "connector", "db": "db", "schema": "schema",
+    "table": "table", "collection": "collection",
+}  # fmt: skip
+"""What an event says of its source, and how CloudEvents call it behind `iodebezium`."""
+
+
+def _value(depth: int) -> str:
+    """A regular expression for a value of JSON; possessive, for Java keeps each step that it could go back to."""
+    scalar = rf'{_STRING}|[^\s"{{}}\[\],:]++'
+    return rf"{scalar}|[\[{{]{_inside(depth)}[\]}}]" if depth else scalar
+
+
+def _inside(depth: int) -> str:
+    """A regular expression for what stands between the brackets of an object or list."""
+    return rf'(?:[^"\[\]{{}}]++|{_STRING}|(?=[\[{{])(?:{_value(depth - 1)}))*+'
+
+
+def _members_but(pattern: str) -> str:
+    """A regular expression for members of an object, each with the comma behind it, up to one that begins so."""
+    return rf"\s*+(?:(?!{pattern}){_STRING}\s*+:\s*+(?:{_value(_DEEPEST)})\s*+,\s*+)*+"
+
+
+_OPENS = r'"(?:value|payload)"\s*+:\s*+\{'
+_IN_STRING = r'"(?:value|payload|after|before)"\s*+:\s*+"\s*+(?:\{|\\")'
+_MEMBERS = _members_but(f"{_OPENS}|{_IN_STRING}")
+_FIRST = (
+    rf'(?s)^(\s*+\{{{_MEMBERS}(?:{_OPENS}{_MEMBERS}){{0,3}}+(?={_IN_STRING})"[a-z]++"\s*+:\s*+)({_STRING})'
+)
+"""A line up to the first member of the event that is a string, and this string."""
+_DATA = r'"data"\s*+:'
+_CLOUD_DATA = rf"(?s)^\s*+\{{{_members_but(_DATA)}{_DATA}\s*+\{{({_inside(_DEEPEST)}\}})"
+
+
+def with_plain_events(lines: DataFrame, options: ParseOptions) -> DataFrame:
+    """Put `LINE` beside lines (raw); one that holds no event in any of the forms stays as it is."""
+    line = readable(F.col(RAW), options)
+    first = F.substring(F.ltrim(line), 1, 1)
+    in_list = F.regexp_extract(line, r"(?s)^\s*+\[(\s*+\{.*)\]\s*+$", 1)
+    event = (
+        F.when(first == '"', decoded(decoded(line)))
+        .when((first == "[") & (in_list != ""), in_list)
+        .otherwise(line)
+    )
+    frame = lines.withColumn(_OBJECT, event)
+    event = F.col(_OBJECT)
+    repeated = F.sequence(F.lit(1), F.lit(_STRINGS))
+    taken_out = F.aggregate(repeated, event, lambda found, _: _with_string_taken_out(found))
+    cloud_event = F.when(event.contains('"iodebeziumop"'), _from_cloud_event(event))
+    in_string = F.when(event.rlike(_IN_STRING), taken_out)
+    return frame.withColumn(LINE, F.coalesce(cloud_event, in_string, event)).drop(_OBJECT)
+
+
+def decoded(text: Column) -> Column:
+    """What a string holds; what is no string stays as it is."""
+    parsed = parse_line(F.when(F.ltrim(text).startswith('"'), text), StringType())
+    held = F.transform(F.array(parsed), lambda found: F.when(~is_broken(found), record_of(found)))
+    return F.coalesce(F.get(held, F.lit(0)), text)
+
+
+def _with_string_taken_out(event: Column) -> Column:
+    """The event with what its first string holds in the string's place."""
+    before, string = (F.regexp_extract(event, _FIRST, group) for group in (1, 2))
+    behind = F.substr(event, F.length(before) + F.length(string) + 1)
+    # `payload` is kcat's name for a value; elsewhere it stands beside a schema
+    before = F.regexp_replace(before, r'"payload"(\s*+:\s*+)$', '"value"$1')
+    return F.when(event.rlike(_FIRST), F.concat(before, decoded(string), behind)).otherwise(event)
+
+
+def _from_cloud_event(event: Column) -> Column:
+    """The rows of a CloudEvent beside what its attributes say; null where it has no rows."""
+    names = [f"iodebezium{name}" for name in ("op", *_OF_CLOUD_EVENTS.values())]
+    said = F.from_json(event, texts(names))
+    source = F.struct(*[said[f"iodebezium{name}"].alias(own) for own, name in _OF_CLOUD_EVENTS.items()])
+    about = F.struct(
+        said["iodebeziumop"].alias("op"), said["iodebeziumtsms"].alias("ts_ms"), source.alias("source")
+    )
+    data = F.regexp_extract(event, _CLOUD_DATA, 1)
+    return F.when(data != "", F.concat(F.rtrim(F.to_json(about), F.lit("}")), F.lit("},"), data))
