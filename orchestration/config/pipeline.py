@@ -17,9 +17,9 @@ from orchestration.config.problems import KeyPath, Problem
 from orchestration.config.schema.column_types import type_text
 from orchestration.config.schema.expression_types import Columns
 from orchestration.config.schema.expressions import expression_type
+from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.joins import AnyJoin, DeclaredJoin, Join, StreamJoin
 from orchestration.config.schema.model import Input, Maintenance, Spark, Table
-from orchestration.config.schema.source import Frozen
 from orchestration.config.schema.stream import Stream
 from orchestration.config.schema.values import LakePath, Name
 from transforms.model.schemas import quoted

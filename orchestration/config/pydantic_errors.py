@@ -10,9 +10,11 @@ from orchestration.config.checked_document import Reading
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import KeyPath, did_you_mean, found, listed, nearest
 from orchestration.config.schema.column import Column
+from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.joins import Join, StreamJoin, model_of_join
 from orchestration.config.schema.model import Maintenance, Spark, Table, Versioned
-from orchestration.config.schema.source import Frozen, Limits, Source
+from orchestration.config.schema.operation import Operation
+from orchestration.config.schema.source import Limits, Source
 from orchestration.config.schema.stream import Stream
 
 _MODELS: Mapping[KeyPath, type[Frozen]] = {
@@ -24,6 +26,8 @@ _MODELS: Mapping[KeyPath, type[Frozen]] = {
     ("streams", "source"): Source,
     ("tables", "source", "limits"): Limits,
     ("streams", "source", "limits"): Limits,
+    ("tables", "source", "op"): Operation,
+    ("streams", "source", "op"): Operation,
     ("tables", "versioned"): Versioned,
     ("tables", "columns"): Column,
     ("streams", "columns"): Column,

@@ -22,9 +22,9 @@ from storage.sources.line_numbers import number_lines
 from storage.sources.planned_file import PlannedFile
 from transforms.model.schemas import CONTEXT, DETAIL, POSITION, POSITION_TYPE, REASON, empty
 from transforms.model.specs import TableSpec
-from transforms.parsing.flat_rows import OP_COLUMN, take_rows_apart
+from transforms.parsing.flat_rows import take_rows_apart
 from transforms.parsing.options import ParseOptions, Parts, reason_is
-from transforms.parsing.schema_drift import ENTRIES, is_upsert
+from transforms.parsing.schema_drift import ENTRIES
 
 _CORRUPT = "_lj_corrupt"
 _ENTRY = StructType([StructField("name", StringType()), StructField("text", StringType())])
@@ -83,9 +83,9 @@ def _count(spark: SparkSession, path: str, header: Header, **options: str) -> in
         ) from error
 
 
-def csv_rows(spark: SparkSession, ranges: Sequence[PlannedFile]) -> DataFrame:
+def csv_rows(spark: SparkSession, options: ParseOptions, ranges: Sequence[PlannedFile]) -> DataFrame:
     """Read the whole records of CSV files that are no deletes: position, entries. Raises `SourceBroken`."""
-    rows = [_entries(spark, header, parts) for header, parts in _by_header(ranges)]
+    rows = [_entries(spark, options, header, parts) for header, parts in _by_header(ranges)]
     return reduce(DataFrame.unionByName, rows) if rows else empty(spark, _ROWS)
 
 
@@ -97,14 +97,18 @@ def _by_header(ranges: Sequence[PlannedFile]) -> ItemsView[Header, list[PlannedF
     return {header: parts for header, parts in headers.items() if header.names}.items()
 
 
-def _entries(spark: SparkSession, header: Header, ranges: Sequence[PlannedFile]) -> DataFrame:
+def _entries(
+    spark: SparkSession, options: ParseOptions, header: Header, ranges: Sequence[PlannedFile]
+) -> DataFrame:
     rows = number_lines(_scan(spark, [part.path for part in ranges], header), ranges, one_task=True)
     texts = {name: _decoded(column) for name, column in zip(header.names, header.columns, strict=True)}
     members = [
         F.struct(F.lit(name).alias("name"), F.when(text != _NULL, text).alias("text"))
         for name, text in texts.items()
     ]
-    whole = F.col(_CORRUPT).isNull() & is_upsert(texts.get(OP_COLUMN, F.lit(None).cast("string")))
+    said, nothing = options.row_op, F.lit(None).cast("string")
+    kind = said.kind(*[texts.get(name, nothing) for name in said.columns])
+    whole = F.col(_CORRUPT).isNull() & F.coalesce(kind == "upsert", F.lit(False))
     kept = rows.where(~F.col(CONTEXT) & whole)
     return kept.select(POSITION, F.array(*members).alias(ENTRIES))
 
@@ -122,7 +126,7 @@ def _take_apart(
     header: Header,
     ranges: Sequence[PlannedFile],
 ) -> Parts:
-    wanted = (*table.as_written.columns.names, OP_COLUMN)
+    wanted = (*table.as_written.columns.names, *options.row_op.columns)
     for name in wanted:
         if header.names.count(name) > 1:
             raise SourceBroken(f"{ranges[0].path}: the header has {name!r} twice, expected once; rename one")

@@ -25,7 +25,7 @@ from storage.sources.line_numbers import number_rows
 from storage.sources.planned_file import PlannedFile
 from transforms.model.schemas import named
 from transforms.model.specs import TableSpec
-from transforms.parsing.flat_rows import OP_COLUMN, take_rows_apart
+from transforms.parsing.flat_rows import take_rows_apart
 from transforms.parsing.options import ParseOptions
 from transforms.parsing.typed_values import from_nanos
 from transforms.parsing.validation import finish_records
@@ -48,7 +48,9 @@ def parse_parquet(
     """Read Parquet files into records, one frame for each schema that they have. Raises `SourceBroken`."""
     schemas: dict[str, tuple[_Columns, list[PlannedFile]]] = {}
     for part in ranges:
-        columns = _columns(_open(part.path), part.path, (*table.as_written.columns.names, OP_COLUMN))
+        columns = _columns(
+            _open(part.path), part.path, (*table.as_written.columns.names, *options.row_op.columns)
+        )
         schemas.setdefault(repr(columns), (columns, []))[1].append(part)
     return [_parse(spark, table, options, columns, parts) for columns, parts in schemas.values()]
 

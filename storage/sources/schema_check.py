@@ -34,7 +34,7 @@ class Difference:
 
 
 def of_schema(
-    place: str, schema: dict[str, DataType | None], table: TableSpec, *, strict: bool
+    place: str, schema: dict[str, DataType | None], table: TableSpec, options: ParseOptions, *, strict: bool
 ) -> Iterator[Difference]:
     """Compare a schema with the declared columns: types of those that there are, and names of others."""
     for field in table.columns:
@@ -43,7 +43,7 @@ def of_schema(
             yield Difference(place, field.name, expected, "no such column")
         elif not always_fits(found, field.dataType):
             yield Difference(place, field.name, expected, found.simpleString())
-    for name in undeclared(list(schema), table) if strict else ():
+    for name in undeclared(list(schema), table, options) if strict else ():
         yield Difference(place, name, "no such column (strict)", "one")
 
 
@@ -74,12 +74,18 @@ def of_rows(
     return [
         one
         for file, found in sorted(files.items())
-        for one in _of_file(file, found, table, may_lack, strict=strict)
+        for one in _of_file(file, found, table, options, may_lack, strict=strict)
     ]
 
 
 def _of_file(
-    file: str, found: dict[str | None, Row], table: TableSpec, may_lack: Sequence[str], *, strict: bool
+    file: str,
+    found: dict[str | None, Row],
+    table: TableSpec,
+    options: ParseOptions,
+    may_lack: Sequence[str],
+    *,
+    strict: bool,
 ) -> Iterator[Difference]:
     total = found[None]["rows"]
     for field in table.columns:
@@ -90,5 +96,5 @@ def _of_file(
         elif column["values"] and not column["fits"]:
             text = f'"{column["misfit"]}", and none of {column["values"]:,} values fits'
             yield Difference(f"{file}:{column['line']}", field.name, expected, text)
-    for name in undeclared([name for name in found if name], table) if strict else ():
+    for name in undeclared([name for name in found if name], table, options) if strict else ():
         yield Difference(f"{file}:{found[name]['first']}", name, "no such column (strict)", "one")

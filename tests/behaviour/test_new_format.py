@@ -26,6 +26,7 @@ from transforms.model.schemas import CONTEXT, POSITION, RAW
 from transforms.model.specs import TableSpec
 from transforms.parsing.flat_rows import take_rows_apart
 from transforms.parsing.options import ParseOptions, Parts
+from transforms.parsing.row_ops import RowOp
 from transforms.parsing.schema_drift import ENTRIES
 
 TEXT = """\
@@ -52,7 +53,7 @@ class Pairs(TextFormat):
         {("timezone",): "is for text with times; a pair has none. Remove it"}
     )
 
-    def columns_of(self, file: FoundFile) -> list[str]:
+    def columns_of(self, file: FoundFile, row_op: RowOp) -> list[str]:
         """Look at the first lines."""
         return list(dict.fromkeys(pair.partition("=")[0] for pair in beginning(file).split()))
 

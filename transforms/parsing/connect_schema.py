@@ -6,6 +6,7 @@ say it themselves are numbers with a scale of their own, and values of MongoDB's
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -23,8 +24,8 @@ from pyspark.sql.types import (
 )
 
 from transforms.parsing.json_lines import texts
-from transforms.parsing.options import TimeUnit
-from transforms.parsing.typed_values import WHOLE, instant
+from transforms.parsing.options import ParseOptions, TimeUnit
+from transforms.parsing.typed_values import WHOLE, instant, parse_text
 from transforms.parsing.unscaled_numbers import unscaled_digits
 
 _CONNECT, _TIME = "org.apache.kafka.connect.data.", "io.debezium.time."
@@ -49,6 +50,8 @@ _DESCRIBED = r'\{\s*+\\?"(?:\$|scale\\?")'
 """Begins such an object, in a string as well."""
 SCHEMA = StructType().add("fields", ArrayType(_ROW))
 """What is read of the schema of an event."""
+ROW_SCHEMA = StructType().add("fields", ArrayType(_COLUMN))
+"""What is read of the schema of a row that has no event around it."""
 
 
 def columns_of(schema: Column) -> Column:
@@ -84,6 +87,16 @@ def read_by_schema(
         ).otherwise(by_schema)
 
     return F.when(columns.isNotNull() | line.rlike(_DESCRIBED), F.transform(F.array(*parts), read))
+
+
+def parse_known(
+    text: Column, dtype: DataType, options: ParseOptions, exact: Column | None, known: Column
+) -> Column:
+    """Read a text by its type. `known`: it was read by the schema, whatever else is said of its encoding."""
+    value = parse_text(text, dtype, options, None if exact is None else F.when(~known, exact))
+    if options.encoding in {None, "string", "base64"}:
+        return value
+    return F.when(known, parse_text(text, dtype, replace(options, encoding=None))).otherwise(value)
 
 
 def _described(text: Column, kind: Column, documents: bool) -> Column:

@@ -7,18 +7,15 @@ with one exception: a delete has no other row, so its key, event time and sequen
 """
 
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DecimalType, LongType, StructType, TimestampType
+from pyspark.sql.types import LongType, StructType, TimestampType
 
 from transforms.model.schemas import DETAIL, OP, RAW, REASON, UNAVAILABLE
 from transforms.model.specs import TableSpec
 from transforms.parsing import debezium_envelope as envelope
-from transforms.parsing.connect_schema import columns_of, read_by_schema
-from transforms.parsing.debezium_forms import LINE, with_plain_events
+from transforms.parsing.connect_schema import columns_of
 from transforms.parsing.debezium_toast import is_mentioned, is_placeholder
 from transforms.parsing.json_lines import (
     absent_from,
@@ -28,18 +25,19 @@ from transforms.parsing.json_lines import (
     parse_line,
     record_of,
 )
+from transforms.parsing.json_values import EXACT, Texts, is_known, read_texts
 from transforms.parsing.limits import short_text
 from transforms.parsing.nested_json import decimals_of
 from transforms.parsing.options import Cell, ParseOptions, Parts, reason_is, source_of
 from transforms.parsing.questions import Members
+from transforms.parsing.record_forms import LINE, with_plain_events
+from transforms.parsing.row_ops import is_of
 from transforms.parsing.typed_values import parse_text, without_infinity
 
 _OPS = {"r": "upsert", "c": "upsert", "u": "upsert", "d": "delete", "t": "truncate", "m": "ignored"}
 _EXPECTED = "r, c, u, d, t or m"
 _FLAT_ROW = r'"after":(\{[^{}]*\})'
-_PARSED, _EXACT, _CLOCK = "_lj_parsed", "_lj_exact", "_lj_clock"
-_BY_SCHEMA = "_lj_by_schema"
-"""Texts by the schema of the event: of the columns, and then of the key before it; null where they stay as they are."""
+_PARSED, _CLOCK = "_lj_parsed", "_lj_clock"
 _WRITTEN_OP, _AFTER, _BEFORE = "_lj_written_op", "_lj_after", "_lj_before"
 
 
@@ -69,9 +67,11 @@ class _Event:
 
 def members(table: TableSpec, options: ParseOptions) -> Members:
     """What an event that `take_apart` took apart says by the names that it has."""
+    record = _record(table, options)
     row, flat = envelope.text_after(F.col(LINE)), F.regexp_extract(F.col(LINE), _FLAT_ROW, 1)
-    known = {name: _by_schema(table, name).isNotNull() for name in table.columns.names}
-    return Members(F.col(_WRITTEN_OP), row, flat, F.col(LINE), _record(table, options), known)
+    in_row = {name: table.name_in_source(name) for name in table.columns.names}
+    known = {name: is_known(table, source_of(table, name)) for name in table.columns.names}
+    return Members(F.col(_WRITTEN_OP), row, flat, in_row, F.col(LINE), record, envelope.origin(record), known)
 
 
 def _record(table: TableSpec, options: ParseOptions) -> Column:
@@ -114,19 +114,24 @@ def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Par
         }
     )
     frame, exact = _with_exact(frame, table)
-    frame = _with_old_key(frame, table)
+    decimals = decimals_of(table.columns)
+    texts = Texts(
+        exact={name: exact.source(name) for name in decimals},
+        before={name: F.col(_BEFORE)[name] for name in table.key},
+        exact_before={name: exact.before[name] for name in table.key if name in decimals},
+        moves=F.col(_WRITTEN_OP) == "u",
+        schema=columns_of(envelope.schema(record)),
+        documents="_id" in table.as_written.key,
+    )
+    frame, columns, old_key = read_texts(frame, table, options, texts)
     return Parts(
-        frame=_with_schema(frame, table, envelope.schema(record)),
-        columns=[_cell(table, name, options, exact) for name in table.columns.names],
+        frame=frame,
+        columns=columns,
         raw=short_text(F.col(RAW)),
-        old_key=[_old_cell(table, name, options, exact) for name in table.key],
+        old_key=old_key,
         sequence=[Cell(n, LongType(), F.col(_order(n)), F.col(_order(n)).try_cast("bigint")) for n in order],
         clock=parse_text(F.col(_CLOCK), TimestampType(), replace(options, time="millis", timezone=None)),
     )
-
-
-def _old_source(table: TableSpec, name: str) -> str:
-    return f"_lj_was_{table.key.index(name)}"
 
 
 def _order(name: str) -> str:
@@ -143,7 +148,9 @@ def _with_op(frame: DataFrame, record: Column, options: ParseOptions) -> DataFra
     without_op = F.when(kind.isNotNull(), F.lit("ignored")).otherwise(tombstone)
     op = F.when(written.isNull(), without_op).otherwise(known[written])
     if options.tables:
-        op = F.when(op.isNotNull() & ~envelope.is_of(record, options.tables), "ignored").otherwise(op)
+        op = F.when(op.isNotNull() & ~is_of(*envelope.origin(record), options.tables), "ignored").otherwise(
+            op
+        )
     frame = frame.withColumn(OP, op)
     bad_line, why = line_reason(F.coalesce(line, F.col(RAW)), F.col(_PARSED), options)
     bad_line = F.when(kind.isNull(), bad_line)
@@ -186,7 +193,8 @@ def _unavailable(table: TableSpec, options: ParseOptions) -> Column:
     mentioned = is_mentioned(F.col(LINE), [field.dataType for field in fields])
     names = F.when(mentioned, F.array_compact(F.array(F.lit(None).cast("string"), *left_out)))
     if options.absent == "keep":
-        absent = absent_from(F.json_object_keys(envelope.text_after(F.col(LINE))), table)
+        wanted = {field.name: table.name_in_source(field.name) for field in fields}
+        absent = absent_from(F.json_object_keys(envelope.text_after(F.col(LINE))), wanted)
         names = F.concat(F.coalesce(names, F.array().cast("array<string>")),
                          F.when(F.col(_WRITTEN_OP) == "u", absent).otherwise(F.array()))  # fmt: skip
     return F.when((F.col(OP) == "upsert") & (F.size(names) > 0), names)
@@ -195,73 +203,11 @@ def _unavailable(table: TableSpec, options: ParseOptions) -> Column:
 def _with_exact(frame: DataFrame, table: TableSpec) -> tuple[DataFrame, _Event]:
     """Put beside the texts those of decimals with all their digits, where the first may have lost some."""
     decimals, written = decimals_of(table.columns), table.as_written
-    record = _renamed(record_of(F.col(_EXACT)), envelope.row_type(table, decimals), table)
+    record = _renamed(record_of(F.col(EXACT)), envelope.row_type(table, decimals), table)
     if decimals:
-        types = decimals_of(written.columns)
-        found = {table.name_in_source(name): F.col(source_of(table, name)) for name in decimals}
-        frame = frame.withColumn(
-            _EXACT, parse_digits(F.col(LINE), envelope.row_type(written, types), types, found)
-        )
+        found = [
+            (table.name_in_source(n), dtype, F.col(source_of(table, n))) for n, dtype in decimals.items()
+        ]
+        names = decimals_of(written.columns)
+        frame = frame.withColumn(EXACT, parse_digits(F.col(LINE), envelope.row_type(written, names), found))
     return frame, _Event(table, envelope.member(record, "after"), envelope.member(record, "before"), record)
-
-
-def _with_old_key(frame: DataFrame, table: TableSpec) -> DataFrame:
-    """Put the key before an update beside the one after it, where they may differ."""
-    before = {name: F.col(_BEFORE)[name] for name in table.key}
-    differs = [old.isNotNull() & (old != F.col(source_of(table, name))) for name, old in before.items()]
-    if any(isinstance(table.columns[name].dataType, DecimalType) for name in table.key):
-        differs.append(F.col(_EXACT).isNotNull())  # texts that lost digits may look alike
-    moved = (F.col(_WRITTEN_OP) == "u") & reduce(or_, differs)
-    return frame.withColumns(
-        {
-            _old_source(table, name): F.when(moved, F.coalesce(old, F.col(source_of(table, name))))
-            for name, old in before.items()
-        }
-    )
-
-
-def _with_schema(frame: DataFrame, table: TableSpec, schema: Column) -> DataFrame:
-    """Read the texts by the schema of the event, if it has one."""
-    names = {source_of(table, name): name for name in table.columns.names}
-    names |= {_old_source(table, name): name for name in table.key}
-    values = [
-        (table.name_in_source(name), table.columns[name].dataType, F.col(source))
-        for source, name in names.items()
-    ]
-    documents = "_id" in table.as_written.key
-    by_schema = read_by_schema(F.col(LINE), columns_of(schema), values, documents=documents)
-    frame = frame.withColumn(_BY_SCHEMA, by_schema)
-    return frame.withColumns(
-        {
-            source: F.coalesce(F.get(_BY_SCHEMA, F.lit(index)), F.col(source))
-            for index, source in enumerate(names)
-        }
-    )
-
-
-def _by_schema(table: TableSpec, name: str) -> Column:
-    return F.get(_BY_SCHEMA, F.lit(table.columns.names.index(name)))
-
-
-def _cell(table: TableSpec, name: str, options: ParseOptions, exact: _Event) -> Cell:
-    dtype, text = table.columns[name].dataType, F.col(source_of(table, name))
-    number = exact.source(name) if name in decimals_of(table.columns) else None
-    known = _by_schema(table, name).isNotNull()
-    return Cell(name, dtype, text, _read(text, dtype, options.of_column(name), number, known))
-
-
-def _old_cell(table: TableSpec, name: str, options: ParseOptions, exact: _Event) -> Cell:
-    dtype, text = table.columns[name].dataType, F.col(_old_source(table, name))
-    number = exact.before[name] if isinstance(dtype, DecimalType) else None
-    known = F.get(_BY_SCHEMA, F.lit(len(table.columns) + table.key.index(name))).isNotNull()
-    return Cell(f"before.{name}", dtype, text, _read(text, dtype, options.of_column(name), number, known))
-
-
-def _read(
-    text: Column, dtype: DataType, options: ParseOptions, number: Column | None, known: Column
-) -> Column:
-    """Read a text by its type. `known`: it was read by the schema, whatever else is said of its encoding."""
-    value = parse_text(text, dtype, options, None if number is None else F.when(~known, number))
-    if options.encoding in {None, "string", "base64"}:
-        return value
-    return F.when(known, parse_text(text, dtype, replace(options, encoding=None))).otherwise(value)

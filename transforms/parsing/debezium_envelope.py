@@ -5,10 +5,9 @@ schemas. A key of one column may be its value alone, and any key the text of its
 PostgreSQL connector: "Data change events", "Transaction metadata"; "Schema change topic", `heartbeat.interval.ms`.)
 """
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import reduce
-from operator import and_, or_
+from operator import and_
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -17,8 +16,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 from transforms.model.schemas import POSITION_TYPE
 from transforms.model.specs import TableSpec
 from transforms.parsing.connect_schema import SCHEMA
-from transforms.parsing.debezium_forms import decoded
 from transforms.parsing.json_lines import texts
+from transforms.parsing.record_forms import decoded
 
 SEQUENCE_NAMES = ("lsn", "tx_id", "ts_ms", "offset")
 """Sequence fields that need no declared column."""
@@ -103,16 +102,6 @@ def origin(event: Column) -> tuple[Column, Column]:
     source = member(event, "source")
     name = F.coalesce(source["table"], source["collection"])
     return name, F.concat_ws(".", F.coalesce(source["schema"], source["db"]), name)
-
-
-def is_of(event: Column, tables: Sequence[str]) -> Column:
-    """Whether an event is of one of these tables, which may hold `*` for any signs; one that names none is."""
-    name, whole = origin(event)
-    found = [
-        (whole if "." in table else name).rlike("^" + ".*".join(map(re.escape, table.split("*"))) + "$")
-        for table in tables
-    ]
-    return name.isNull() | reduce(or_, found)
 
 
 def has_null_value(event: Column, line: Column) -> Column:

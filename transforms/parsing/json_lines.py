@@ -10,7 +10,7 @@ read as `1`, members are sorted, and a name that comes twice is an error.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
 
@@ -26,7 +26,6 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from transforms.model.specs import TableSpec
 from transforms.parsing.limits import (
     JSON_TEXT,
     LONE_SURROGATE,
@@ -102,26 +101,24 @@ def texts(names: Iterable[str]) -> StructType:
     return StructType([StructField(name, StringType()) for name in names])
 
 
-def absent_from(names: Column, table: TableSpec) -> Column:
-    """The columns, but for those of the key, that are not among these names of a row's members; empty without any."""
-    columns = [name for name in table.columns.names if name not in table.key]
-    missing = [F.when(~F.array_contains(names, table.name_in_source(name)), F.lit(name)) for name in columns]
+def absent_from(names: Column, wanted: Mapping[str, str]) -> Column:
+    """The columns whose member is not among these names of a row's; empty without any. `wanted`: members by column."""
+    missing = [F.when(~F.array_contains(names, member), F.lit(column)) for column, member in wanted.items()]
     return F.array_compact(F.array(F.lit(None).cast("string"), *missing))
 
 
 def parse_digits(
-    line: Column, record: StructType, decimals: Mapping[str, DataType], found: Mapping[str, Column]
+    line: Column, record: StructType, decimals: Sequence[tuple[str, DataType, Column]]
 ) -> Column:
     """Parse a line again with all digits of its numbers if one of the texts found may have lost some, else null.
 
-    `record`: members as text. `decimals`: types that are or hold decimals, by the names of their members. `found`: what
+    `record`: members as text. `decimals`: of the members that are or hold decimals, their names, their types, and what
     was read of each. What the line holds between quotes was text from the start.
     """
-    rounded = reduce(or_, [_may_be_rounded(line, name, found[name]) for name in decimals])
-    plain = all(
-        isinstance(dtype, DecimalType) and _PLAIN_NAME.fullmatch(name) for name, dtype in decimals.items()
-    )
-    quoted = _with_quoted_members(line, decimals) if plain else _with_quoted_numbers(line)
+    rounded = reduce(or_, [_may_be_rounded(line, name, found) for name, _, found in decimals])
+    plain = all(isinstance(dtype, DecimalType) and _PLAIN_NAME.fullmatch(name) for name, dtype, _ in decimals)
+    names = dict.fromkeys(name for name, *_ in decimals)
+    quoted = _with_quoted_members(line, names) if plain else _with_quoted_numbers(line)
     return F.when(rounded, parse_line(quoted, record))
 
 

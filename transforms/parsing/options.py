@@ -37,6 +37,7 @@ from transforms.model.schemas import (
 )
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Question
+from transforms.parsing.row_ops import DEFAULT_OP, RowOp
 
 TimeUnit = Literal["micros", "millis", "nanos"]
 Absent = Literal["clear", "keep"]
@@ -89,6 +90,8 @@ class ParseOptions:
     every change. None: as `in_order`, but nobody said so."""
     infinity: Infinity = "quarantine"
     """What becomes of PostgreSQL's times without end: the last or first one there is, null, or no record."""
+    row_op: RowOp = DEFAULT_OP
+    """How a flat row tells what happened to it."""
     trusts_sequence: bool = False
     """The declared sequence is meant, even one that begins with what orders no commits."""
     max_line: int = 100_000_000

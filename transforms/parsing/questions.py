@@ -35,10 +35,14 @@ class Members:
     """The row that an insert or update leaves, as JSON."""
     flat: Column
     """The text of that row, empty where it may hold objects."""
+    names: Mapping[str, str]
+    """By column, the member of the row that holds it, perhaps deep within; without those that are elsewhere."""
     line: Column | None = None
     """The text of a whole event of Debezium's, whose numbers may stand in quotes."""
     event: Column | None = None
     """The event."""
+    origin: tuple[Column, Column] | None = None
+    """The table of the database that it is of, and the same with its schema; None where it says none."""
     known: Mapping[str, Column] = field(default_factory=dict)
     """Whether the event itself says how the value of a column is written."""
 
@@ -57,19 +61,18 @@ def with_questions(
     parts: Parts, table: TableSpec, options: ParseOptions, members: Members | None = None
 ) -> Parts:
     """Ask records that were taken apart. `members`: where each has names of its own."""
-    frame = parts.frame if members is None else _with_names(parts.frame, table, members)
+    frame = parts.frame if members is None else _with_names(parts.frame, members)
     return replace(parts, frame=frame, asked=questions(table, options, members))
 
 
-def _with_names(frame: DataFrame, table: TableSpec, members: Members) -> DataFrame:
+def _with_names(frame: DataFrame, members: Members) -> DataFrame:
     """Put `NAMES` and `ROW_OP` beside records.
 
     To take a row apart once more takes as long as to read it. So first its text is searched: one that holds no object
     has the member `name` where it has `"name":`. Written with spaces or escapes it is not found there.
     """
-    names = [table.name_in_source(column) for column in table.columns.names]
-    texts = [f"{json.dumps(name, ensure_ascii=False)}:" for name in names]
-    in_text = reduce(and_, [F.col(_FLAT).contains(text) for text in texts])
+    texts = [f"{json.dumps(name, ensure_ascii=False)}:" for name in members.names.values()]
+    in_text = reduce(and_, [F.col(_FLAT).contains(text) for text in texts], F.lit(True))
     found = F.when(_has_row() & ~in_text, F.json_object_keys(members.row))
     frame = frame.withColumn(_FLAT, members.flat)
     return frame.withColumns({NAMES: found, ROW_OP: F.when(_has_row(), members.op)})
@@ -97,7 +100,8 @@ def questions(
         asked += _of_columns(table, options, members)
     if members is not None and event is not None:
         asked += _of_order(table, options, members.op, event, begun=begun)
-        asked += _of_tables(options, members.op, event)
+    if members is not None and members.origin is not None:
+        asked += _of_tables(options, members.op, members.origin)
     return asked
 
 
@@ -142,7 +146,9 @@ def _of_columns(table: TableSpec, options: ParseOptions, members: Members) -> It
     """Ask for columns that updates lack, or all rows."""
     has_row = F.col(ROW_OP).isNotNull()
     for column in table.columns:
-        name = table.name_in_source(column.name)
+        if column.name not in members.names:
+            continue
+        name = members.names[column.name]
         lacks = F.col(NAMES).isNotNull() & ~F.array_contains(NAMES, name)
         if column.name not in table.key and options.absent is None:
             of_update = F.when(F.col(ROW_OP) == "u", DOUBTFUL).otherwise(CONTRARY)
@@ -165,10 +171,10 @@ def _at(says: Column, what: int) -> Column:
     return F.when(says == what, F.col(POSITION))
 
 
-def _of_tables(options: ParseOptions, op: Column, event: Column) -> Iterator[Question]:
-    """Ask whether events of two tables are meant."""
+def _of_tables(options: ParseOptions, op: Column, origin: tuple[Column, Column]) -> Iterator[Question]:
+    """Ask whether records of two tables are meant."""
     if not options.tables:
-        name, whole = envelope.origin(event)
+        name, whole = origin
         of_row = F.when(name.isNotNull() & op.isin(*_CHANGES, "r"), whole)
         differs = F.when(of_row.isNotNull(), F.xxhash64(of_row))
         yield Question("table", "", F.when(of_row.isNotNull(), DOUBTFUL), of_row, differs=differs)

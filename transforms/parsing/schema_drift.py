@@ -25,14 +25,13 @@ from pyspark.sql.types import (
 )
 
 from transforms.model.hashing import family
-from transforms.model.schemas import CONTEXT, POSITION, RAW
+from transforms.model.schemas import CONTEXT, POSITION
 from transforms.model.specs import TableSpec
 from transforms.parsing import debezium_envelope as envelope
-from transforms.parsing.debezium_forms import LINE, with_plain_events
 from transforms.parsing.debezium_toast import is_placeholder
-from transforms.parsing.flat_rows import OP_COLUMN
-from transforms.parsing.limits import readable
 from transforms.parsing.options import ParseOptions
+from transforms.parsing.record_forms import LINE, with_plain_events, with_plain_rows
+from transforms.parsing.row_ops import parts_of
 from transforms.parsing.typed_values import parse_text
 
 ENTRIES = "entries"
@@ -49,19 +48,18 @@ def event_rows(lines: DataFrame, options: ParseOptions) -> DataFrame:
 
 def json_rows(lines: DataFrame, options: ParseOptions) -> DataFrame:
     """Take lines (position, context, raw) with flat rows apart: position, entries. Without broken ones."""
-    parsed = F.from_json(readable(F.col(RAW), options), _MAP)
-    return _with_entries(lines, F.when(is_upsert(parsed[OP_COLUMN]), parsed))
+    said, line = options.row_op, F.col(LINE)
+    row = line if said.row is None else F.get_json_object(line, f"$.{said.row}")
+    paths = [parts_of(name)[1] for name in said.columns]
+    written = [F.get_json_object(line, "$" + "".join(f"['{part}']" for part in path)) for path in paths]
+    whole = F.coalesce(said.kind(*written) == "upsert", F.lit(False))
+    return _with_entries(with_plain_rows(lines, options), F.when(whole, F.from_json(row, _MAP)))
 
 
 def _with_entries(lines: DataFrame, members: Column) -> DataFrame:
     entries = F.map_entries(members).cast("array<struct<name:string,text:string>>")
     rows = lines.where(~F.col(CONTEXT)).select(POSITION, entries.alias(ENTRIES))
     return rows.where(F.col(ENTRIES).isNotNull())
-
-
-def is_upsert(op: Column) -> Column:
-    """Whether a flat row has more to it than a key."""
-    return F.coalesce(op.isin("c", "r", "u"), F.lit(False))
 
 
 def facts(rows: DataFrame, table: TableSpec, options: ParseOptions) -> DataFrame:
@@ -129,6 +127,6 @@ def widens(found: DataType, declared: DataType) -> bool:
     return found != declared and family(found) == family(declared) and always_fits(found, declared)
 
 
-def undeclared(names: Sequence[str], table: TableSpec) -> list[str]:
-    """Names that no column of the table has, without the one that says what a flat row does."""
-    return [name for name in names if name not in table.columns.names and name != OP_COLUMN]
+def undeclared(names: Sequence[str], table: TableSpec, options: ParseOptions) -> list[str]:
+    """Names that no column of the table has, without those that say what a flat row does."""
+    return [name for name in names if name not in (*table.columns.names, *options.row_op.columns)]

@@ -2,18 +2,21 @@
 
 import re
 
+from pydantic import TypeAdapter
 from pyspark.sql.types import DataType, TimestampType
 
 from orchestration.config.checked_document import Reading
 from orchestration.config.schema.column import encodings_of
 from orchestration.config.schema.column_types import may_be_key, may_be_sequence, parse_type, type_text
 from orchestration.config.schema.expression_types import Columns, unknown_column
+from orchestration.config.schema.operation import DeclaredOperation
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.formats.source_format import SourceFormat
 from transforms.changelog.versions import VALIDITY
-from transforms.parsing.flat_rows import OP_COLUMN
 from transforms.parsing.nested_json import is_readable
+from transforms.parsing.row_ops import DEFAULT_OP, RowOp, parts_of, tree_of
 
+_OPERATION = TypeAdapter(DeclaredOperation)
 Where = tuple[str, str]
 """`tables` or `streams`, and a name."""
 
@@ -27,6 +30,8 @@ def check_tables(reading: Reading) -> None:
             _check_readable(reading, where)
             _check_encodings(reading, where)
             _check_source_names(reading, where)
+            _check_paths(reading, where)
+            _check_operation(reading, where)
             _check_key(reading, where)
             _check_sequence(reading, where)
             _check_event_time(reading, where)
@@ -80,8 +85,9 @@ def _check_readable(reading: Reading, where: Where) -> None:
         return
     for name, dtype in (_columns(reading, where) or {}).items():
         path = (*where, "columns", name)
-        if source_format.is_one_object and name.lower() == OP_COLUMN != name:
-            message = f"differs in capitals only from '{OP_COLUMN}', which says what a row does"
+        said = [op for op in _row_op(reading, where).columns if op.lower() == name.lower() and op != name]
+        if source_format.is_one_object and said:
+            message = f"differs in capitals only from '{said[0]}', which says what a row does"
             reading.refuse(path, f"{message}; leave it out, or write it under another name", at_key=True)
         if source_format.is_text and dtype is not None and not is_readable(dtype):
             found = reading.value(*where, "source", "format")
@@ -111,6 +117,50 @@ def _check_source_names(reading: Reading, where: Where) -> None:
         if twin != name and reading.value(*path) is not None:
             message = f"the column {twin!r} is read from the same, or from what differs in capitals only"
             reading.refuse(path, f"{message}; found {written!r}; name another")
+
+
+def _check_paths(reading: Reading, where: Where) -> None:
+    """Refuse paths that lead nowhere: without a name between dots, or on from what another column reads as text."""
+    own = _format(reading, where)
+    if own is None or not own.may_nest:
+        return
+    paths, row_op = {}, _row_op(reading, where)
+    for name in reading.names(*where, "columns"):
+        written = reading.value(*where, "columns", name, "from")
+        from_record, path = (False, (name,)) if written is None else parts_of(written)
+        if "" in path:
+            message = f"a path has a name before and behind each dot; found {written!r}"
+            reading.refuse((*where, "columns", name, "from"), message)
+            return
+        paths[name] = path if from_record or row_op.row is None else (row_op.row, *path)
+        try:
+            tree_of([*paths.values(), *[parts_of(op)[1] for op in row_op.columns]])
+        except ValueError as error:
+            reading.refuse((*where, "columns", name), f"{error}; read one of them, or both as one struct")
+            return
+
+
+def _check_operation(reading: Reading, where: Where) -> None:
+    """Refuse a preset of records that hold their rows for a format of rows, and `tables` where no row is of one."""
+    source, own, row_op = (*where, "source"), _format(reading, where), _row_op(reading, where)
+    if own is None or ("op",) in own.not_for:
+        return
+    found = reading.value(*source, "format")
+    if row_op.row is not None and not own.may_nest:
+        nesting = " or ".join(form for form, one in FORMATS.items() if one.may_nest)
+        message = f"its rows lie in the member {row_op.row!r}, which format {found!r} has not"
+        reading.refuse(
+            (*source, "op"), f"{message}; use format {nesting}, or say `column`, `upsert`, `delete`"
+        )
+    if reading.raw(*source, "tables") and not row_op.origin and ("tables",) not in own.not_for:
+        message = "these rows do not say of which table they are; remove it, or name the preset in `op`"
+        reading.refuse((*source, "tables"), message, at_key=True)
+
+
+def _row_op(reading: Reading, where: Where) -> RowOp:
+    """How the rows of a source say what happened to them, the default where that has a mistake."""
+    declared = reading.value(*where, "source", "op")
+    return DEFAULT_OP if declared is None else _OPERATION.validate_python(declared).row_op
 
 
 def _check_key(reading: Reading, where: Where) -> None:

@@ -15,11 +15,13 @@ from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import ConfigurationError
 from orchestration.config.schema.column import Column
 from orchestration.config.schema.column_types import NAMES
+from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.functions import FUNCTIONS
 from orchestration.config.schema.joins import Join, StreamJoin
 from orchestration.config.schema.model import Maintenance, Spark, Table, Versioned
+from orchestration.config.schema.operation import Operation
 from orchestration.config.schema.sizes import SIZE_PATTERN
-from orchestration.config.schema.source import Frozen, Limits, Source
+from orchestration.config.schema.source import Limits, Source
 from orchestration.config.schema.stream import Stream
 from orchestration.config.schema.values import DURATION_PATTERN
 
@@ -58,6 +60,7 @@ def page_text() -> str:
         "versioned": Versioned,
         "column": Column,
         "source": Source,
+        "op": Operation,
         "limits": Limits,
         "stream": Stream,
         "join": Join,

@@ -140,6 +140,27 @@ sequence that orders no commits, reads of a snapshot that nothing orders. `as` a
 `absent`, `snapshots` and `trust_sequence` say what is meant. They may change at any time, and count for what is read
 from then on.
 
+### op
+
+Flat rows are what is left when nothing but the row and some columns about it are sent. `op: dms` is short for `op:
+{preset: dms}`; `op: {column: type, upsert: [insert, update], delete: [delete]}` says it for others. A value that is not
+listed is quarantined as `unknown_op`.
+
+$op
+
+| preset | of | says what happened |
+|---|---|---|
+| `debezium-unwrapped` | `ExtractNewRecordState`, alone or as `payload` beside its `schema` | `__op`; `__deleted` |
+| `dms` | AWS DMS | `Op`; rows of a full load have none |
+| `maxwell` | Maxwell: the row in `data`, former values in `old` | `type` |
+| `goldengate` | Oracle GoldenGate: the row in `after` and `before` | `op_type` |
+| `airbyte` | Airbyte's columns of change data capture | `_ab_cdc_deleted_at` |
+| `fivetran` | Fivetran | `_fivetran_deleted` |
+| `datastream` | Google Datastream: the row in `payload` | `source_metadata.change_type` |
+
+Where a preset says that a member holds the row, columns are looked for there, and `from: $$.xid` takes one of the
+record itself. In `jsonl`, `from` is a path: `from: customer.id` is `id` within `customer`, and backquotes keep a dot.
+
 ### limits
 
 $limits

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 )
 
 from orchestration.config.schema.column_types import parse_type
-from orchestration.config.schema.source import Frozen
+from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.values import ColumnType
 from transforms.parsing.options import Encoding
 

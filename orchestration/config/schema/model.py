@@ -13,7 +13,8 @@ from pydantic import Field, PrivateAttr
 from pyspark.sql.types import DataType, LongType, StructField, StructType, TimestampType
 
 from orchestration.config.schema.column import DeclaredColumn
-from orchestration.config.schema.source import Frozen, Source
+from orchestration.config.schema.frozen import Frozen
+from orchestration.config.schema.source import Source
 from orchestration.config.schema.values import (
     ColumnName,
     Duration,
@@ -95,7 +96,9 @@ class Input(Named, ABC):
     def source_spec(self) -> SourceSpec:
         """The source as its format takes it."""
         source = self.source
-        return SourceSpec(self.name, source.path, source.start, source.settle, source.file_limits)
+        return SourceSpec(
+            self.name, source.path, source.start, source.settle, source.file_limits, source.row_op
+        )
 
     @property
     def parse_options(self) -> ParseOptions:

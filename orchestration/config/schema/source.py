@@ -5,17 +5,19 @@ As in `model`, the texts below the fields make the reference and the JSON Schema
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic import Field, PlainValidator, WithJsonSchema
 from pydantic.config import JsonDict
-from pydantic.fields import FieldInfo
 from pydantic_core import PydanticKnownError
 
+from orchestration.config.schema.frozen import Frozen
+from orchestration.config.schema.operation import DeclaredOperation
 from orchestration.config.schema.sizes import GIGABYTE, MEGABYTE, TERABYTE, Size
 from orchestration.config.schema.values import Day, Duration, SourcePath, SourceTable, Zone
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.limits import AT_ONCE, FileLimits
 from storage.sources.path_patterns import plain
 from transforms.parsing.options import DEEPEST, Absent, Infinity, ParseOptions, Snapshots
+from transforms.parsing.row_ops import DEFAULT_OP, RowOp
 
 LIMITS: JsonDict = {"file": "1 TB", "line": "100 MB", "depth": DEEPEST, "ratio": 1000, "memory": "256 MB"}
 """The limits where none are declared, as one writes them."""
@@ -31,17 +33,6 @@ def _known_format(value: Any) -> str:
 
 Format = Annotated[str, PlainValidator(_known_format), WithJsonSchema({"enum": [*FORMATS], "type": "string"})]
 """The name of a format."""
-
-
-class Frozen(BaseModel):
-    """Values are taken as they stand: nothing is converted, nothing unknown is passed over."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
-
-    @classmethod
-    def fields_by_key(cls) -> dict[str, FieldInfo]:
-        """The fields by the names that the file has for them."""
-        return {field.alias or name: field for name, field in cls.model_fields.items()}
 
 
 class Limits(Frozen):
@@ -74,12 +65,15 @@ class Source(Frozen):
     """Where the change data of a table lies."""
 
     format: Format
-    """`debezium`: JSON lines as Debezium writes them; `jsonl`, `csv`, `parquet`: flat rows with a column `op`
-    (c, r, u, d); `delta`: the Change Data Feed of a Delta table."""
+    """`debezium`: JSON lines as Debezium writes them; `jsonl`, `csv`, `parquet`: flat rows with a column that says what
+    happened (`op`); `delta`: the Change Data Feed of a Delta table."""
     path: SourcePath
     """Files, relative to the configuration file or a URI. `{date}` (YYYY-MM-DD) makes daily partitions;
     `*`, `?`, `[…]` and `**` (any number of directories) are wildcards. Environment variables are not
     filled in. Of format `delta`: the directory of the table."""
+    op: DeclaredOperation | None = None
+    """How flat rows say what happened to them: the name of a preset, or a mapping; see below. By default a column `op`
+    with c, r or u for an upsert and d for a delete."""
     time: Literal["micros", "millis", "nanos"] = "micros"
     """Unit of whole numbers in `timestamp` columns. A whole number in a `date` column counts days."""
     timezone: Zone | None = None
@@ -87,7 +81,8 @@ class Source(Frozen):
     record is quarantined."""
     tables: tuple[SourceTable, ...] = ()
     """Tables of the database whose events are read, as `table` or `schema.table`, with `*` for any letters; events
-    of others are `ignored`. By default all events must be of one. Only with `debezium`."""
+    of others are `ignored`. By default all events must be of one. Only with `debezium`, and `jsonl` with a preset that
+    says it."""
     absent: Absent | None = None
     """What becomes of a column that an update has no member for: `clear` makes it null, `keep` leaves it as it was.
     Without it, input with such updates is refused. Only with `debezium` and `jsonl`."""
@@ -123,6 +118,11 @@ class Source(Frozen):
         return plain(self.path)
 
     @property
+    def row_op(self) -> RowOp:
+        """How flat rows say what happened to them."""
+        return DEFAULT_OP if self.op is None else self.op.row_op
+
+    @property
     def parse_options(self) -> ParseOptions:
         """What the parsers want to know beside the columns."""
         return ParseOptions(
@@ -133,6 +133,7 @@ class Source(Frozen):
             absent=self.absent,
             snapshots=self.snapshots,
             infinity=self.infinity,
+            row_op=self.row_op,
             trusts_sequence=self.trust_sequence,
             max_line=self.limits.line,
             max_depth=self.limits.depth,

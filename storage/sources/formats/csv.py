@@ -18,6 +18,7 @@ from storage.sources.planned_file import sizes
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Answer
 from transforms.parsing.options import ParseOptions, Parts
+from transforms.parsing.row_ops import RowOp
 
 
 class Csv(TextFormat):
@@ -26,7 +27,7 @@ class Csv(TextFormat):
     not_for = OF_EVENTS | OF_MEMBERS
     quoted = True
 
-    def columns_of(self, file: FoundFile) -> list[str]:
+    def columns_of(self, file: FoundFile, row_op: RowOp) -> list[str]:
         """Look at the header."""
         try:
             return next(csv.reader(io.StringIO(beginning(file), newline="")), [])
@@ -70,4 +71,4 @@ class Csv(TextFormat):
 
     def entries(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read each whole record that is no delete."""
-        return csv_rows(spark, ranges)
+        return csv_rows(spark, options, ranges)

@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from storage.sources.column_preview import json_objects, names_of
 from storage.sources.files import FoundFile
-from storage.sources.formats.source_format import Ranges
+from storage.sources.formats.source_format import NO_OP, Ranges
 from storage.sources.formats.text_format import TextFormat
 from storage.sources.text_lines import read_lines
 from transforms.model.specs import TableSpec
@@ -12,18 +12,20 @@ from transforms.parsing.debezium import members, take_apart
 from transforms.parsing.debezium_envelope import SEQUENCE_NAMES
 from transforms.parsing.options import ParseOptions, Parts
 from transforms.parsing.questions import Members
+from transforms.parsing.row_ops import RowOp
 from transforms.parsing.schema_drift import event_rows
 
 
 class Debezium(TextFormat):
     """Events as they go through a topic, or their values alone."""
 
+    not_for = NO_OP
     envelope = SEQUENCE_NAMES
     truncates = True
     has_key_beside = True
     is_flat = False
 
-    def columns_of(self, file: FoundFile) -> list[str]:
+    def columns_of(self, file: FoundFile, row_op: RowOp) -> list[str]:
         """Look at the last state of each event's row, wherever the envelope is wrapped."""
         return names_of(map(_row, json_objects(file)))
 

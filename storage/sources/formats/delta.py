@@ -14,6 +14,7 @@ from pyspark.sql.types import DataType
 from storage.sources.ambiguous_rows import ask_typed
 from storage.sources.files import FoundFile
 from storage.sources.formats.source_format import (
+    NO_OP,
     OF_EVENTS,
     OF_MEMBERS,
     Asked,
@@ -41,6 +42,7 @@ _LIMITS_FILES = (
 _NOT_FOR = {
     **OF_EVENTS,
     **OF_MEMBERS,
+    **NO_OP,
     ("start",): _FOR_FILES,
     ("settle",): _FOR_FILES,
     ("limits", "file"): _LIMITS_FILES,
@@ -118,7 +120,7 @@ class Delta(SourceFormat):
     ) -> list[Difference]:
         """Compare the schema of the last version."""
         place = f"{ranges[-1].path} (version {ranges[-1].to_line})"
-        return list(of_schema(place, _schema_of(spark, ranges[-1]), table.as_written, strict=strict))
+        return list(of_schema(place, _schema_of(spark, ranges[-1]), table.as_written, options, strict=strict))
 
 
 def _schema_of(spark: SparkSession, part: PlannedFile) -> dict[str, DataType | None]:

@@ -21,7 +21,7 @@ from storage.sources.fingerprint import FileContent
 from storage.sources.formats.source_format import Known, Look, SourceFormat, SourceSpec, Waiting
 from storage.sources.limits import NO_LIMITS, FileLimits
 from storage.sources.planned_file import PlannedFile
-from transforms.parsing.flat_rows import OP_COLUMN
+from transforms.parsing.row_ops import RowOp
 
 
 class FileFormat(SourceFormat, ABC):
@@ -63,11 +63,11 @@ class FileFormat(SourceFormat, ABC):
     def columns(self, source: SourceSpec, now: datetime) -> list[str]:
         """Look at the beginning of the newest file: a source that got a new column has it there."""
         files = find_files(source.path, settle=timedelta(0), now=now, since=source.start)
-        found = self.columns_of(files[-1]) if files else []
-        return [name for name in found if not (self.is_flat and name == OP_COLUMN)]
+        found = self.columns_of(files[-1], source.row_op) if files else []
+        return [name for name in found if not (self.is_flat and name in source.row_op.columns)]
 
     @abstractmethod
-    def columns_of(self, file: FoundFile) -> list[str]:
+    def columns_of(self, file: FoundFile, row_op: RowOp) -> list[str]:
         """Return the names of a file's columns, as far as its first records show; what cannot be read has none."""
 
     def measure(

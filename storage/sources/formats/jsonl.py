@@ -1,4 +1,4 @@
-"""Reads JSON lines: each a flat row, with a member that says what the row does."""
+"""Reads JSON lines: each a flat row, or a record that holds one, with a member that says what the row does."""
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -8,21 +8,25 @@ from storage.sources.formats.source_format import OF_EVENTS, Ranges
 from storage.sources.formats.text_format import TextFormat
 from storage.sources.text_lines import read_lines
 from transforms.model.specs import TableSpec
-from transforms.parsing.flat_rows import members, take_apart
+from transforms.parsing.json_rows import members, take_apart
 from transforms.parsing.options import ParseOptions, Parts
 from transforms.parsing.questions import Members
+from transforms.parsing.row_ops import RowOp
 from transforms.parsing.schema_drift import json_rows
+
+_NOT_FOR = {path: why for path, why in OF_EVENTS.items() if path != ("tables",)}
 
 
 class Jsonl(TextFormat):
     """Rows as JSON objects."""
 
-    not_for = OF_EVENTS
+    not_for = _NOT_FOR
+    may_nest = True
     is_one_object = True
 
-    def columns_of(self, file: FoundFile) -> list[str]:
+    def columns_of(self, file: FoundFile, row_op: RowOp) -> list[str]:
         """Look at the members of the first objects."""
-        return names_of(json_objects(file))
+        return names_of(_row(found, row_op) for found in json_objects(file))
 
     def take_apart(
         self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges
@@ -32,8 +36,13 @@ class Jsonl(TextFormat):
 
     def members(self, table: TableSpec, options: ParseOptions) -> Members:
         """A row has names of its own."""
-        return members(options)
+        return members(table, options)
 
     def entries(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read each whole line that is no delete."""
         return json_rows(read_lines(spark, ranges), options)
+
+
+def _row(record: object, row_op: RowOp) -> object:
+    row = record.get("payload", record) if row_op.wrapped and isinstance(record, dict) else record
+    return row.get(row_op.row) if row_op.row is not None and isinstance(row, dict) else row

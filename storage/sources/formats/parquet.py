@@ -18,6 +18,7 @@ from storage.sources.schema_check import Difference, of_schema
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Answer
 from transforms.parsing.options import ParseOptions
+from transforms.parsing.row_ops import RowOp
 
 
 class Parquet(FileFormat):
@@ -26,7 +27,7 @@ class Parquet(FileFormat):
     not_for = OF_EVENTS | OF_MEMBERS
     is_columnar = True
 
-    def columns_of(self, file: FoundFile) -> list[str]:
+    def columns_of(self, file: FoundFile, row_op: RowOp) -> list[str]:
         """Look at the schema in the footer."""
         system, inner = open_file_system(file.path)
         try:
@@ -63,4 +64,6 @@ class Parquet(FileFormat):
         """Compare the schemas in the footers."""
         written = table.as_written
         found = ((part.name, parquet_schema(part.path, written.columns.names)) for part in ranges)
-        return [one for name, schema in found for one in of_schema(name, schema, written, strict=strict)]
+        return [
+            one for name, schema in found for one in of_schema(name, schema, written, options, strict=strict)
+        ]

@@ -20,6 +20,7 @@ from storage.sources.schema_check import Difference
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Answer
 from transforms.parsing.options import ParseOptions
+from transforms.parsing.row_ops import DEFAULT_OP, RowOp
 
 Ranges = Sequence[PlannedFile]
 Asked = Callable[[], DataFrame]
@@ -38,6 +39,7 @@ class SourceSpec:
     start: date | None = None
     settle: timedelta | None = None
     limits: FileLimits = NO_LIMITS
+    row_op: RowOp = DEFAULT_OP
 
     @property
     def place(self) -> str:
@@ -70,9 +72,13 @@ class Waiting:
 
 _ONLY_EVENTS = "only events of format debezium have it; remove it"
 OF_EVENTS: dict[tuple[str, ...], str] = {
-    (key,): _ONLY_EVENTS for key in ("tables", "snapshots", "trust_sequence")
+    ("tables",): "only events of format debezium, and rows of jsonl by a preset, say it; remove it",
+    ("snapshots",): _ONLY_EVENTS,
+    ("trust_sequence",): _ONLY_EVENTS,
 }
 """What a configuration says of events only."""
+NO_OP: dict[tuple[str, ...], str] = {("op",): "each record says itself what it does; remove it"}
+"""What a configuration says of rows only."""
 OF_MEMBERS: dict[tuple[str, ...], str] = {
     ("absent",): "all rows of a file or table have the same columns; remove it"
 }
@@ -93,6 +99,8 @@ class SourceFormat(Protocol):
     """A record may say that its table was emptied."""
     is_text: bool = False
     """Values are texts, and so are the keys of maps."""
+    may_nest: bool = False
+    """A record may hold its row in a member, and columns deep within."""
     is_one_object: bool = False
     """What a row does stands among its columns, in names that Spark compares without regard to capitals."""
 

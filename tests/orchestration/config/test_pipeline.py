@@ -1,17 +1,20 @@
 """A sound configuration: defaults, resolved paths, what the stages get, what the fingerprint covers."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
 from orchestration.config import ConfigurationError, Pipeline, load, load_text
+from orchestration.config.schema.operation import DeclaredOperation, Operation
 from storage.sources.files import find_files
 from storage.sources.limits import FileLimits
 from transforms.model.schemas import POSITION_TYPE
 from transforms.model.specs import JoinSpec, TableSpec
+from transforms.parsing.row_ops import PRESETS, RowOp
 
 TEXT = """\
 name: flights
@@ -30,6 +33,7 @@ tables:
       tables: [public.flights, flights_*]
       absent: keep
       snapshots: oldest
+      infinity: max
       trust_sequence: true
       strict: true
     columns: {id: bigint, "tail-num": string, at: {type: timestamp, as: micros, from: AT}, ts_ms: int}
@@ -69,6 +73,8 @@ def test_every_value_is_taken_over() -> None:
         "tables": ("public.flights", "flights_*"),
         "absent": "keep",
         "snapshots": "oldest",
+        "infinity": "max",
+        "op": None,
         "trust_sequence": True,
         "settle": timedelta(seconds=90),
         "start": date(2013, 1, 2),
@@ -89,6 +95,19 @@ def test_every_value_is_taken_over() -> None:
     assert (table.on_truncate, table.max_bad_ratio) == ("delete", 0.25)
 
 
+def test_operation_is_a_preset_with_what_goes_before_it() -> None:
+    """A preset alone, a preset of another column, and a column whose values may all bring parts of rows."""
+    alone = TypeAdapter(DeclaredOperation).validate_python("dms")
+    other = Operation(preset="dms", column="change", default="delete")
+    own = Operation(column="kind", upsert=("new",), delete=("old",))
+    named = Operation(column="__op")
+
+    assert alone.row_op == PRESETS["dms"]
+    assert other.row_op == replace(PRESETS["dms"], column="change", default="delete")
+    assert own.row_op == RowOp("kind", ("new",), ("old",), insert=())
+    assert named.row_op == RowOp("__op")
+
+
 def test_what_is_left_out_has_its_default() -> None:
     """A table and a join need little; the rest is as the reference says."""
     planes, once = pipeline().tables["planes"], pipeline().joins["once"]
@@ -99,6 +118,8 @@ def test_what_is_left_out_has_its_default() -> None:
         "tables": (),
         "absent": None,
         "snapshots": None,
+        "infinity": "quarantine",
+        "op": None,
         "trust_sequence": False,
         "settle": None,
         "start": None,

@@ -23,6 +23,7 @@ from storage.sources.formats.csv import Csv
 from storage.sources.formats.jsonl import Jsonl
 from storage.sources.formats.parquet import Parquet
 from storage.sources.limits import FileLimits
+from transforms.parsing.row_ops import DEFAULT_OP
 
 Write = Callable[[str, bytes], FoundFile]
 
@@ -164,7 +165,7 @@ def test_columns_of_a_deep_line_are_not_looked_for(write: Write) -> None:
     """`status` looks into the newest file, whatever is in it."""
     deep = b'{"a":' + b"[" * 200_000 + b"]" * 200_000 + b"}\n"
 
-    assert Jsonl().columns_of(write("x.jsonl", deep + b'{"id":1}\n')) == ["id"]
+    assert Jsonl().columns_of(write("x.jsonl", deep + b'{"id":1}\n'), DEFAULT_OP) == ["id"]
 
 
 @pytest.mark.bad_input(46)

@@ -11,7 +11,7 @@ from pyspark.sql.types import BinaryType, StringType, StructType
 
 from transforms.model.schemas import CONTEXT, DETAIL, OP, POSITION, POSITION_TYPE, RAW, REASON
 from transforms.model.specs import TableSpec
-from transforms.parsing import debezium, flat_rows
+from transforms.parsing import debezium, flat_rows, json_rows
 from transforms.parsing.options import DEEPEST, ParseOptions, Parts
 from transforms.parsing.validation import finish_records
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 TABLE = TableSpec("t", StructType().add("id", "string").add("name", "string"), ("id",), POSITION_TYPE)
 PARSERS: dict[str, Callable[[DataFrame, TableSpec, ParseOptions], Parts]] = {
     "debezium": debezium.take_apart,
-    "jsonl": flat_rows.take_apart,
+    "jsonl": json_rows.take_apart,
 }
 
 

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from transforms.model.schemas import CONTEXT, POSITION, POSITION_TYPE, RAW
 from transforms.model.specs import TableSpec
-from transforms.parsing import debezium, flat_rows
+from transforms.parsing import debezium, json_rows
 from transforms.parsing.ambiguity import MARKS, Answer, answers, counts_of, counts_of_names, split
 from transforms.parsing.options import ParseOptions
 from transforms.parsing.questions import questions, with_questions
@@ -39,8 +39,8 @@ def said(
     table, options = orders(columns), ParseOptions(form, asks=True)
     if form == "jsonl":
         parts, members = (
-            flat_rows.take_apart(numbered(spark, lines), table, options),
-            flat_rows.members(options),
+            json_rows.take_apart(numbered(spark, lines), table, options),
+            json_rows.members(table, options),
         )
     else:
         parts = debezium.take_apart(numbered(spark, lines), table, options)

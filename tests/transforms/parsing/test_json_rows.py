@@ -24,7 +24,7 @@ from transforms.model.schemas import (
     UNAVAILABLE,
 )
 from transforms.model.specs import TableSpec
-from transforms.parsing.flat_rows import take_apart
+from transforms.parsing.json_rows import take_apart
 from transforms.parsing.options import ParseOptions, records_schema
 from transforms.parsing.validation import finish_records
 
@@ -102,7 +102,7 @@ def test_bad_row_is_quarantined(spark: SparkSession) -> None:
         ),
         ('{"op":"c","price" : 1.%s1,"id":1,"version":1}' % ("0" * 40), "type_mismatch", 'price: "1.0" is no'),
         ('{"op":"c","id":1', "parse_error", "cut off"),
-        ("", "parse_error", "is no JSON object"),
+        ("nil", "parse_error", "is no JSON object"),
     ]
 
     found = parse(spark, orders(), [line for line, _, _ in cases])
@@ -111,6 +111,13 @@ def test_bad_row_is_quarantined(spark: SparkSession) -> None:
         assert (row[REASON], row[OP]) == (reason, None), line
         assert detail in row[DETAIL]
         assert row[RAW] == (line if isinstance(line, str) else json.dumps(line))
+
+
+def test_line_that_holds_no_record_is_ignored(spark: SparkSession) -> None:
+    """What is left in a dump of a tombstone whose key is not there."""
+    found = parse(spark, orders(), ["", " ", "null"])
+
+    assert [(row[OP], row[REASON], row["id"]) for row in found] == [("ignored", None, None)] * 3
 
 
 def test_op_may_be_a_declared_column(spark: SparkSession) -> None:

@@ -1,10 +1,10 @@
-r"""Brings the forms in which a dump may hold a Debezium event to the one that is parsed.
+r"""Brings the forms in which a dump may hold a record to the one that is parsed.
 
-A line may hold the event in a list of one, or in a string (`"{\"op\":…}"`). So may its value, as kcat prints it and
-consumers on a console (`{"topic", "partition", "offset", "key", "payload": "{\"op\":…}"}`). MongoDB's connector writes
-rows as text, and CloudEvents say beside the rows what happened. What is in a string is taken out of it and nothing is
-written anew, so numbers keep their digits. (Debezium documentation: "Emitting Change Event Records in CloudEvents
-Format", "Debezium connector for MongoDB".)
+A line may hold a record in a list of one, or in a string (`"{\"op\":…}"`). So may an event its value, as kcat prints it
+and consumers on a console (`{"topic", "partition", "offset", "key", "payload": "{\"op\":…}"}`). MongoDB's connector
+writes rows as text, and CloudEvents say beside the rows what happened. What is in a string is taken out of it, and
+nothing is written anew, so numbers keep their digits. (Debezium documentation: "Emitting Change Event Records in
+CloudEvents Format", "Debezium connector for MongoDB".)
 """
 
 from pyspark.sql import Column, DataFrame
@@ -17,7 +17,9 @@ from transforms.parsing.limits import readable
 from transforms.parsing.options import ParseOptions
 
 LINE = "_lj_line"
-"""Column with a line whose event, value and rows are objects; null for one that is too long to be parsed."""
+"""Column with a line whose record, value and rows are objects; null for one that is too long to be parsed."""
+WRAPPED = "_lj_wrapped"
+"""Column with the record that holds a row as its `payload`, beside the schema."""
 _OBJECT = "_lj_object"
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _DEEPEST = 12
@@ -47,6 +49,12 @@ def _members_but(pattern: str) -> str:
     return rf"\s*+(?:(?!{pattern}){_STRING}\s*+:\s*+(?:{_value(_DEEPEST)})\s*+,\s*+)*+"
 
 
+def _after_members(name: str) -> str:
+    """A regular expression for an object up to an object in it, group 1, that is called so."""
+    member = rf"{name}\s*+:\s*+"
+    return rf"(?s)^\s*+\{{{_members_but(member)}{member}(\{{{_inside(_DEEPEST)}\}})"
+
+
 _OPENS = r'"(?:value|payload)"\s*+:\s*+\{'
 _IN_STRING = r'"(?:value|payload|after|before)"\s*+:\s*+"\s*+(?:\{|\\")'
 _MEMBERS = _members_but(f"{_OPENS}|{_IN_STRING}")
@@ -54,27 +62,44 @@ _FIRST = (
     rf'(?s)^(\s*+\{{{_MEMBERS}(?:{_OPENS}{_MEMBERS}){{0,3}}+(?={_IN_STRING})"[a-z]++"\s*+:\s*+)({_STRING})'
 )
 """A line up to the first member of the event that is a string, and this string."""
-_DATA = r'"data"\s*+:'
-_CLOUD_DATA = rf"(?s)^\s*+\{{{_members_but(_DATA)}{_DATA}\s*+\{{({_inside(_DEEPEST)}\}})"
+_CLOUD_DATA = _after_members('"data"')
+_WRAPPED_ROW = _after_members('"payload"')
+"""An object and, as group 1, the payload in it."""
 
 
 def with_plain_events(lines: DataFrame, options: ParseOptions) -> DataFrame:
     """Put `LINE` beside lines (raw); one that holds no event in any of the forms stays as it is."""
-    line = readable(F.col(RAW), options)
-    first = F.substring(F.ltrim(line), 1, 1)
-    in_list = F.regexp_extract(line, r"(?s)^\s*+\[(\s*+\{.*)\]\s*+$", 1)
-    event = (
-        F.when(first == '"', decoded(decoded(line)))
-        .when((first == "[") & (in_list != ""), in_list)
-        .otherwise(line)
-    )
-    frame = lines.withColumn(_OBJECT, event)
     event = F.col(_OBJECT)
     repeated = F.sequence(F.lit(1), F.lit(_STRINGS))
     taken_out = F.aggregate(repeated, event, lambda found, _: _with_string_taken_out(found))
     cloud_event = F.when(event.contains('"iodebeziumop"'), _from_cloud_event(event))
     in_string = F.when(event.rlike(_IN_STRING), taken_out)
+    frame = lines.withColumn(_OBJECT, _object_on(readable(F.col(RAW), options)))
     return frame.withColumn(LINE, F.coalesce(cloud_event, in_string, event)).drop(_OBJECT)
+
+
+def with_plain_rows(lines: DataFrame, options: ParseOptions) -> DataFrame:
+    """Put `LINE` beside lines (raw), and `WRAPPED`: the record whose `payload` it is, null where it is the record."""
+    record = _object_on(readable(F.col(RAW), options))
+    if not options.row_op.wrapped:
+        return lines.withColumn(LINE, record)
+    frame, record = lines.withColumn(_OBJECT, record), F.col(_OBJECT)
+    payload = F.when(record.contains('"payload"'), F.regexp_extract(record, _WRAPPED_ROW, 1))
+    frame = frame.withColumn(LINE, F.when(payload != "", payload).otherwise(record))
+    return frame.withColumn(WRAPPED, F.when(record != F.col(LINE), record)).drop(_OBJECT)
+
+
+def is_nothing(line: Column) -> Column:
+    """Whether a line holds no record: what is left of a tombstone without its key."""
+    return line.rlike(r"^\s*+(?:null)?\s*+$")
+
+
+def _object_on(line: Column) -> Column:
+    """The object on a line: in a string, in a list of one, or as it is."""
+    first = F.substring(F.ltrim(line), 1, 1)
+    in_list = F.regexp_extract(line, r"(?s)^\s*+\[(\s*+\{.*)\]\s*+$", 1)
+    in_string = F.when(first == '"', decoded(decoded(line)))
+    return in_string.when((first == "[") & (in_list != ""), in_list).otherwise(line)
 
 
 def decoded(text: Column) -> Column:
@@ -102,4 +127,6 @@ def _from_cloud_event(event: Column) -> Column:
         said["iodebeziumop"].alias("op"), said["iodebeziumtsms"].alias("ts_ms"), source.alias("source")
     )
     data = F.regexp_extract(event, _CLOUD_DATA, 1)
-    return F.when(data != "", F.concat(F.rtrim(F.to_json(about), F.lit("}")), F.lit("},"), data))
+    return F.when(
+        data != "", F.concat(F.rtrim(F.to_json(about), F.lit("}")), F.lit("},"), F.substr(data, F.lit(2)))
+    )

@@ -1,0 +1,130 @@
+"""Parses flat rows in JSON: each line holds one, perhaps within its record, beside what was before it.
+
+Which member says what happened, and which holds the row, says `transforms.parsing.row_ops`. A column may lie deep
+within the row, or beside it (`from`). A change of the key gives two records; the delete of the old key is derived.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from transforms.model.schemas import OP, RAW, UNAVAILABLE
+from transforms.model.specs import TableSpec
+from transforms.parsing.connect_schema import ROW_SCHEMA
+from transforms.parsing.flat_rows import kept_of_a_delete, with_op, with_sources
+from transforms.parsing.json_lines import absent_from, line_reason, parse_digits, parse_line, record_of
+from transforms.parsing.json_values import EXACT, Texts, is_known, read_texts
+from transforms.parsing.limits import short_text
+from transforms.parsing.nested_json import decimals_of
+from transforms.parsing.options import ParseOptions, Parts, source_of
+from transforms.parsing.questions import Members
+from transforms.parsing.record_forms import LINE, WRAPPED, is_nothing, with_plain_rows
+from transforms.parsing.row_ops import Path, at, is_of, parts_of, tree_of
+from transforms.parsing.typed_values import without_infinity
+
+_FLAT_ROW = r"^\s*(\{[^{}]*\})\s*$"
+_PARSED = "_lj_parsed"
+
+
+def members(table: TableSpec, options: ParseOptions) -> Members:
+    """What a row that `take_apart` took apart says by the names that it has."""
+    said, row = options.row_op, _row(options)
+    written = at(record_of(F.col(_PARSED)), parts_of(said.column)[1])
+    op, flat = F.when(said.is_update(written), "u").otherwise("c"), F.regexp_extract(row, _FLAT_ROW, 1)
+    known = {name: is_known(table, source_of(table, name)) for name in table.columns.names if said.wrapped}
+    line = F.col(LINE) if said.wrapped else None
+    return Members(op, row, flat, _in_row(table), line, origin=_origin(options), known=known)
+
+
+def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Parts:
+    """Take lines (position, context, raw) apart: flat rows as JSON, their values not yet read by type."""
+    said, record = options.row_op, record_of(F.col(_PARSED))
+    about = [parts_of(name)[1] for name in (*said.columns, *said.origin)]
+    after = {name: _path(table, name, said.row) for name in table.columns.names}
+    before = {name: _path(table, name, said.old) for name in kept_of_a_delete(table) if said.old}
+    frame = with_plain_rows(lines, options)
+    frame = frame.withColumn(
+        _PARSED, parse_line(F.col(LINE), tree_of([*after.values(), *before.values(), *about]))
+    )
+    reason, detail = line_reason(F.coalesce(F.col(LINE), F.col(RAW)), F.col(_PARSED), options)
+    written = [at(record, path) for path in about[: len(said.columns)]]
+    ignored, origin = is_nothing(F.col(LINE)), _origin(options)
+    if options.tables and origin is not None:
+        ignored |= reason.isNull() & ~is_of(*origin, options.tables)
+    frame = with_op(frame, said, written, reason, detail, ignored)
+    if options.absent == "keep":
+        frame = frame.withColumn(UNAVAILABLE, _absent(table, options, written[0]))
+    texts = {
+        field.name: without_infinity(_text(record, after, before, field.name), field.dataType, options)
+        for field in table.columns
+    }
+    frame = with_sources(frame, texts, table)
+    decimals = decimals_of(table.columns)
+    if decimals:
+        found = [(after[name][-1], dtype, F.col(source_of(table, name))) for name, dtype in decimals.items()]
+        places = [path for paths in (after, before) for name, path in paths.items() if name in decimals]
+        frame = frame.withColumn(EXACT, parse_digits(F.col(LINE), tree_of(places), found))
+    exact = record_of(F.col(EXACT))
+    wrapped = F.from_json(WRAPPED, StructType().add("schema", ROW_SCHEMA)) if said.wrapped else None
+    frame, cells, old_key = read_texts(
+        frame,
+        table,
+        options,
+        Texts(
+            exact={name: _text(exact, after, before, name) for name in decimals},
+            before={name: at(record, before[name]) for name in table.key if before},
+            exact_before={name: at(exact, before[name]) for name in table.key if before and name in decimals},
+            moves=F.col(OP) == "upsert",
+            schema=None if wrapped is None else wrapped["schema"]["fields"],
+        ),
+    )
+    return Parts(frame, cells, short_text(F.col(RAW)), old_key)
+
+
+def _row(options: ParseOptions) -> Column:
+    """The row as JSON."""
+    row = options.row_op.row
+    return F.col(LINE) if row is None else F.get_json_object(LINE, f"$.{row}")
+
+
+def _origin(options: ParseOptions) -> tuple[Column, Column] | None:
+    """The table of the database that a record is of, and the same with its schema before it; None if it says none."""
+    if not options.row_op.origin:
+        return None
+    record = record_of(F.col(_PARSED))
+    whole = F.concat_ws(".", *[at(record, parts_of(name)[1]) for name in options.row_op.origin])
+    whole = F.when(whole != "", whole)
+    return F.regexp_extract(whole, r"([^.]*)$", 1), whole
+
+
+def _place(table: TableSpec, column: str) -> tuple[bool, Path]:
+    """Where a column is: whether that is beside the row, and its path there."""
+    return parts_of(table.written[column]) if column in table.written else (False, (column,))
+
+
+def _in_row(table: TableSpec) -> dict[str, str]:
+    """By column, the member of a row that holds it; without columns beside the row."""
+    places = {name: _place(table, name) for name in table.columns.names}
+    return {name: path[0] for name, (is_beside, path) in places.items() if not is_beside}
+
+
+def _path(table: TableSpec, column: str, row: str | None) -> Path:
+    """The path of a column from the record down, where a member holds the row."""
+    is_beside, path = _place(table, column)
+    return path if is_beside or row is None else (row, *path)
+
+
+def _text(record: Column, after: dict[str, Path], before: dict[str, Path], name: str) -> Column:
+    """The text of a column; a delete may have nothing but the row before it."""
+    text = at(record, after[name])
+    if name not in before:
+        return text
+    return F.when(F.col(OP) == "delete", F.coalesce(text, at(record, before[name]))).otherwise(text)
+
+
+def _absent(table: TableSpec, options: ParseOptions, written: Column) -> Column:
+    """Names of the columns that an update has no member for; null for none."""
+    wanted = {name: member for name, member in _in_row(table).items() if name not in table.key}
+    left_out = absent_from(F.json_object_keys(_row(options)), wanted)
+    updates = (F.col(OP) == "upsert") & options.row_op.is_update(written)
+    return F.when(updates & (F.size(left_out) > 0), left_out)
