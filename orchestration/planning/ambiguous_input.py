@@ -110,14 +110,13 @@ _SAID: Mapping[tuple[Kind, str], str] = {
     ),
     ("sequence", "tx_id"): (
         "`sequence` begins with tx_id, which numbers transactions as they began, not as they were committed; {count} "
-        "events come from {text}. Expected an order of commits: write `sequence: [lsn]`, or `trust_sequence: true` "
+        "events come from {text}. Expected an order of commits: write `sequence: source`, or `trust_sequence: true` "
         "under source if it is meant"
     ),
     ("sequence", "ts_ms"): (
         "`sequence` begins with ts_ms, which is when the connector read a change; {count} events say in source.ts_ms "
-        "when it was made. Expected an order of commits: write `sequence: [lsn]` where events have one, or leave "
-        "`sequence` out, and the place in the files decides; or write `trust_sequence: true` under source if it is "
-        "meant"
+        "when it was made. Expected an order of commits: write `sequence: source`, or leave `sequence` out, and the "
+        "place in the files decides; or write `trust_sequence: true` under source if it is meant"
     ),
     ("read", "lsn"): (
         "{count} reads of a snapshot have no lsn, so nothing orders them among the changes. Expected a position: write "
@@ -126,8 +125,8 @@ _SAID: Mapping[tuple[Kind, str], str] = {
     ),
     ("read", ""): (
         "{count} reads of a snapshot (op r) stand among or behind changes, and may be older than these. Expected a "
-        "position: write `sequence: [lsn]` where events have one, or `snapshots: in_order` under source if each is as "
-        "new as its place says, as in a topic that Debezium wrote"
+        "position: write `sequence: source`, or `snapshots: in_order` under source if each is as new as its place "
+        "says, as in a topic that Debezium wrote"
     ),
 }
 """What is said of each kind, and of what it is about where that makes a difference."""

@@ -175,7 +175,7 @@ def test_transaction_number_as_sequence(tmp_path: Path, spark: SparkSession) -> 
         assert "`sequence` begins with tx_id" in said
         assert "3 events come from postgresql" in said
     assert _rows(tmp_path / "meant", _trusting(tmp_path), spark) == {1: 9}
-    assert _rows(tmp_path, _declare("id: bigint, v: int", order="sequence: [lsn]"), spark) == {1: 8}
+    assert _rows(tmp_path, _declare("id: bigint, v: int", order="sequence: source"), spark) == {1: 8}
 
 
 def _trusting(folder: Path) -> str:
@@ -310,6 +310,10 @@ def test_late_reads_of_a_snapshot(tmp_path: Path, spark: SparkSession) -> None:
     _write(tmp_path, _snapshot())
     said = _refused(tmp_path, _declare("id: int, v: int"), spark)
     assert "3 reads of a snapshot (op r) stand among or behind changes" in said
+    by_source = _declare("id: int, v: int", order="sequence: source").replace(
+        "orders/*", f"{tmp_path}/orders/*"
+    )
+    assert _rows(tmp_path / "by_source", by_source, spark) == {1: 2, 3: 3}
     in_order = _declare("id: int, v: int", "snapshots: in_order").replace("orders/*", f"{tmp_path}/orders/*")
     assert _rows(tmp_path / "in_order", in_order, spark) == {1: 1, 2: 1, 3: 3}
 

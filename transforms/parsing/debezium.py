@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructType, TimestampType
+from pyspark.sql.types import StructType, TimestampType
 
 from transforms.model.schemas import DETAIL, OP, RAW, REASON, UNAVAILABLE
 from transforms.model.specs import TableSpec
@@ -32,6 +32,7 @@ from transforms.parsing.options import Cell, ParseOptions, Parts, reason_is, sou
 from transforms.parsing.questions import Members
 from transforms.parsing.record_forms import LINE, with_plain_events
 from transforms.parsing.row_ops import is_of
+from transforms.parsing.source_position import MEMBERS, SOURCE, position_in_source
 from transforms.parsing.typed_values import parse_text, without_infinity
 
 _OPS = {"r": "upsert", "c": "upsert", "u": "upsert", "d": "delete", "t": "truncate", "m": "ignored"}
@@ -86,7 +87,8 @@ def _renamed(record: Column, dtype: StructType, table: TableSpec) -> Column:
 def _type(table: TableSpec, options: ParseOptions) -> StructType:
     origin = envelope.ORIGIN if options.tables or options.asks else ()
     order = envelope.ORDER if options.asks else ()
-    return envelope.event_type(table, (*origin, *order))
+    position = MEMBERS if SOURCE in envelope.envelope_sequence(table) else ()
+    return envelope.event_type(table, (*origin, *order, *position))
 
 
 def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Parts:
@@ -129,7 +131,12 @@ def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Par
         columns=columns,
         raw=short_text(F.col(RAW)),
         old_key=old_key,
-        sequence=[Cell(n, LongType(), F.col(_order(n)), F.col(_order(n)).try_cast("bigint")) for n in order],
+        sequence=[
+            Cell(field.name, field.dataType, text, text.try_cast(field.dataType))
+            for field in table.sequence
+            if field.name in order
+            for text in [F.col(_order(field.name))]
+        ],
         clock=parse_text(F.col(_CLOCK), TimestampType(), replace(options, time="millis", timezone=None)),
     )
 
@@ -177,10 +184,15 @@ def _text_source(event: _Event, name: str) -> Column:
 
 def _position(record: Column, name: str, options: ParseOptions) -> Column:
     """What orders an event; below every position of a log where a snapshot's read has none, if so declared."""
+    is_read = F.col(_WRITTEN_OP) == "r"
+    if name == SOURCE:
+        return position_in_source(
+            envelope.member(record, "source"), F.coalesce(is_read, F.lit(False)), options.epochs
+        )
     found = envelope.order(record, name)
     if name != "lsn" or options.snapshots != "oldest":
         return found
-    return F.when((F.col(_WRITTEN_OP) == "r") & found.isNull(), F.lit("0")).otherwise(found)
+    return F.when(is_read & found.isNull(), F.lit("0")).otherwise(found)
 
 
 def _unavailable(table: TableSpec, options: ParseOptions) -> Column:

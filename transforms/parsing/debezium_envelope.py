@@ -18,8 +18,9 @@ from transforms.model.specs import TableSpec
 from transforms.parsing.connect_schema import SCHEMA
 from transforms.parsing.json_lines import texts
 from transforms.parsing.record_forms import decoded
+from transforms.parsing.source_position import SOURCE
 
-SEQUENCE_NAMES = ("lsn", "tx_id", "ts_ms", "offset")
+SEQUENCE_NAMES = ("lsn", "tx_id", "ts_ms", "offset", SOURCE)
 """Sequence fields that need no declared column."""
 ORIGIN = ("schema", "db", "table", "collection")
 """What the source of an event calls its table by: a database has schemas or not, MongoDB has collections."""
@@ -140,7 +141,7 @@ def _has_only(names: Column, *allowed: str) -> Column:
 
 
 def order(event: Column, name: str) -> Column:
-    """One of `SEQUENCE_NAMES`."""
+    """One of `SEQUENCE_NAMES` but `SOURCE`."""
     if name == "offset":
         return event["offset"]
     if name == "ts_ms":

@@ -88,6 +88,8 @@ class ParseOptions:
     snapshots: Snapshots | None = None
     """What orders a snapshot's reads: their place, or, of one that has no position of its own, that it is older than
     every change. None: as `in_order`, but nobody said so."""
+    epochs: tuple[int, ...] = ()
+    """When the log of the database begins anew, in milliseconds since 1970 (`transforms.parsing.source_position`)."""
     infinity: Infinity = "quarantine"
     """What becomes of PostgreSQL's times without end: the last or first one there is, null, or no record."""
     row_op: RowOp = DEFAULT_OP

@@ -15,6 +15,7 @@ from transforms.model.specs import TableSpec
 from transforms.parsing import debezium_envelope as envelope
 from transforms.parsing.ambiguity import CONTRARY, DOUBTFUL, NAMES, PLAIN, ROW_OP, Question
 from transforms.parsing.options import ParseOptions, Parts, source_of
+from transforms.parsing.source_position import SOURCE
 from transforms.parsing.typed_values import NUMBER, PER_SECOND, WHOLE, bounds_of
 from transforms.parsing.unscaled_numbers import BASE64
 
@@ -186,6 +187,8 @@ def _of_order(
     """Ask whether the sequence orders changes, and what orders a snapshot's reads among them."""
     order = envelope.envelope_sequence(table)
     source = envelope.member(event, "source")
+    if SOURCE in order:
+        return
     first = table.sequence.names[0] if table.sequence.names[0] in order else ""
     if first == "tx_id" and not options.trusts_sequence:
         says = F.when(source["connector"] == "postgresql", DOUBTFUL)

@@ -10,11 +10,13 @@ from orchestration.config.schema.column import encodings_of
 from orchestration.config.schema.column_types import may_be_key, may_be_sequence, parse_type, type_text
 from orchestration.config.schema.expression_types import Columns, unknown_column
 from orchestration.config.schema.operation import DeclaredOperation
+from orchestration.config.schema.values import parse_sequence
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.formats.source_format import SourceFormat
 from transforms.changelog.versions import VALIDITY
 from transforms.parsing.nested_json import is_readable
 from transforms.parsing.row_ops import DEFAULT_OP, RowOp, parts_of, tree_of
+from transforms.parsing.source_position import SOURCE
 
 _OPERATION = TypeAdapter(DeclaredOperation)
 Where = tuple[str, str]
@@ -32,6 +34,7 @@ def check_tables(reading: Reading) -> None:
             _check_source_names(reading, where)
             _check_paths(reading, where)
             _check_operation(reading, where)
+            _check_epochs(reading, where)
             _check_key(reading, where)
             _check_sequence(reading, where)
             _check_event_time(reading, where)
@@ -157,6 +160,15 @@ def _check_operation(reading: Reading, where: Where) -> None:
         reading.refuse((*source, "tables"), message, at_key=True)
 
 
+def _check_epochs(reading: Reading, where: Where) -> None:
+    """Refuse epochs of a source whose records are ordered by anything else than its log."""
+    own, sequence = _format(reading, where), parse_sequence(reading.value(*where, "sequence")) or ()
+    applies = own is not None and SOURCE in own.envelope
+    if applies and reading.value(*where, "source", "epochs") and SOURCE not in sequence:
+        message = "needs `sequence: source`, which they go before; write that, or remove them"
+        reading.refuse((*where, "source", "epochs"), message, at_key=True)
+
+
 def _row_op(reading: Reading, where: Where) -> RowOp:
     """How the rows of a source say what happened to them, the default where that has a mistake."""
     declared = reading.value(*where, "source", "op")
@@ -178,7 +190,7 @@ def _check_key(reading: Reading, where: Where) -> None:
 
 
 def _check_sequence(reading: Reading, where: Where) -> None:
-    columns, sequence = _columns(reading, where), reading.value(*where, "sequence")
+    columns, sequence = _columns(reading, where), parse_sequence(reading.value(*where, "sequence"))
     if columns is None or sequence is None:
         return
     own = _format(reading, where)

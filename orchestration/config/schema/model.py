@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Annotated, Literal
 
 from pydantic import Field, PrivateAttr
-from pyspark.sql.types import DataType, LongType, StructField, StructType, TimestampType
+from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType, TimestampType
 
 from orchestration.config.schema.column import DeclaredColumn
 from orchestration.config.schema.frozen import Frozen
@@ -19,6 +19,7 @@ from orchestration.config.schema.values import (
     ColumnName,
     Duration,
     Master,
+    Sequence,
     Setting,
     SettingText,
 )
@@ -27,6 +28,7 @@ from storage.sources.formats.source_format import SourceFormat, SourceSpec
 from transforms.model.schemas import POSITION_TYPE, TIME
 from transforms.model.specs import TableSpec
 from transforms.parsing.options import ParseOptions
+from transforms.parsing.source_position import SOURCE
 
 
 class Spark(Frozen):
@@ -71,10 +73,10 @@ class Input(Named, ABC):
     is not declared is ignored and listed by `status`; a declared one that the source lacks is null."""
     key: Annotated[tuple[str, ...], Field(min_length=1)]
     """Columns that identify a row. Not float, double, array, map or struct."""
-    sequence: tuple[str, ...] = ()
-    """Columns that order the changes of one key, or a Debezium envelope's `lsn`, `tx_id`, `ts_ms`, `offset`;
-    by default the position: date, file name, line; of a Delta table the commit version. The position also
-    decides between equal ones."""
+    sequence: Sequence = ()
+    """What orders the changes of one key: `source`, the position of a Debezium event in the log of its database;
+    or a list of columns and of what its envelope has (`lsn`, `tx_id`, `ts_ms`, `offset`). By default the place of
+    the record: date, file name, line; of a Delta table the commit version. It also decides between equal ones."""
     max_bad_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0
     """A larger share of bad records than this fails the batch before it is planned; 1.0 lets all pass into
     quarantine. With a smaller number many records of `parquet` or `delta` are read twice."""
@@ -132,7 +134,9 @@ class Input(Named, ABC):
 
     def _sequence_type(self, name: str) -> DataType:
         """A declared column hides the envelope's value of the same name."""
-        return self.columns[name].data_type if name in self.columns else LongType()
+        if name in self.columns:
+            return self.columns[name].data_type
+        return StringType() if name == SOURCE else LongType()
 
 
 class Versioned(Frozen):

@@ -12,7 +12,7 @@ from pydantic_core import PydanticKnownError
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.operation import DeclaredOperation
 from orchestration.config.schema.sizes import GIGABYTE, MEGABYTE, TERABYTE, Size
-from orchestration.config.schema.values import Day, Duration, SourcePath, SourceTable, Zone
+from orchestration.config.schema.values import Day, Duration, Instant, SourcePath, SourceTable, Zone
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.limits import AT_ONCE, FileLimits
 from storage.sources.path_patterns import plain
@@ -93,6 +93,10 @@ class Source(Frozen):
     infinity: Infinity = "quarantine"
     """What becomes of PostgreSQL's `infinity` and `-infinity` in a date or timestamp: `max` takes the last day of the
     year 9999, and the first of year 1; `null` takes null."""
+    epochs: tuple[Instant, ...] = ()
+    """When the log of the database began anew, after a move to another server or a restore, such as
+    `2026-11-01T12:00:00Z`. With `sequence: source` an event whose `source.ts_ms` is of then or later is newer than all
+    that are of before."""
     trust_sequence: bool = False
     """A `sequence` that begins with `tx_id`, or with the connector's `ts_ms`, is meant: neither is the order in which
     a database commits. Only with `debezium`."""
@@ -132,6 +136,7 @@ class Source(Frozen):
             tables=self.tables,
             absent=self.absent,
             snapshots=self.snapshots,
+            epochs=tuple(int(start.timestamp() * 1000) for start in sorted(self.epochs)),
             infinity=self.infinity,
             row_op=self.row_op,
             trusts_sequence=self.trust_sequence,

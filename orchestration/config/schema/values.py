@@ -6,7 +6,7 @@ allowed. `orchestration.config.pydantic_errors` adds where the value stood and w
 
 import re
 import zoneinfo
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -16,6 +16,7 @@ from orchestration.config.problems import did_you_mean
 from orchestration.config.schema.column_types import field_names, parse_type
 from orchestration.config.schema.paths import resolve_lake, resolve_source
 from transforms.model import sql_settings
+from transforms.parsing.source_position import SOURCE
 
 NAME_PATTERN = "^[a-z][a-z0-9_]{0,62}$"
 COLUMN_PATTERN = r"^(?!_lj_)(?!(_change_type|_commit_version|_commit_timestamp)$)[^ ,;{}()\n\t=]+$"
@@ -103,6 +104,22 @@ def parse_date(value: Any) -> date:
     raise ValueError("expected a date as YYYY-MM-DD")
 
 
+def parse_instant(value: Any) -> datetime:
+    """A time with its zone, such as `2013-01-01T12:00:00Z`."""
+    try:
+        found = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise ValueError("expected a time with its zone, such as 2013-01-01T12:00:00Z")
+    return found
+
+
+def parse_sequence(value: Any) -> Any:
+    """`source` alone, or the names of a list."""
+    return (SOURCE,) if value == SOURCE else value
+
+
 def check_source_table(name: str) -> str:
     """A table of a database, perhaps with its schema; `*` stands for any letters."""
     if not re.fullmatch(r"[^.]+(\.[^.]+)?", name):
@@ -180,6 +197,14 @@ Duration = Annotated[
     WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN}),
 ]
 Day = Annotated[date, BeforeValidator(parse_date), WithJsonSchema({"type": "string", "format": "date"})]
+Instant = Annotated[
+    datetime, BeforeValidator(parse_instant), WithJsonSchema({"type": "string", "format": "date-time"})
+]
+Sequence = Annotated[
+    tuple[str, ...],
+    BeforeValidator(parse_sequence),
+    WithJsonSchema({"anyOf": [{"const": SOURCE}, {"type": "array", "items": {"type": "string"}}]}),
+]
 SourceTable = Annotated[str, AfterValidator(check_source_table)]
 Zone = Annotated[str, AfterValidator(check_zone)]
 Master = Annotated[str, AfterValidator(check_master)]

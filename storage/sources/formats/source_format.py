@@ -74,6 +74,7 @@ _ONLY_EVENTS = "only events of format debezium have it; remove it"
 OF_EVENTS: dict[tuple[str, ...], str] = {
     ("tables",): "only events of format debezium, and rows of jsonl by a preset, say it; remove it",
     ("snapshots",): _ONLY_EVENTS,
+    ("epochs",): _ONLY_EVENTS,
     ("trust_sequence",): _ONLY_EVENTS,
 }
 """What a configuration says of events only."""
