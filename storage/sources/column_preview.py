@@ -1,8 +1,9 @@
-"""Finds which columns a source file has by its first records, some hundred at most, without a JVM."""
+"""Finds what a source file has by its first records, some hundred at most, without a JVM: columns, and their types."""
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from storage.sources.files import FoundFile
@@ -13,17 +14,36 @@ RECORDS = 200
 BYTES = 4 * 1024 * 1024
 """How many bytes of text are looked at, at most."""
 
+_FILES, _BYTES = 16, 1024 * 1024
+_TYPES = re.compile(rb'schema\\*"\s*:\s*\{|\{\s*\\*"(?:\$|scale\\*")')
+"""What says how a value is written: a schema beside a record, or the value itself. In a string it has backslashes."""
+
+
+def says_types(paths: Sequence[str]) -> bool:
+    """Whether records of files say how their values are written, as far as the beginnings of some of them show.
+
+    It is a setting of what wrote them all. Where that changed within the files at hand, their values are asked about as
+    those of a source that says nothing.
+    """
+    step = max(1, -(-len(paths) // _FILES))
+    return any(_TYPES.search(_bytes(path, _BYTES)) for path in {*paths[::step], *paths[-1:]})
+
+
+def _bytes(path: str, most: int) -> bytes:
+    """The bytes with which a file begins, unpacked; of what cannot be read none."""
+    try:
+        with open_text(path) as stream:
+            return bytes(stream.read(most))
+    except (OSError, ValueError):
+        return b""
+
 
 def beginning(file: FoundFile) -> str:
     """Return the text with which a file begins.
 
     What cannot be read has none here; reading it in a batch says what is wrong with it.
     """
-    try:
-        with open_text(file.path) as stream:
-            return stream.read(BYTES).decode("utf-8", errors="replace")
-    except (OSError, ValueError):
-        return ""
+    return _bytes(file.path, BYTES).decode("utf-8", errors="replace")
 
 
 def json_objects(file: FoundFile) -> Iterator[Any]:

@@ -115,6 +115,25 @@ def test_digits_in_quotes_that_are_meant(tmp_path: Path, spark: SparkSession) ->
     assert _rows(tmp_path, _declare("id: bigint, v: {type: int, as: string}"), spark) == {1: 1234}
 
 
+def test_schema_beside_the_event_is_an_answer(tmp_path: Path, spark: SparkSession) -> None:
+    """Base64 that looks like digits, digits that look like base64, and milliseconds: nobody has to be asked."""
+    decimal = {"name": "org.apache.kafka.connect.data.Decimal", "type": "bytes", "parameters": {"scale": "2"}}
+    millis = {"name": "io.debezium.time.Timestamp", "type": "int64"}
+    fields = [
+        {"field": "v", **decimal}, {"field": "w", "type": "string"}, {"field": "x", **millis},
+    ]  # fmt: skip
+    schema = {"type": "struct", "fields": [{"field": "after", "type": "struct", "fields": fields}]}
+    row = {"id": 1, "v": "1234", "w": "1234", "x": 1718454896000}
+    _write(tmp_path, [{"schema": schema, "payload": _event(row)}])
+    text = _declare('id: bigint, v: "decimal(12,2)", w: int, x: timestamp')
+
+    assert _rows(tmp_path, text, spark) == {1: Decimal(0xD76DF8 - 0x1000000) / 100}
+    changes = spark.read.format("delta").load(Lake(f"{tmp_path}/lake").path(changes_of("orders")))
+    assert [tuple(found) for found in changes.selectExpr("w", "cast(x as string)").collect()] == [
+        (1234, "2024-06-15 12:34:56")
+    ]
+
+
 def test_times_of_three_units_in_a_row(tmp_path: Path, spark: SparkSession) -> None:
     """MySQL's `datetime`, `datetime(6)` and SQL Server's `datetime2(7)`: two would have been of January 1970."""
     row = {"id": 1, "v": 1718454896000, "w": 1718454896123456, "x": 1718454896123456700}

@@ -23,18 +23,20 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from transforms.parsing.json_lines import texts
-from transforms.parsing.options import ParseOptions, TimeUnit
-from transforms.parsing.typed_values import WHOLE, instant, parse_text
+from transforms.parsing.options import ParseOptions
+from transforms.parsing.typed_values import MICROS, WHOLE, parse_text
 from transforms.parsing.unscaled_numbers import unscaled_digits
 
 _CONNECT, _TIME = "org.apache.kafka.connect.data.", "io.debezium.time."
 _DECIMAL = f"{_CONNECT}Decimal"
-_UNITS: dict[str, TimeUnit] = {
-    f"{_CONNECT}Timestamp": "millis", f"{_TIME}Timestamp": "millis", f"{_TIME}MicroTimestamp": "micros",
-    f"{_TIME}NanoTimestamp": "nanos",
-}  # fmt: skip
 _DATES = (f"{_CONNECT}Date", f"{_TIME}Date")
+_SECOND, _NANOS = 10**6, -1000
+_UNITS = {
+    f"{_CONNECT}Timestamp": 1000, f"{_TIME}Timestamp": 1000, f"{_TIME}MicroTimestamp": 1,
+    f"{_TIME}NanoTimestamp": _NANOS, "$date": 1000, "$timestamp": _SECOND, **dict.fromkeys(_DATES, 86_400 * _SECOND),
+}  # fmt: skip
+"""Microseconds of the units that a value counts since 1970, by the name of its schema or its own; of nanoseconds, how
+many make a microsecond, with a minus."""
 _CLOCKS = (f"{_CONNECT}Time", f"{_TIME}Time", f"{_TIME}MicroTime", f"{_TIME}NanoTime")
 _TYPE = (
     StructType()
@@ -46,6 +48,10 @@ _COLUMN = StructType([StructField("field", StringType()), *_TYPE, StructField("i
 _ROW = StructType().add("field", StringType()).add("fields", ArrayType(_COLUMN))
 _NUMBERS = ("$numberLong", "$numberInt", "$numberDecimal", "$numberDouble")
 _TEXTS = ("$oid", "$uuid", "$symbol")
+_TIMES = ("timestamp", "timestamp_ntz", "date")
+_OWN_NAME = r'^\{"(\$?[a-zA-Z]+)":(?:\{"\$?[a-zA-Z0-9]+":)?"?([^"}]*)'
+_SCALED = r'^\{"scale":(-?[0-9]+),"value":"([^"]*)"\}$'
+"""Objects that say what they are: by the name of their first member, with its value; as a number and its scale."""
 _DESCRIBED = r'\{\s*+\\?"(?:\$|scale\\?")'
 """Begins such an object, in a string as well."""
 SCHEMA = StructType().add("fields", ArrayType(_ROW))
@@ -74,17 +80,22 @@ def read_by_schema(
     ]
 
     def read(part: Column) -> Column:
-        found = F.get(F.filter(columns, lambda column: column["field"] == part["name"]), F.lit(0))
-        in_list = F.transform(
-            F.from_json(part["text"], "array<string>"),
-            lambda text: F.coalesce(_read(text, found["items"], part["kind"]), text),
+        # what is not bound to the variable of a lambda is computed, planned and compiled wherever it is used
+        found = F.transform(
+            F.filter(columns, lambda column: column["field"] == part["name"]),
+            lambda column: F.when(column["type"] == "array", column["items"]).otherwise(_said(column)),
         )
-        by_schema = F.when(found["type"] == "array", F.to_json(in_list)).otherwise(
-            _read(part["text"], found, part["kind"])
+        is_list = F.exists(
+            columns, lambda column: (column["field"] == part["name"]) & (column["type"] == "array")
         )
-        return F.when(
-            part["text"].startswith("{"), _described(part["text"], part["kind"], documents)
-        ).otherwise(by_schema)
+        in_list = F.from_json(part["text"], "array<string>")
+        texts = F.when(is_list, in_list).otherwise(F.array(part["text"]))
+        facts = F.transform(
+            texts, lambda text: _facts(text, F.get(found, F.lit(0)), part["kind"], documents=documents)
+        )
+        read_texts = F.transform(facts, lambda fact: F.coalesce(_text(fact, part["kind"]), fact["text"]))
+        known = F.exists(facts, lambda fact: fact["is_known"])
+        return F.when(is_list, F.to_json(read_texts)).when(known, F.get(read_texts, F.lit(0)))
 
     return F.when(columns.isNotNull() | line.rlike(_DESCRIBED), F.transform(F.array(*parts), read))
 
@@ -97,29 +108,6 @@ def parse_known(
     if options.encoding in {None, "string", "base64"}:
         return value
     return F.when(known, parse_text(text, dtype, replace(options, encoding=None))).otherwise(value)
-
-
-def _described(text: Column, kind: Column, documents: bool) -> Column:
-    """What an object stands for that says itself what it is; null for any other."""
-    said = F.from_json(text, texts(("scale", "value", *_NUMBERS, *_TEXTS, "$date", "$timestamp", "$binary")))
-    date, binary = said["$date"], said["$binary"]
-    millis = F.coalesce(F.from_json(date, texts(["$numberLong"]))["$numberLong"], date)
-    seconds = F.from_json(said["$timestamp"], texts(["t"]))["t"].try_cast("bigint")
-    moment = F.coalesce(
-        _time(instant(F.when(millis.rlike(WHOLE), millis), "millis"), kind),
-        _time(F.timestamp_seconds(seconds), kind),
-        date,
-    )
-    number = F.coalesce(*[said[name] for name in _NUMBERS], unscaled_digits(said["value"], said["scale"]))
-    in_base64 = F.coalesce(F.from_json(binary, texts(["base64"]))["base64"], binary)
-    described = (
-        F.when(kind == "number", number)
-        .when(kind.isin("timestamp", "timestamp_ntz", "date"), moment)
-        .when(kind == "binary", in_base64)
-    )
-    if not documents:
-        return described
-    return described.when(kind == "string", F.coalesce(*[said[name] for name in _TEXTS], number, moment))
 
 
 def _kind(dtype: DataType) -> str:
@@ -135,40 +123,73 @@ def _kind(dtype: DataType) -> str:
             return "other"
 
 
-def _read(text: Column, said: Column, kind: Column) -> Column:
-    """A text by the schema of its column: type, name, parameters. What cannot be meant says so, and is read by none."""
-    name, is_bytes = said["name"], said["type"] == "bytes"
-    is_time = kind.isin("timestamp", "timestamp_ntz", "date")
-    midnight = F.date_from_unix_date(text.try_cast("int")).cast("timestamp")
-    return (
-        F.when((name == _DECIMAL) & kind.isin("number", "string"), _decimal(text, said))
+def _said(column: Column) -> Column:
+    """What a schema says of a value: type, name, parameters."""
+    return F.struct(*[column[name].alias(name) for name in _TYPE.names])
+
+
+def _facts(text: Column, said: Column, kind: Column, *, documents: bool) -> Column:
+    """What is known of a text: a number in base64 and its scale, a count of a unit since 1970, or how it is read.
+
+    `said`: of its schema. An object may say of itself what it is.
+    """
+    name, is_time = said["name"], kind.isin(*_TIMES)
+    is_object = text.startswith("{")
+    own, value = (F.regexp_extract(text, _OWN_NAME, group) for group in (1, 2))
+    own = F.when(is_object, own)
+    is_number = own.isin(*_NUMBERS)
+    scaled = (kind == "number") & (own == "scale")
+    in_base64 = F.when((name == _DECIMAL) & kind.isin("number", "string"), text).when(
+        scaled, F.regexp_extract(text, _SCALED, 2)
+    )
+    scale = F.when(scaled, F.regexp_extract(text, _SCALED, 1)).otherwise(said["parameters"]["scale"])
+    unit = F.create_map(*[F.lit(part) for pair in _UNITS.items() for part in pair])[
+        F.coalesce(own, name, F.lit(""))
+    ]
+    count = F.when(is_object, value).otherwise(text)
+    counts = (
+        is_time
+        & unit.isNotNull()
+        & count.rlike(WHOLE)
+        & ~((kind == "date") & F.coalesce(name.isin(*_DATES), F.lit(False)))
+    )
+    is_bytes = said["type"] == "bytes"
+    known = (
+        F.when((kind == "number") & is_number, value)
+        .when(is_time & (own == "$date"), value)
+        .when((kind == "binary") & (own == "$binary"), value)
+        .when(F.lit(documents) & (kind == "string") & (is_number | own.isin(*_TEXTS)), value)
         .when((kind == "number") & is_bytes, F.concat(F.lit("bytes "), text))
         .when((kind == "number") & said["type"].isNotNull() | (kind == "binary") & is_bytes, text)
-        .when(is_time & name.isin(*_UNITS) & text.rlike(WHOLE), _moment(text, name, kind))
-        .when(is_time & (kind != "date") & name.isin(*_DATES) & text.rlike(WHOLE), _time(midnight, kind))
         .when(is_time & name.isin(*_CLOCKS), F.concat(text, F.lit(" of a day")))
         .when((kind == "timestamp_ntz") & (name == f"{_TIME}IsoTimestamp"), F.rtrim(text, F.lit("Z")))
     )
+    return F.struct(
+        text.alias("text"),
+        in_base64.alias("base64"),
+        scale.alias("scale"),
+        F.when(counts, count).try_cast("bigint").alias("count"),
+        F.when(counts, unit).alias("unit"),
+        known.alias("known"),
+        (in_base64.isNotNull() | counts | known.isNotNull()).alias("is_known"),
+    )
 
 
-def _decimal(text: Column, said: Column) -> Column:
-    """The digits of a number in base64."""
-    digits = unscaled_digits(text, said["parameters"]["scale"])
-    return F.coalesce(digits, F.concat(F.lit("base64 "), text))
-
-
-def _moment(text: Column, name: Column, kind: Column) -> Column:
-    """A count since 1970 as the text of a time, of a date where it is midnight."""
-    units = set(_UNITS.values())
-    names = {unit: [name for name, own in _UNITS.items() if own == unit] for unit in units}
-    found = F.coalesce(*[F.when(name.isin(*names[unit]), instant(text, unit)) for unit in units])
-    return F.coalesce(_time(found, kind), F.concat(text, F.lit(" since 1970")))
-
-
-def _time(found: Column, kind: Column) -> Column:
-    written = found.cast("string")
+def _text(fact: Column, kind: Column) -> Column:
+    """The text of a value by what is known of it; what cannot be meant says so, and is read by none."""
+    text, count, unit = fact["text"], fact["count"], fact["unit"]
+    digits = F.coalesce(unscaled_digits(fact["base64"], fact["scale"]), F.concat(F.lit("base64 "), text))
+    # nanoseconds are the only unit that is smaller than a microsecond
+    cut = F.call_function("div", count - F.pmod(count, F.lit(-_NANOS)), F.lit(-_NANOS))
+    micros = F.when(unit > 0, F.try_multiply(count, unit)).otherwise(cut)
+    time = F.when(micros.between(*MICROS), F.timestamp_micros(micros)).cast("string")
+    shown = (
+        F.when(kind == "timestamp", F.concat(time, F.lit("Z")))
+        .when(kind == "date", F.regexp_replace(time, " 00:00:00$", ""))
+        .otherwise(time)
+    )
     return (
-        F.when(kind == "timestamp", F.concat(written, F.lit("Z")))
-        .when(kind == "date", F.regexp_replace(written, " 00:00:00$", ""))
-        .otherwise(written)
+        F.when(fact["base64"].isNotNull(), digits)
+        .when(unit.isNotNull(), F.coalesce(shown, F.concat(text, F.lit(" since 1970"))))
+        .otherwise(fact["known"])
     )

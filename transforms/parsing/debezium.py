@@ -71,7 +71,9 @@ def members(table: TableSpec, options: ParseOptions) -> Members:
     record = _record(table, options)
     row, flat = envelope.text_after(F.col(LINE)), F.regexp_extract(F.col(LINE), _FLAT_ROW, 1)
     in_row = {name: table.name_in_source(name) for name in table.columns.names}
-    known = {name: is_known(table, source_of(table, name)) for name in table.columns.names}
+    known = {
+        name: is_known(table, source_of(table, name)) for name in table.columns.names if options.described
+    }
     return Members(F.col(_WRITTEN_OP), row, flat, in_row, F.col(LINE), record, envelope.origin(record), known)
 
 
@@ -88,7 +90,7 @@ def _type(table: TableSpec, options: ParseOptions) -> StructType:
     origin = envelope.ORIGIN if options.tables or options.asks else ()
     order = envelope.ORDER if options.asks else ()
     position = MEMBERS if SOURCE in envelope.envelope_sequence(table) else ()
-    return envelope.event_type(table, (*origin, *order, *position))
+    return envelope.event_type(table, (*origin, *order, *position), with_schema=options.described)
 
 
 def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Parts:
@@ -122,7 +124,7 @@ def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Par
         before={name: F.col(_BEFORE)[name] for name in table.key},
         exact_before={name: exact.before[name] for name in table.key if name in decimals},
         moves=F.col(_WRITTEN_OP) == "u",
-        schema=columns_of(envelope.schema(record)),
+        schema=columns_of(envelope.schema(record)) if options.described else None,
         documents="_id" in table.as_written.key,
     )
     frame, columns, old_key = read_texts(frame, table, options, texts)

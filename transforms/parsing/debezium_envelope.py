@@ -36,14 +36,15 @@ _CLOCKS = ("ts_ms", "ts_us", "ts_ns")
 _TRANSACTION = ("status", "id", "event_count", "data_collections")
 
 
-def event_type(table: TableSpec, source: Iterable[str] = ()) -> StructType:
+def event_type(table: TableSpec, source: Iterable[str] = (), *, with_schema: bool) -> StructType:
     """Type of an event with all values as text: what is declared, and what says what happened to it.
 
-    `source`: more of what it says of its source.
+    `source`: more of what it says of its source. `with_schema`: with what its schema says of the columns.
     """
     source = dict.fromkeys(["lsn", "txId", *source])
     about = [*texts(["op", "ts_ms"]), StructField("source", texts(source))]
-    event = _event_type(table, table.columns.names, about, [StructField("schema", SCHEMA)])
+    beside = [StructField("schema", SCHEMA)] if with_schema else []
+    event = _event_type(table, table.columns.names, about, beside)
     return event.add("offset", StringType())
 
 

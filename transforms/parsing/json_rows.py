@@ -31,7 +31,8 @@ def members(table: TableSpec, options: ParseOptions) -> Members:
     said, row = options.row_op, _row(options)
     written = at(record_of(F.col(_PARSED)), parts_of(said.column)[1])
     op, flat = F.when(said.is_update(written), "u").otherwise("c"), F.regexp_extract(row, _FLAT_ROW, 1)
-    known = {name: is_known(table, source_of(table, name)) for name in table.columns.names if said.wrapped}
+    says = said.wrapped and options.described
+    known = {name: is_known(table, source_of(table, name)) for name in table.columns.names if says}
     line = F.col(LINE) if said.wrapped else None
     return Members(op, row, flat, _in_row(table), line, origin=_origin(options), known=known)
 
@@ -65,7 +66,8 @@ def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Par
         places = [path for paths in (after, before) for name, path in paths.items() if name in decimals]
         frame = frame.withColumn(EXACT, parse_digits(F.col(LINE), tree_of(places), found))
     exact = record_of(F.col(EXACT))
-    wrapped = F.from_json(WRAPPED, StructType().add("schema", ROW_SCHEMA)) if said.wrapped else None
+    says = said.wrapped and options.described
+    wrapped = F.from_json(WRAPPED, StructType().add("schema", ROW_SCHEMA)) if says else None
     frame, cells, old_key = read_texts(
         frame,
         table,

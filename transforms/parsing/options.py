@@ -100,6 +100,9 @@ class ParseOptions:
     """Bytes that a line may have, or the texts of a row together."""
     max_depth: int = DEEPEST
     """Levels of objects and arrays that a line may have."""
+    described: bool = True
+    """Records may say themselves how their values are written (`transforms.parsing.connect_schema`). To look for that
+    makes a plan that takes twice as long to make, so a source in whose files nothing says it is read without."""
     asks: bool = False
     """The records are asked what in them can be read in two ways, and have a column with what they say to it."""
     flawless: bool = False

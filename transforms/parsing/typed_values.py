@@ -50,7 +50,7 @@ largest number, which later releases of Debezium send."""
 _LAST_DAYS, _FIRST_DAYS = ("2147483647", "106751991167"), ("-2147483648", "-106751991251")
 """The same in days."""
 _DAYS = (-719_162, 2_932_896)
-_MICROS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+MICROS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """The years 1 to 9999: what every reader of the tables can hold."""
 _PER_MILLI = 1000
 PER_SECOND: Mapping[TimeUnit, int] = {"millis": 10**3, "micros": 10**6, "nanos": 10**9}
@@ -117,9 +117,9 @@ def bounds_of(unit: TimeUnit) -> tuple[int, int]:
     """The least and the greatest count of a unit since 1970 that is read as a time."""
     match unit:
         case "micros":
-            return _MICROS
+            return MICROS
         case "millis":
-            return _MICROS[0] // _PER_MILLI, _MICROS[1] // _PER_MILLI
+            return MICROS[0] // _PER_MILLI, MICROS[1] // _PER_MILLI
     # the least of all cannot be rounded
     return 1 + _PER_MILLI - 2**63, 2**63 - 1
 
@@ -274,5 +274,5 @@ def _in_range(value: Column, dtype: DataType = _INSTANT) -> Column:
     if isinstance(dtype, DateType):
         low, high = (F.date_from_unix_date(F.lit(bound)) for bound in _DAYS)
     else:
-        low, high = (F.timestamp_micros(F.lit(bound)).cast(dtype) for bound in _MICROS)
+        low, high = (F.timestamp_micros(F.lit(bound)).cast(dtype) for bound in MICROS)
     return F.when(value.between(low, high), value)

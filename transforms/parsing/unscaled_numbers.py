@@ -3,17 +3,12 @@
 (Kafka Connect's `org.apache.kafka.connect.data.Decimal`; Debezium's `decimal.handling.mode: precise`, its default.)
 """
 
-from functools import reduce
-
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DecimalType
 
-_PART = 12
-"""Hexadecimal digits that are read at once: 48 bits, which fit a long whatever their sign."""
-_PARTS = 3
-"""More than the 16 bytes of the longest number of 38 digits."""
-_DIGITS, _INVERTED = "0123456789ABCDEF", "FEDCBA9876543210"
+_HALF = 16
+"""Hexadecimal digits of half a number: two halves have room for all numbers of 38 digits."""
 BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 """What base64 is, to the letter."""
 
@@ -30,21 +25,23 @@ def unscaled(text: Column, dtype: DataType) -> Column:
 def unscaled_digits(text: Column, scale: Column) -> Column:
     """The same as text, with so many digits behind the point; null where it has more than 38."""
     in_hex = F.hex(F.when(text.rlike(BASE64) & (text != ""), F.try_to_binary(text, F.lit("base64"))))
-    negative = F.substring(in_hex, 1, 1) >= "8"
-    # -n is one more than the inverted bits say
-    size = F.when(negative, F.translate(in_hex, _DIGITS, _INVERTED)).otherwise(in_hex)
-    digits = F.lpad(size, _PART * _PARTS, "0")
-    parts = [F.substring(digits, 1 + _PART * index, _PART) for index in range(_PARTS)]
-    longs = [F.conv(part, 16, 10).cast("decimal(20,0)") for part in parts]
-    whole = reduce(lambda high, low: F.try_add(F.try_multiply(high, _power(_PART)), low), longs).cast(
-        "decimal(38,0)"
+    # bound to the variable of a lambda, for it would be computed wherever it is used
+    numbers = F.transform(
+        F.array(in_hex), lambda digits: F.when(F.length(digits) <= 2 * _HALF, _signed(digits))
     )
-    number = F.when(negative, F.try_subtract(F.lit(-1).cast("decimal(38,0)"), whole)).otherwise(whole)
-    return F.when(F.length(size) <= _PART * _PARTS, _scaled(number, scale.cast("int")))
+    return F.get(F.transform(numbers, lambda number: _scaled(number, scale.cast("int"))), F.lit(0))
 
 
-def _power(digits: int) -> Column:
-    return F.lit(16**digits).cast("decimal(20,0)")
+def _signed(in_hex: Column) -> Column:
+    """A number in two's complement."""
+    negative = in_hex >= "8"
+    digits = F.lpad(in_hex, F.lit(2 * _HALF), F.when(negative, F.lit("F")).otherwise(F.lit("0")))
+    # to the base of -10 is to read the first half with its sign
+    high = F.conv(F.substring(digits, 1, _HALF), 16, -10).cast("decimal(20,0)")
+    low = F.conv(F.substring(digits, _HALF + 1, _HALF), 16, 10).cast("decimal(20,0)")
+    # of a negative number the high half is rounded towards zero, lest it have more digits than the number
+    half, carry = F.lit(str(2 ** (4 * _HALF))).cast("decimal(20,0)"), F.when(negative, 1).otherwise(0)
+    return F.try_add(F.try_multiply(high + carry, half), low - half * carry).cast("decimal(38,0)")
 
 
 def _scaled(number: Column, scale: Column) -> Column:
@@ -52,8 +49,8 @@ def _scaled(number: Column, scale: Column) -> Column:
     digits = F.abs(number).cast("string")
     padded = F.lpad(digits, F.greatest(F.length(digits), scale + 1), F.lit("0"))
     sign = F.when(number < 0, F.lit("-")).otherwise(F.lit(""))
-    before = F.substr(padded, F.lit(1), F.length(padded) - scale)
-    with_point = F.concat(sign, before, F.lit("."), F.right(padded, scale))
+    place = F.concat(F.lit("([0-9]{"), scale.cast("string"), F.lit("})$"))
+    with_point = F.concat(sign, F.regexp_replace(padded, place, F.lit(".$1")))
     return F.when(scale > 0, with_point).otherwise(
         F.concat(number.cast("string"), F.repeat(F.lit("0"), -scale))
     )

@@ -23,6 +23,7 @@ class Debezium(TextFormat):
     envelope = SEQUENCE_NAMES
     truncates = True
     has_key_beside = True
+    is_described = True
     is_flat = False
 
     def columns_of(self, file: FoundFile, row_op: RowOp) -> list[str]:

@@ -22,6 +22,7 @@ class Jsonl(TextFormat):
 
     not_for = _NOT_FOR
     may_nest = True
+    is_described = True
     is_one_object = True
 
     def columns_of(self, file: FoundFile, row_op: RowOp) -> list[str]:

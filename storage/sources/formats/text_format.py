@@ -7,6 +7,7 @@ from functools import partial, reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from storage.sources.ambiguous_rows import ask
+from storage.sources.column_preview import says_types
 from storage.sources.files import FoundFile, MeasuredFile, changed
 from storage.sources.fingerprint import FileContent, scan_text
 from storage.sources.formats.file_format import FileFormat
@@ -27,6 +28,8 @@ class TextFormat(FileFormat):
     is_text = True
     has_key_beside: bool = False
     """A record has its key beside the row, so that the row may lack it."""
+    is_described: bool = False
+    """Records may say how their values are written."""
     quoted: bool = False
     """Fields may hold line ends within double quotes."""
 
@@ -44,6 +47,10 @@ class TextFormat(FileFormat):
     ) -> list[Parts]:
         """Take parts apart into records whose values are texts; several frames where files differ."""
 
+    def _looked_at(self, options: ParseOptions, ranges: Ranges) -> ParseOptions:
+        """The options with whether records say how their values are written, as far as beginnings of files show."""
+        return replace(options, described=self.is_described and says_types([part.path for part in ranges]))
+
     def members(self, table: TableSpec, options: ParseOptions) -> Members | None:
         """What a record that was taken apart says by names of its own; None where those of a file are the same."""
         return None
@@ -51,6 +58,7 @@ class TextFormat(FileFormat):
     def _parts(
         self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges
     ) -> list[Parts]:
+        options = self._looked_at(options, ranges)
         parts = self.take_apart(spark, table, options, ranges)
         if not options.asks:
             return parts
@@ -68,7 +76,7 @@ class TextFormat(FileFormat):
         *, begun: bool,
     ) -> list[Answer]:  # fmt: skip
         """Ask of values; and of names, of what orders events and whose they are, where records say that."""
-        asking = replace(options, asks=True)
+        asking = self._looked_at(replace(options, asks=True), ranges)
         asked = questions(table, asking, self.members(table, asking), begun=begun)
 
         def apart() -> DataFrame:
