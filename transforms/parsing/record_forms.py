@@ -84,7 +84,8 @@ def with_plain_rows(lines: DataFrame, options: ParseOptions) -> DataFrame:
     if not options.row_op.wrapped:
         return lines.withColumn(LINE, record)
     frame, record = lines.withColumn(_OBJECT, record), F.col(_OBJECT)
-    payload = F.when(record.contains('"payload"'), F.regexp_extract(record, _WRAPPED_ROW, 1))
+    is_wrapped = record.contains('"payload"') & record.rlike(r'"schema"\s*+:\s*+(?:\{|null)')
+    payload = F.when(is_wrapped, F.regexp_extract(record, _WRAPPED_ROW, 1))
     frame = frame.withColumn(LINE, F.when(payload != "", payload).otherwise(record))
     return frame.withColumn(WRAPPED, F.when(record != F.col(LINE), record)).drop(_OBJECT)
 

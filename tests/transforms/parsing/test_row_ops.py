@@ -72,6 +72,7 @@ LINES: dict[Preset, list[tuple[object, list[tuple[Any, ...]]]]] = {
         ({**ANN, "__op": "d"}, [("delete", 1, None)]),
         ({"schema": {"type": "struct"}, "payload": {**ANN, "__op": "c"}}, [("upsert", 1, "ann")]),
         ({"payload": {**ANN, "__deleted": "true"}, "schema": {"fields": [{"field": "}"}]}}, [("delete", 1, None)]),
+        ({**ANN, "payload": {"id": 7}, "__op": "c"}, [("upsert", 1, "ann")]),
         ("null", [("ignored", None, None)]),
         ("", [("ignored", None, None)]),
         (json.dumps(json.dumps(ANN)), [("upsert", 1, "ann")]),
