@@ -91,12 +91,12 @@ class Source(Frozen):
     takes one without `lsn`, with `sequence: [lsn]`, for older than every change. Without it, input with such reads
     is refused. Only with `debezium`."""
     infinity: Infinity = "quarantine"
-    """What becomes of PostgreSQL's `infinity` and `-infinity` in a date or timestamp: `max` takes the last day of the
-    year 9999, and the first of year 1; `null` takes null."""
+    """What becomes of PostgreSQL's `infinity` and `-infinity` in a date or timestamp: `max` takes the last instant of
+    the year 9999, and the first of year 1; `null` takes null; `quarantine` takes no such record."""
     epochs: tuple[Instant, ...] = ()
     """When the log of the database began anew, after a move to another server or a restore, such as
     `2026-11-01T12:00:00Z`. With `sequence: source` an event whose `source.ts_ms` is of then or later is newer than all
-    that are of before."""
+    that are of before. Only with `debezium`."""
     trust_sequence: bool = False
     """A `sequence` that begins with `tx_id`, or with the connector's `ts_ms`, is meant: neither is the order in which
     a database commits. Only with `debezium`."""
