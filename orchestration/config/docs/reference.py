@@ -126,7 +126,11 @@ def _default(value: Any) -> str:
 
 def _value(part: dict[str, Any]) -> str:
     """What a key takes, in a word or two."""
-    part = part.get("anyOf", [part])[0]
+    ways = [way for way in part.get("anyOf", [part]) if way.get("type") != "null"]
+    return ", ".join(map(_way, ways))
+
+
+def _way(part: dict[str, Any]) -> str:
     choices = part.get("enum") or ([part["const"]] if "const" in part else [])
     if choices:
         return ", ".join(f"`{choice}`" for choice in choices)
