@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ tables:
     source: {{format: {form}, path: "in/*", {source}}}
     columns: {{id: bigint, name: string{more}}}
     key: [id]
-"""
+{order}"""
+BY_TIME = (", at: timestamp", "    sequence: [at]\n")
 
 
 def write(folder: Path, name: str, lines: Sequence[object]) -> None:
@@ -36,34 +38,52 @@ def write(folder: Path, name: str, lines: Sequence[object]) -> None:
     path.write_text("".join(f"{text}\n" for text in texts))
 
 
-def rows(folder: Path, spark: SparkSession, form: str, source: str, more: str = "") -> dict[int, Any]:
+def rows(
+    folder: Path, spark: SparkSession, form: str, source: str, more: str = "", order: str = ""
+) -> dict[int, Any]:
     """The names of the customers that are there after a run, by key."""
-    pipeline = make_pipeline(folder, FILE.format(form=form, source=source, more=more))
+    pipeline = make_pipeline(folder, FILE.format(form=form, source=source, more=more, order=order))
     run(pipeline, spark)
     lake = Lake(pipeline.lake)
     changes = spark.read.format("delta").load(lake.path(changes_of("customers")))
-    applied = changes.where("_lj_verdict = 'applied'").orderBy("_lj_position").collect()
+    applied = changes.where("_lj_verdict = 'applied'").orderBy("_lj_sequence", "_lj_position").collect()
     last = {row["id"]: row for row in applied}
     return {key: row["name"] for key, row in last.items() if row["_lj_op"] == "upsert"}
 
 
 def test_dms_loads_a_table_and_goes_on_with_its_changes(tmp_path: Path, spark: SparkSession) -> None:
-    """Files of the full load have no column `Op`; those of the changes do."""
-    write(tmp_path, "LOAD1.csv", ["id,name", "1,ann", "2,bob", "3,cat"])
-    assert rows(tmp_path, spark, "csv", "op: dms") == {1: "ann", 2: "bob", 3: "cat"}
+    """Files of the full load have no column `Op`, and names that come behind those of the changes."""
+    load = [
+        "id,name,at",
+        "1,ann,2024-06-15T10:00:00Z",
+        "2,bob,2024-06-15T10:00:00Z",
+        "3,cat,2024-06-15T10:00:00Z",
+    ]
+    changes = [
+        "U,1,anne,2024-06-15T11:00:00Z",
+        "D,2,bob,2024-06-15T11:01:00Z",
+        "I,4,dan,2024-06-15T11:02:00Z",
+    ]
+    write(tmp_path, "LOAD1.csv", load)
+    write(tmp_path, "20240615.csv", ["Op,id,name,at", *changes])
 
-    write(tmp_path, "x20240615.csv", ["Op,id,name", "U,1,anne", "D,2,bob", "I,4,dan"])
-    assert rows(tmp_path, spark, "csv", "op: dms") == {1: "anne", 3: "cat", 4: "dan"}
+    assert rows(tmp_path, spark, "csv", "op: dms", *BY_TIME) == {1: "anne", 3: "cat", 4: "dan"}
 
 
 def test_dms_in_parquet(tmp_path: Path, spark: SparkSession) -> None:
     """The same rows, with types."""
     (tmp_path / "in").mkdir()
-    pq.write_table(pa.table({"id": [1, 2], "name": ["ann", "bob"]}), tmp_path / "in/LOAD1.parquet")
-    changes = {"Op": ["U", "D"], "id": [1, 2], "name": ["anne", "bob"]}
-    pq.write_table(pa.table(changes), tmp_path / "in/x.parquet")
+    load = {"id": [1, 2], "name": ["ann", "bob"], "at": [datetime(2024, 6, 15, 10, tzinfo=UTC)] * 2}
+    changes = {
+        "Op": ["U", "D"],
+        **load,
+        "name": ["anne", "bob"],
+        "at": [datetime(2024, 6, 15, 11, tzinfo=UTC)] * 2,
+    }
+    pq.write_table(pa.table(load), tmp_path / "in/LOAD1.parquet")
+    pq.write_table(pa.table(changes), tmp_path / "in/20240615.parquet")
 
-    assert rows(tmp_path, spark, "parquet", "op: dms") == {1: "anne"}
+    assert rows(tmp_path, spark, "parquet", "op: dms", *BY_TIME) == {1: "anne"}
 
 
 def test_records_of_two_tables_are_refused_until_one_is_named(tmp_path: Path, spark: SparkSession) -> None:
@@ -118,7 +138,10 @@ def test_nested_rows_and_a_column_of_one_s_own(tmp_path: Path, spark: SparkSessi
     ]
     write(tmp_path, "1.jsonl", lines)
     text = FILE.format(
-        form="jsonl", source="absent: clear, op: {column: meta.kind, upsert: [new], delete: [old]}", more=""
+        form="jsonl",
+        source="absent: clear, op: {column: meta.kind, upsert: [new], delete: [old]}",
+        more="",
+        order="",
     ).replace("name: string", "name: {type: string, from: who.name}")
     pipeline = make_pipeline(tmp_path, text)
     run(pipeline, spark)

@@ -46,6 +46,8 @@ class RowOp:
     """The member that holds the row before the change, or what has changed of it."""
     origin: tuple[str, ...] = ()
     """The members that say of which table of the database a record is: its schema or database, and its name."""
+    loads: bool = False
+    """Rows without the column are of a full load, in files whose names may come behind those of its changes."""
     wrapped: bool = False
     """The record may be the `payload` beside its `schema`."""
 
@@ -82,7 +84,7 @@ class RowOp:
 DEFAULT_OP = RowOp()
 PRESETS: dict[Preset, RowOp] = {
     "debezium-unwrapped": RowOp("__op", default="upsert", flag="__deleted", wrapped=True),
-    "dms": RowOp("Op", ("I", "U"), ("D",), insert=("I",), default="upsert"),
+    "dms": RowOp("Op", ("I", "U"), ("D",), insert=("I",), default="upsert", loads=True),
     "maxwell": RowOp(
         "type", ("insert", "update", "bootstrap-insert"), ("delete",),
         ("bootstrap-start", "bootstrap-complete", "table-create", "table-alter", "table-drop", "database-create",

@@ -155,6 +155,9 @@ def _check_operation(reading: Reading, where: Where) -> None:
         reading.refuse(
             (*source, "op"), f"{message}; use format {nesting}, or say `column`, `upsert`, `delete`"
         )
+    if row_op.loads and reading.raw(*where, "sequence") is None:
+        message = "the files of a full load may have names behind those of its changes, and would be newer"
+        reading.refuse((*source, "op"), f"{message}; declare a sequence, such as the task's timestamp column")
     if reading.raw(*source, "tables") and not row_op.origin and ("tables",) not in own.not_for:
         message = "these rows do not say of which table they are; remove it, or name the preset in `op`"
         reading.refuse((*source, "tables"), message, at_key=True)

@@ -158,6 +158,10 @@ $op
 | `fivetran` | Fivetran | `_fivetran_deleted` |
 | `datastream` | Google Datastream: the row in `payload` | `source_metadata.change_type` |
 
+With `dms` a table needs a `sequence`: `LOAD00000001.csv` comes behind `20261127-120000.csv`, and would be newer. Take
+the column that the task adds (`TimestampColumnName`). Of a row that was changed while the table was loaded, it may show
+the load as the newer of the two; begin with changes that were made after the load.
+
 Where a preset says that a member holds the row, columns are looked for there, and `from: $$.xid` takes one of the
 record itself. In `jsonl`, `from` is a path: `from: customer.id` is `id` within `customer`, and backquotes keep a dot.
 
