@@ -152,9 +152,11 @@ def _with_op(frame: DataFrame, record: Column, options: ParseOptions) -> DataFra
     known = F.create_map(*[F.lit(text) for pair in _OPS.items() for text in pair])
     rowless = F.col(_BEFORE).isNull() & F.col(_AFTER).isNull()
     broken = is_broken(F.col(_PARSED))
-    kind = F.when(written.isNull() & rowless, envelope.kind_without_row(record, line, broken))
+    is_none = F.coalesce(
+        F.when(written.isNull() & rowless, envelope.has_no_row(record, line, broken)), F.lit(False)
+    )
     tombstone = F.when(rowless & envelope.has_null_value(record, line), F.lit("tombstone"))
-    without_op = F.when(kind.isNotNull(), F.lit("ignored")).otherwise(tombstone)
+    without_op = F.when(is_none, F.lit("ignored")).otherwise(tombstone)
     op = F.when(written.isNull(), without_op).otherwise(known[written])
     if options.tables:
         op = F.when(op.isNotNull() & ~is_of(*envelope.origin(record), options.tables), "ignored").otherwise(
@@ -162,7 +164,7 @@ def _with_op(frame: DataFrame, record: Column, options: ParseOptions) -> DataFra
         )
     frame = frame.withColumn(OP, op)
     bad_line, why = line_reason(F.coalesce(line, F.col(RAW)), F.col(_PARSED), options)
-    bad_line = F.when(kind.isNull(), bad_line)
+    bad_line = F.when(~is_none, bad_line)
     unknown, no_row = F.col(OP).isNull(), (F.col(OP) == "upsert") & F.col(_AFTER).isNull()
     shown = F.coalesce(F.concat(F.lit('op "'), F.substring(written, 1, 100), F.lit('"')), F.lit("no op"))
     reason = F.when(bad_line.isNotNull(), bad_line).when(unknown, reason_is("unknown_op"))

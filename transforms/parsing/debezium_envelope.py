@@ -17,7 +17,7 @@ from transforms.model.schemas import POSITION_TYPE
 from transforms.model.specs import TableSpec
 from transforms.parsing.connect_schema import SCHEMA
 from transforms.parsing.json_lines import texts
-from transforms.parsing.record_forms import decoded
+from transforms.parsing.record_forms import decoded, is_nothing
 from transforms.parsing.source_position import SOURCE
 
 SEQUENCE_NAMES = ("lsn", "tx_id", "ts_ms", "offset", SOURCE)
@@ -31,7 +31,7 @@ _MONGO_KEY = "id"
 """What MongoDB's connector calls the `_id` of a document in the record's key."""
 _VALUES = ("value.payload", "value", _PAYLOAD)
 """Where the value of an event is, if it is not the line itself."""
-_NOTHING = r"^\s*+(?:null|\{\s*+\})?\s*+$"
+_EMPTY = r"^\s*+\{\s*+\}\s*+$"
 _CLOCKS = ("ts_ms", "ts_us", "ts_ns")
 _TRANSACTION = ("status", "id", "event_count", "data_collections")
 
@@ -111,26 +111,26 @@ def has_null_value(event: Column, line: Column) -> Column:
     value, names = event["value"], F.json_object_keys(line)
     members = F.json_object_keys(F.get_json_object(line, "$.value"))
     wrapped = F.array_contains(members, _PAYLOAD) & value[_PAYLOAD].isNull()
-    alone = F.size(F.array_except(members, F.array(F.lit("schema"), F.lit(_PAYLOAD)))) == 0
+    alone = _has_only(members, "schema", _PAYLOAD)
     printed = _has(names, "key", _PAYLOAD) & event[_PAYLOAD].isNull()
     is_null = F.array_contains(names, "value") | printed
     return F.when(value.isNull(), is_null).otherwise(wrapped & alone)
 
 
-def kind_without_row(event: Column, line: Column, broken: Column) -> Column:
-    """What a line holds that is no event of a row, and no error: Debezium writes more to its topics; else null."""
+def has_no_row(event: Column, line: Column, broken: Column) -> Column:
+    """Whether a line holds no event of a row, and no error: Debezium writes more to its topics. Null for no, too.
+
+    Tombstones without their key, heartbeats, boundaries of transactions, changes of a schema.
+    """
     value = F.coalesce(*[F.get_json_object(line, f"$.{place}") for place in _VALUES], line)
     names, own = F.json_object_keys(value), F.json_object_keys(line)
     without_key = _has(own, _PAYLOAD) & _has_only(own, "schema", _PAYLOAD) & event[_PAYLOAD].isNull()
     is_boundary = F.get_json_object(value, "$.status").isin("BEGIN", "END")
-    return (
-        F.when(line.rlike(_NOTHING), "tombstone without key")
-        .when(broken, None)
-        .when(without_key, "tombstone without key")
-        .when(_has(names, "ts_ms") & _has_only(names, *_CLOCKS), "heartbeat")
-        .when(_has(names, *_TRANSACTION) & is_boundary, "transaction")
-        .when(_has(names, "source", "databaseName") & _has(names, "ddl"), "schema change")
-    )
+    is_heartbeat = _has(names, "ts_ms") & _has_only(names, *_CLOCKS)
+    is_boundary &= _has(names, *_TRANSACTION)
+    is_schema_change = _has(names, "source", "databaseName", "ddl")
+    is_other = without_key | is_heartbeat | is_boundary | is_schema_change
+    return is_nothing(line) | line.rlike(_EMPTY) | (~broken & is_other)
 
 
 def _has(names: Column, *wanted: str) -> Column:

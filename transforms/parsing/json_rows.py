@@ -19,7 +19,7 @@ from transforms.parsing.nested_json import decimals_of
 from transforms.parsing.options import ParseOptions, Parts, source_of
 from transforms.parsing.questions import Members
 from transforms.parsing.record_forms import LINE, WRAPPED, is_nothing, with_plain_rows
-from transforms.parsing.row_ops import Path, at, is_of, parts_of, tree_of
+from transforms.parsing.row_ops import Path, at, is_of, parts_of, path_from_record, place_of, tree_of
 from transforms.parsing.typed_values import without_infinity
 
 _FLAT_ROW = r"^\s*(\{[^{}]*\})\s*$"
@@ -28,7 +28,7 @@ _PARSED = "_lj_parsed"
 
 def members(table: TableSpec, options: ParseOptions) -> Members:
     """What a row that `take_apart` took apart says by the names that it has."""
-    said, row = options.row_op, _row(options)
+    said, row = options.row_op, options.row_op.row_in(F.col(LINE))
     written = at(record_of(F.col(_PARSED)), parts_of(said.column)[1])
     op, flat = F.when(said.is_update(written), "u").otherwise("c"), F.regexp_extract(row, _FLAT_ROW, 1)
     says = said.wrapped and options.described
@@ -83,12 +83,6 @@ def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Par
     return Parts(frame, cells, short_text(F.col(RAW)), old_key)
 
 
-def _row(options: ParseOptions) -> Column:
-    """The row as JSON."""
-    row = options.row_op.row
-    return F.col(LINE) if row is None else F.get_json_object(LINE, f"$.{row}")
-
-
 def _origin(options: ParseOptions) -> tuple[Column, Column] | None:
     """The table of the database that a record is of, and the same with its schema before it; None if it says none."""
     if not options.row_op.origin:
@@ -100,8 +94,7 @@ def _origin(options: ParseOptions) -> tuple[Column, Column] | None:
 
 
 def _place(table: TableSpec, column: str) -> tuple[bool, Path]:
-    """Where a column is: whether that is beside the row, and its path there."""
-    return parts_of(table.written[column]) if column in table.written else (False, (column,))
+    return place_of(column, table.written.get(column))
 
 
 def _in_row(table: TableSpec) -> dict[str, str]:
@@ -111,9 +104,7 @@ def _in_row(table: TableSpec) -> dict[str, str]:
 
 
 def _path(table: TableSpec, column: str, row: str | None) -> Path:
-    """The path of a column from the record down, where a member holds the row."""
-    is_beside, path = _place(table, column)
-    return path if is_beside or row is None else (row, *path)
+    return path_from_record(_place(table, column), row)
 
 
 def _text(record: Column, after: dict[str, Path], before: dict[str, Path], name: str) -> Column:
@@ -127,6 +118,6 @@ def _text(record: Column, after: dict[str, Path], before: dict[str, Path], name:
 def _absent(table: TableSpec, options: ParseOptions, written: Column) -> Column:
     """Names of the columns that an update has no member for; null for none."""
     wanted = {name: member for name, member in _in_row(table).items() if name not in table.key}
-    left_out = absent_from(F.json_object_keys(_row(options)), wanted)
+    left_out = absent_from(F.json_object_keys(options.row_op.row_in(F.col(LINE))), wanted)
     updates = (F.col(OP) == "upsert") & options.row_op.is_update(written)
     return F.when(updates & (F.size(left_out) > 0), left_out)

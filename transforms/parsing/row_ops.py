@@ -76,6 +76,10 @@ class RowOp:
             found if flag is None else F.when(F.lower(flag).isin("true", "t", "1"), "delete").otherwise(found)
         )
 
+    def row_in(self, record: Column) -> Column:
+        """The row that a record holds, both as JSON."""
+        return record if self.row is None else F.get_json_object(record, f"$.{self.row}")
+
     def is_update(self, written: Column) -> Column:
         """Whether an upsert may bring a part of its row."""
         return ~F.coalesce(written.isin(*self.insert), F.lit(False)) & (F.coalesce(written, F.lit("")) != "")
@@ -114,6 +118,17 @@ def parts_of(text: str) -> tuple[bool, Path]:
         else:
             names[-1] += sign
     return from_record, tuple(names)
+
+
+def place_of(column: str, written: str | None) -> tuple[bool, Path]:
+    """Where a column is: whether beside the row, and its path there. `written`: its path, if one is declared."""
+    return (False, (column,)) if written is None else parts_of(written)
+
+
+def path_from_record(place: tuple[bool, Path], row: str | None) -> Path:
+    """The path to a place from the record down. `row`: the member that holds the row."""
+    is_beside, path = place
+    return path if is_beside or row is None else (row, *path)
 
 
 def tree_of(paths: Iterable[Path]) -> StructType:

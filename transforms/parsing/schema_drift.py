@@ -49,11 +49,10 @@ def event_rows(lines: DataFrame, options: ParseOptions) -> DataFrame:
 def json_rows(lines: DataFrame, options: ParseOptions) -> DataFrame:
     """Take lines (position, context, raw) with flat rows apart: position, entries. Without broken ones."""
     said, line = options.row_op, F.col(LINE)
-    row = line if said.row is None else F.get_json_object(line, f"$.{said.row}")
     paths = [parts_of(name)[1] for name in said.columns]
     written = [F.get_json_object(line, "$" + "".join(f"['{part}']" for part in path)) for path in paths]
     whole = F.coalesce(said.kind(*written) == "upsert", F.lit(False))
-    return _with_entries(with_plain_rows(lines, options), F.when(whole, F.from_json(row, _MAP)))
+    return _with_entries(with_plain_rows(lines, options), F.when(whole, F.from_json(said.row_in(line), _MAP)))
 
 
 def _with_entries(lines: DataFrame, members: Column) -> DataFrame:

@@ -15,7 +15,7 @@ from storage.sources.formats.known_formats import FORMATS
 from storage.sources.formats.source_format import SourceFormat
 from transforms.changelog.versions import VALIDITY
 from transforms.parsing.nested_json import is_readable
-from transforms.parsing.row_ops import DEFAULT_OP, RowOp, parts_of, tree_of
+from transforms.parsing.row_ops import DEFAULT_OP, RowOp, parts_of, path_from_record, place_of, tree_of
 from transforms.parsing.source_position import SOURCE
 
 _OPERATION = TypeAdapter(DeclaredOperation)
@@ -130,12 +130,12 @@ def _check_paths(reading: Reading, where: Where) -> None:
     paths, row_op = {}, _row_op(reading, where)
     for name in reading.names(*where, "columns"):
         written = reading.value(*where, "columns", name, "from")
-        from_record, path = (False, (name,)) if written is None else parts_of(written)
-        if "" in path:
+        place = place_of(name, written)
+        if "" in place[1]:
             message = f"a path has a name before and behind each dot; found {written!r}"
             reading.refuse((*where, "columns", name, "from"), message)
             return
-        paths[name] = path if from_record or row_op.row is None else (row_op.row, *path)
+        paths[name] = path_from_record(place, row_op.row)
         try:
             tree_of([*paths.values(), *[parts_of(op)[1] for op in row_op.columns]])
         except ValueError as error:

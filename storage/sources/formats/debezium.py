@@ -23,7 +23,6 @@ class Debezium(TextFormat):
     envelope = SEQUENCE_NAMES
     truncates = True
     has_key_beside = True
-    is_described = True
     is_flat = False
 
     def columns_of(self, file: FoundFile, row_op: RowOp) -> list[str]:
@@ -35,6 +34,10 @@ class Debezium(TextFormat):
     ) -> list[Parts]:
         """Read each line as an event."""
         return [take_apart(read_lines(spark, ranges), table, options)]
+
+    def may_describe(self, options: ParseOptions) -> bool:
+        """An event may come with its schema."""
+        return True
 
     def members(self, table: TableSpec, options: ParseOptions) -> Members:
         """The row after an event has names of its own."""

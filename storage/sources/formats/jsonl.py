@@ -22,7 +22,6 @@ class Jsonl(TextFormat):
 
     not_for = _NOT_FOR
     may_nest = True
-    is_described = True
     is_one_object = True
 
     def columns_of(self, file: FoundFile, row_op: RowOp) -> list[str]:
@@ -34,6 +33,10 @@ class Jsonl(TextFormat):
     ) -> list[Parts]:
         """Read each line as a row."""
         return [take_apart(read_lines(spark, ranges), table, options)]
+
+    def may_describe(self, options: ParseOptions) -> bool:
+        """A row that was taken out of an event may still come with its schema."""
+        return options.row_op.wrapped
 
     def members(self, table: TableSpec, options: ParseOptions) -> Members:
         """A row has names of its own."""

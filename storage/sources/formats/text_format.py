@@ -28,8 +28,6 @@ class TextFormat(FileFormat):
     is_text = True
     has_key_beside: bool = False
     """A record has its key beside the row, so that the row may lack it."""
-    is_described: bool = False
-    """Records may say how their values are written."""
     quoted: bool = False
     """Fields may hold line ends within double quotes."""
 
@@ -47,9 +45,14 @@ class TextFormat(FileFormat):
     ) -> list[Parts]:
         """Take parts apart into records whose values are texts; several frames where files differ."""
 
+    def may_describe(self, options: ParseOptions) -> bool:
+        """Whether records may say how their values are written."""
+        return False
+
     def _looked_at(self, options: ParseOptions, ranges: Ranges) -> ParseOptions:
         """The options with whether records say how their values are written, as far as beginnings of files show."""
-        return replace(options, described=self.is_described and says_types([part.path for part in ranges]))
+        described = self.may_describe(options) and says_types([part.path for part in ranges])
+        return replace(options, described=described)
 
     def members(self, table: TableSpec, options: ParseOptions) -> Members | None:
         """What a record that was taken apart says by names of its own; None where those of a file are the same."""
@@ -58,7 +61,6 @@ class TextFormat(FileFormat):
     def _parts(
         self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges
     ) -> list[Parts]:
-        options = self._looked_at(options, ranges)
         parts = self.take_apart(spark, table, options, ranges)
         if not options.asks:
             return parts
@@ -67,7 +69,7 @@ class TextFormat(FileFormat):
 
     def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read the texts by the declared types."""
-        parts = self._parts(spark, table, options, ranges)
+        parts = self._parts(spark, table, self._looked_at(options, ranges), ranges)
         read = [finish_records(part, table) for part in parts] or [empty(spark, records_schema(table))]
         return reduce(DataFrame.unionByName, read)
 

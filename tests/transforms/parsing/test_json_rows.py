@@ -7,11 +7,10 @@ from decimal import Decimal
 
 import pytest
 from pyspark.sql import Row, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from tests.transforms.parsing.lines import numbered
 from transforms.model.schemas import (
-    CONTEXT,
     DERIVED,
     DETAIL,
     OP,
@@ -43,13 +42,7 @@ def orders() -> TableSpec:
 def parse(spark: SparkSession, spec: TableSpec, lines: Sequence[object]) -> list[Row]:
     """The record of each line, all parsed in one frame; an object stands for its JSON."""
     texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
-    frame = spark.createDataFrame(list(enumerate(texts, start=1)), "line BIGINT, text STRING")
-    numbered = frame.select(
-        F.struct(F.lit(None).cast("date").alias("date"), F.lit("x").alias("file"), "line").alias(POSITION),
-        F.lit(False).alias(CONTEXT),
-        F.col("text").alias(RAW),
-    )
-    records = finish_records(take_apart(numbered, spec, ParseOptions("jsonl")), spec)
+    records = finish_records(take_apart(numbered(spark, texts), spec, ParseOptions("jsonl")), spec)
     assert records.schema.simpleString() == records_schema(spec).simpleString()
     found = sorted(records.collect(), key=lambda row: row[POSITION])
     assert len(found) == len(lines)

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from transforms.model.schemas import CONTEXT, POSITION, POSITION_TYPE, RAW
+from tests.transforms.parsing.lines import numbered
+from transforms.model.schemas import POSITION_TYPE
 from transforms.model.specs import TableSpec
 from transforms.parsing import debezium, json_rows
 from transforms.parsing.ambiguity import MARKS, Answer, answers, counts_of, counts_of_names, split
@@ -23,13 +23,6 @@ FORMS = ["jsonl", "debezium"]
 def orders(columns: str) -> TableSpec:
     """A table that nothing but the place of its records orders."""
     return TableSpec("orders", StructType.fromDDL(columns), ("id",), POSITION_TYPE)
-
-
-def numbered(spark: SparkSession, lines: Sequence[str]) -> DataFrame:
-    """Lines as they are read: position, context, raw."""
-    frame = spark.createDataFrame(list(enumerate(lines, start=1)), "line BIGINT, text STRING")
-    place = F.struct(F.lit(None).cast("date").alias("date"), F.lit("x").alias("file"), "line")
-    return frame.select(place.alias(POSITION), F.lit(False).alias(CONTEXT), F.col("text").alias(RAW))
 
 
 def said(

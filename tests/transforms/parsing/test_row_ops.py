@@ -10,6 +10,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
+from tests.transforms.parsing.lines import numbered
 from tests.transforms.parsing.test_connect_schema import decimal
 from transforms.model.schemas import (
     CONTEXT,
@@ -18,7 +19,6 @@ from transforms.model.schemas import (
     OP,
     POSITION,
     POSITION_TYPE,
-    RAW,
     REASON,
     UNAVAILABLE,
 )
@@ -44,12 +44,8 @@ def parse(
     """The records of each line; an object stands for its JSON."""
     spec = table or customers()
     texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
-    frame = spark.createDataFrame(list(enumerate(texts, start=1)), "line BIGINT, text STRING").select(
-        F.struct(F.lit(None).cast("date").alias("date"), F.lit("x").alias("file"), "line").alias(POSITION),
-        F.lit(False).alias(CONTEXT),
-        F.col("text").alias(RAW),
-    )
-    records = finish_records(take_apart(frame, spec, ParseOptions("jsonl", row_op=said, **options)), spec)
+    read_as = ParseOptions("jsonl", row_op=said, **options)
+    records = finish_records(take_apart(numbered(spark, texts), spec, read_as), spec)
     found: list[list[Row]] = [[] for _ in lines]
     for row in sorted(records.collect(), key=lambda row: row[DERIVED]):
         found[row[POSITION]["line"] - 1].append(row)
