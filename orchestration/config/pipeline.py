@@ -90,6 +90,11 @@ class Pipeline(Frozen):
         return {**self.tables, **self.streams}
 
     @property
+    def of_snapshots(self) -> tuple[str, ...]:
+        """The tables whose sources are snapshots."""
+        return tuple(name for name, table in self.tables.items() if table.source.is_snapshot)
+
+    @property
     def joins_of_tables(self) -> dict[str, AnyJoin]:
         """The joins that begin with a table, or with another join."""
         return {name: join for name, join in self.joins.items() if join.left_side not in self.streams}

@@ -57,7 +57,7 @@ def readings_of(pipeline: Pipeline) -> dict[str, str]:
         settings[f"{kind}/{name}/source.limits"] = [read.source.limits.line, read.source.limits.depth]
         settings[f"{kind}/{name}/columns.as"] = dict(read.parse_options.encodings)
         settings[f"{kind}/{name}/columns.from"] = read.names_in_source
-        for setting in ("tables", "absent", "snapshots", "infinity"):
+        for setting in ("mode", "tables", "absent", "snapshots", "infinity"):
             settings[f"{kind}/{name}/source.{setting}"] = getattr(read.source, setting)
         settings[f"{kind}/{name}/source.epochs"] = read.parse_options.epochs
         settings[f"{kind}/{name}/source.op"] = asdict(read.source.row_op)

@@ -8,16 +8,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from orchestration.config import Pipeline
 from orchestration.config.schema.stream import Stream
 from orchestration.planning.row_expressions import conditions, foreign_keys
+from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan
+from storage.sources.planned_file import end_of
 from storage.sources.reader import read_records
-from storage.spark.kept_frames import Frames, framing
+from storage.spark.kept_frames import Frames, aggregated, framing
+from storage.state.pinned_state import State
+from transforms.changelog.snapshot_changes import hides_its_key, is_found_gone, snapshot_changes
 from transforms.model.expressions import refuse_failing
 from transforms.model.refused_records import refuse_places
+from transforms.model.schemas import DELETED, HASH
 from transforms.parsing.ambiguity import MARKS
 from transforms.stream_join.records import is_event
 
@@ -36,7 +42,15 @@ class InputRecords:
     """What the batch keeps its frames in, too."""
     keeps: bool = True
     """Whether anything is kept; else each look reads the sources."""
+    gone: dict[str, int] = field(default_factory=dict)
+    """By table, how many keys a snapshot lacks."""
+    withheld: dict[str, int] = field(default_factory=dict)
+    """The same where they are not deleted, for a bad record may have one of them."""
     _kept: dict[str, DataFrame] = field(default_factory=dict)
+
+    @property
+    def _lake(self) -> Lake:
+        return Lake(self.pipeline.lake)
 
     def asked(self, name: str) -> DataFrame:
         """The records of a table or stream with the marks of `ParseOptions.asks`; kept for its batch without them."""
@@ -55,7 +69,37 @@ class InputRecords:
 
     def reads_again(self, name: str) -> bool:
         """Whether records are rather read again than kept: many, from files of columns."""
-        return self.pipeline.inputs[name].source_format.is_columnar and not self.frames.small
+        is_columnar = self.pipeline.inputs[name].source_format.is_columnar
+        return is_columnar and not self.frames.small and not self.compares(name)
+
+    def compares(self, name: str) -> bool:
+        """Whether the records are a snapshot that is compared with the rows there are."""
+        is_snapshot = self.pipeline.inputs[name].source.is_snapshot and self.plan.kind == "batch"
+        return is_snapshot and self.keeps and State(self.spark, self._lake, self.plan).has_rows(name)
+
+    def _compared(self, records: DataFrame, name: str) -> DataFrame:
+        """What a snapshot changes; where a bad record hides its key, nothing is called gone."""
+        table, files = self.pipeline.tables[name].spec, self.plan.files_of(name)
+        last = Journal(self._lake).last
+        self.frames.expect(last.rows.get(name, 0) if last else 0)
+        rows = State(self.spark, self._lake, self.plan).all_rows(table, (HASH, DELETED))
+        day, file, line = end_of(files[-1])
+        end = F.struct(
+            F.lit(day).cast("date").alias("date"),
+            F.lit(file).alias("file"),
+            F.lit(line).cast("bigint").alias("line"),
+        )
+        changed = self.frames.keep(snapshot_changes(records, rows, table, end))
+        counted = aggregated(
+            changed,
+            F.count_if(is_found_gone()).alias("gone"),
+            F.count_if(hides_its_key(table)).alias("hidden"),
+        )
+        if counted["hidden"]:
+            self.withheld[name] = counted["gone"]
+            return changed.where(~is_found_gone())
+        self.gone[name] = counted["gone"]
+        return changed
 
     def has(self, name: str) -> bool:
         """Whether the records of a table or stream are kept already."""
@@ -71,6 +115,8 @@ class InputRecords:
         spec, names, files = table.spec, table.spec.columns.names, self.plan.files_of(name)
         records = read_records(self.spark, spec.as_read, options, files)
         records = refuse_places(records, names, self.plan.refused_of(name))
+        if self.compares(name):
+            records = self._compared(records, name)
         if flawless:
             return records
         records = refuse_failing(records, names, conditions(self.pipeline, name))

@@ -1,6 +1,8 @@
 """Runs the declared tables of a batch: reads their records, applies them to stored rows, and commits the changes."""
 
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -38,8 +40,20 @@ def read_table(batch: Batch, name: str) -> TableBatch:
             read = table_batch(
                 table.spec, kept, batch.state, batch.frames, on_truncate=stated, needed=needed, load=load
             )
+        if batch.records.compares(name):
+            return replace(read, counts=_of_snapshot(batch, name, read.counts))
         check_read(table, files, None if batch.plan.kind == "retry" else read.counts["records"])
     return read
+
+
+def _of_snapshot(batch: Batch, name: str, counts: Mapping[str, int]) -> dict[str, int]:
+    """What became of a snapshot's rows, those that had not changed among them. Raises `SourceError`."""
+    table, files = batch.pipeline.tables[name], batch.plan.files_of(name)
+    check_read(table, files, None)
+    records = sum(file.records for file in files)
+    seen = {"records": records, "unchanged": records - counts["records"]}
+    withheld = batch.records.withheld.get(name)
+    return {**counts, **seen, **({"withheld": withheld} if withheld else {})}
 
 
 def _records(batch: Batch, name: str) -> DataFrame:

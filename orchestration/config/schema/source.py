@@ -11,13 +11,13 @@ from pydantic_core import PydanticKnownError
 
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.operation import DeclaredOperation
-from orchestration.config.schema.sizes import GIGABYTE, MEGABYTE, TERABYTE, Size
+from orchestration.config.schema.sizes import GIGABYTE, MEGABYTE, TERABYTE, Share, Size
 from orchestration.config.schema.values import Day, Duration, Instant, SourcePath, SourceTable, Zone
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.limits import AT_ONCE, FileLimits
 from storage.sources.path_patterns import plain
 from transforms.parsing.options import DEEPEST, Absent, Infinity, ParseOptions, Snapshots
-from transforms.parsing.row_ops import DEFAULT_OP, RowOp
+from transforms.parsing.row_ops import DEFAULT_OP, OF_SNAPSHOTS, RowOp
 
 LIMITS: JsonDict = {"file": "1 TB", "line": "100 MB", "depth": DEEPEST, "ratio": 1000, "memory": "256 MB"}
 """The limits where none are declared, as one writes them."""
@@ -71,6 +71,12 @@ class Source(Frozen):
     """Files, relative to the configuration file or a URI. `{date}` (YYYY-MM-DD) makes daily partitions;
     `*`, `?`, `[…]` and `**` (any number of directories) are wildcards. Environment variables are not
     filled in. Of format `delta`: the directory of the table."""
+    mode: Literal["changes", "snapshot"] = "changes"
+    """`changes`: each record is a change of a row; `snapshot`: the files of a day, of a folder, or each file are the
+    whole table at a time, and what changed is found by comparison; see `docs/snapshots.md`. Not with `debezium`."""
+    max_deleted: Share = Field(default=0.5, json_schema_extra={"default": "50 %"})
+    """A snapshot that lacks a larger share of the rows than this stops the batch before it is planned: it may have been
+    cut off. Only with `mode: snapshot`."""
     op: DeclaredOperation | None = None
     """How flat rows say what happened to them: the name of a preset, or a mapping; see below. By default a column `op`
     with c, r or u for an upsert and d for a delete."""
@@ -122,8 +128,15 @@ class Source(Frozen):
         return plain(self.path)
 
     @property
+    def is_snapshot(self) -> bool:
+        """Whether records are the rows of a whole table."""
+        return self.mode == "snapshot"
+
+    @property
     def row_op(self) -> RowOp:
         """How flat rows say what happened to them."""
+        if self.is_snapshot:
+            return OF_SNAPSHOTS
         return DEFAULT_OP if self.op is None else self.op.row_op
 
     @property

@@ -24,6 +24,7 @@ class Debezium(TextFormat):
     truncates = True
     has_key_beside = True
     is_flat = False
+    has_rows = False
 
     def columns_of(self, file: FoundFile, row_op: RowOp) -> list[str]:
         """Look at the last state of each event's row, wherever the envelope is wrapped."""

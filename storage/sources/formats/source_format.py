@@ -40,6 +40,8 @@ class SourceSpec:
     settle: timedelta | None = None
     limits: FileLimits = NO_LIMITS
     row_op: RowOp = DEFAULT_OP
+    is_snapshot: bool = False
+    """Each part of it is the whole table."""
 
     @property
     def place(self) -> str:
@@ -98,6 +100,8 @@ class SourceFormat(Protocol):
     """What a record carries beside its row that can order changes."""
     truncates: bool = False
     """A record may say that its table was emptied."""
+    has_rows: bool = True
+    """A record is a row, so that records may be a whole table; else it tells of a change."""
     is_text: bool = False
     """Values are texts, and so are the keys of maps."""
     may_nest: bool = False

@@ -74,6 +74,8 @@ def test_every_value_is_taken_over() -> None:
         "absent": "keep",
         "snapshots": "oldest",
         "epochs": (),
+        "mode": "changes",
+        "max_deleted": 0.5,
         "infinity": "max",
         "op": None,
         "trust_sequence": True,
@@ -114,6 +116,8 @@ def test_what_is_left_out_has_its_default() -> None:
     planes, once = pipeline().tables["planes"], pipeline().joins["once"]
 
     assert planes.source.model_dump(exclude={"format", "path"}) == {
+        "mode": "changes",
+        "max_deleted": 0.5,
         "time": "micros",
         "timezone": None,
         "tables": (),
