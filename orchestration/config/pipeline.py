@@ -22,6 +22,7 @@ from orchestration.config.schema.joins import AnyJoin, DeclaredJoin, Join, Strea
 from orchestration.config.schema.model import Input, Maintenance, Spark, Table
 from orchestration.config.schema.stream import Stream
 from orchestration.config.schema.values import LakePath, Name
+from storage.lake.plan import Kind as BatchKind
 from transforms.model.schemas import quoted
 from transforms.model.specs import JoinSpec, StreamJoinSpec
 
@@ -88,6 +89,10 @@ class Pipeline(Frozen):
     def inputs(self) -> dict[str, Input]:
         """Tables and streams: whatever reads change data."""
         return {**self.tables, **self.streams}
+
+    def read_by(self, kind: BatchKind, name: str) -> Input:
+        """A table or stream as a batch of a kind reads it."""
+        return self.tables[name].of_snapshots if kind == "reconcile" else self.inputs[name]
 
     @property
     def of_snapshots(self) -> tuple[str, ...]:

@@ -104,10 +104,11 @@ class TooManyDeleted(LakejoinError):
 def check_deleted(pipeline: Pipeline, read: InputRecords) -> None:
     """Compare the snapshots of a plan, not committed yet, with the rows there are. Raises `TooManyDeleted`."""
     last = Journal(Lake(pipeline.lake)).last
-    for name in pipeline.of_snapshots:
+    for name in pipeline.tables:
         if read.plan.files_of(name) and read.compares(name):
             read.kept(name)
-            source, gone = pipeline.tables[name].source, read.gone.get(name, 0)
+            source, found = pipeline.read_by(read.plan.kind, name).source, read.differences[name]
+            gone = 0 if found["hidden"] else found["gone"]
             rows = last.rows.get(name, 0) if last else 0
             if gone > source.max_deleted * rows:
                 raise TooManyDeleted(

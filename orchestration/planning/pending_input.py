@@ -118,8 +118,9 @@ def check_unchanged(pipeline: Pipeline, plan: Plan) -> None:
 
 def check_same(pipeline: Pipeline, plan: Plan) -> None:
     """Refuse input that is no longer what a plan says of it. Raises `SourceError`."""
-    for name, table in pipeline.inputs.items():
-        _check_same(table, plan.files_of(name), thoroughly=True)
+    for name in pipeline.inputs:
+        if files := plan.files_of(name):
+            _check_same(pipeline.read_by(plan.kind, name), files, thoroughly=True)
 
 
 def check_read(table: Input, files: Sequence[PlannedFile], records: int | None) -> None:

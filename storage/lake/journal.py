@@ -93,7 +93,9 @@ class Journal:
     def known_files(self, table: str, *, finished: bool = False) -> dict[str, PlannedFile]:
         """For each file of a table that was ever planned, the last part of it that was; or that a batch has read."""
         among = self.plans[: len(self.published)] if finished else self.plans
-        plans = [plan for plan in among if plan.kind != "retry" and not self._is_abandoned(plan)]
+        plans = [
+            plan for plan in among if plan.kind not in {"retry", "reconcile"} and not self._is_abandoned(plan)
+        ]
         return {file.name: file for plan in plans for file in plan.files_of(table)}
 
     def finished(self, *kinds: Kind) -> list[Plan]:

@@ -9,7 +9,7 @@ from datetime import date
 
 from storage.errors import SourceChanged, SourceRefused
 from storage.sources.path_patterns import FilePattern
-from storage.sources.planned_file import FEED, PlannedFile
+from storage.sources.planned_file import FEED, PlannedFile, end_of
 
 
 def snapshot_of(path: str, part: PlannedFile) -> str:
@@ -60,6 +60,12 @@ def check_new(path: str, parts: Sequence[PlannedFile], known: Mapping[str, Plann
                 f"{part.path}: the snapshot {name} is older, by its day and name, than {last[1]}, which was read. What "
                 "it says is no longer so: move it elsewhere, or give it a later name if it is new"
             )
+
+
+def last_place(known: Mapping[str, PlannedFile]) -> tuple[date | None, str, int]:
+    """The position of the last record of what was read of a source. `known`: by name; there is some."""
+    part = max(known.values(), key=_place)
+    return end_of(part) if part.name == FEED else (part.date, part.name, part.to_line)
 
 
 def _what(part: PlannedFile) -> str:

@@ -14,23 +14,32 @@ from transforms.model.hashing import value_hash
 from transforms.model.schemas import CONTEXT, DELETED, DERIVED, HASH, OP, POSITION, REASON, SEQUENCE, named
 from transforms.model.specs import TableSpec
 
-_FOUND, _STORED, _COPIES = "_lj_found", "_lj_stored", "_lj_copies"
+WAS_THERE = "_lj_was_there"
+"""Column of what a snapshot changes: whether there is a row of the key."""
+_FOUND, _STORED, _COPIES, _NEWER = "_lj_found", "_lj_stored", "_lj_copies", "_lj_newer"
 
 
-def snapshot_changes(records: DataFrame, rows: DataFrame, table: TableSpec, end: Column) -> DataFrame:
+def snapshot_changes(
+    records: DataFrame, rows: DataFrame, table: TableSpec, end: Column, at: Column | None = None
+) -> DataFrame:
     """Return the records of a snapshot that change a row or are bad, and a derived delete for each key that is gone.
 
     `records`: all of one snapshot, as the parsers yield them, ordered by position. `rows`: the stored rows (key, hash,
-    deleted). `end`: the position behind the snapshot's last record. Of a key that stands twice all records stay: the
-    last one counts.
+    deleted, sequence). `end`: the position behind the snapshot's last record. `at`: the sequence that a snapshot has
+    among changes; newer rows and tombstones stay as they are. Of a key that stands twice all records stay: the last one
+    counts. `WAS_THERE` stands beside each.
     """
     key = [named(name) for name in table.key]
     copies = F.count("*").over(Window.partitionBy(*key))
     found = records.withColumns({_FOUND: value_hash(table.columns), _COPIES: copies})
-    stored = rows.where(~F.col(DELETED)).select(*key, named(HASH).alias(_STORED))
+    newer = F.lit(False) if at is None else F.col(SEQUENCE) > at
+    stored = rows.where(~F.col(DELETED) | newer).select(
+        *key, F.when(~F.col(DELETED), named(HASH)).alias(_STORED), newer.alias(_NEWER)
+    )
     both = found.join(stored, list(table.key), "full_outer")
     is_gone, is_good = F.col(POSITION).isNull(), F.col(REASON).isNull()
     is_same = ~is_gone & is_good & (F.col(_COPIES) == 1) & F.col(_FOUND).eqNullSafe(F.col(_STORED))
+    is_same |= F.coalesce(F.col(_NEWER), F.lit(False)) & (is_gone | is_good)
     of_deletes = {
         OP: F.lit("delete"),
         DERIVED: F.lit(True),
@@ -44,7 +53,7 @@ def snapshot_changes(records: DataFrame, rows: DataFrame, table: TableSpec, end:
         else named(name)
         for name in records.columns
     ]
-    return both.where(~is_same).select(*columns)
+    return both.where(~is_same).select(*columns, F.col(_STORED).isNotNull().alias(WAS_THERE))
 
 
 def is_found_gone() -> Column:
@@ -52,6 +61,18 @@ def is_found_gone() -> Column:
     return F.col(DERIVED) & (F.col(OP) == "delete")
 
 
-def hides_its_key(table: TableSpec) -> Column:
-    """Whether a record is so bad that nobody knows which key is there: then no other can be called gone."""
-    return F.col(REASON).isNotNull() & reduce(or_, [named(name).isNull() for name in table.key])
+def difference_counts(table: TableSpec) -> list[Column]:
+    """What `snapshot_changes` found, to be counted.
+
+    `missing` keys have no row; `different` ones have another; `gone` ones are not in the snapshot. `bad` records cannot
+    be read; `hidden` are those of which nobody knows the key, so that no other can be called gone.
+    """
+    is_good = F.col(REASON).isNull() & ~is_found_gone()
+    hides = F.col(REASON).isNotNull() & reduce(or_, [named(name).isNull() for name in table.key])
+    return [
+        F.count_if(is_good & ~F.col(WAS_THERE)).alias("missing"),
+        F.count_if(is_good & F.col(WAS_THERE)).alias("different"),
+        F.count_if(is_found_gone()).alias("gone"),
+        F.count_if(F.col(REASON).isNotNull()).alias("bad"),
+        F.count_if(hides).alias("hidden"),
+    ]

@@ -48,12 +48,12 @@ def read_table(batch: Batch, name: str) -> TableBatch:
 
 def _of_snapshot(batch: Batch, name: str, counts: Mapping[str, int]) -> dict[str, int]:
     """What became of a snapshot's rows, those that had not changed among them. Raises `SourceError`."""
-    table, files = batch.pipeline.tables[name], batch.plan.files_of(name)
-    check_read(table, files, None)
+    files = batch.plan.files_of(name)
+    check_read(batch.pipeline.read_by(batch.plan.kind, name), files, None)
     records = sum(file.records for file in files)
     seen = {"records": records, "unchanged": records - counts["records"]}
-    withheld = batch.records.withheld.get(name)
-    return {**counts, **seen, **({"withheld": withheld} if withheld else {})}
+    found = batch.records.differences[name]
+    return {**counts, **seen, **({"withheld": found["gone"]} if found["hidden"] else {})}
 
 
 def _records(batch: Batch, name: str) -> DataFrame:

@@ -19,14 +19,6 @@ from transforms.parsing.row_ops import DEFAULT_OP, RowOp, parts_of, path_from_re
 from transforms.parsing.source_position import SOURCE
 
 _OPERATION = TypeAdapter(DeclaredOperation)
-_NOT_OF_SNAPSHOTS: dict[tuple[str, ...], str] = {
-    ("source", "op"): "the rows of a snapshot are there, and say no more",
-    ("source", "tables"): "a snapshot is of one table",
-    ("source", "absent"): "the rows of a snapshot are whole",
-    ("sequence",): "snapshots are ordered by their days and names",
-    ("versioned",): "a snapshot does not say when a row changed or was deleted",
-}
-"""What a table with `mode: snapshot` has not, and why."""
 Where = tuple[str, str]
 """`tables` or `streams`, and a name."""
 
@@ -49,7 +41,6 @@ def check_tables(reading: Reading) -> None:
             _check_start(reading, where)
             _check_strict(reading, where)
             _check_format(reading, where)
-            _check_snapshot(reading, where)
     for name in reading.names("tables"):
         _check_versioned(reading, name)
         _check_truncate(reading, name)
@@ -302,24 +293,3 @@ def _check_format(reading: Reading, where: Where) -> None:
     path = reading.value(*source, "path")
     if own.one_place and path is not None and re.search(r"[*?\[\]{]", path):
         reading.refuse((*source, "path"), own.one_place)
-
-
-def _check_snapshot(reading: Reading, where: Where) -> None:
-    """Refuse what means nothing for whole tables, which say neither what happened to a row nor when."""
-    source, own = (*where, "source"), _format(reading, where)
-    if reading.value(*source, "mode") != "snapshot":
-        if reading.raw(*source, "max_deleted") is not None:
-            reading.refuse(
-                (*source, "max_deleted"), "needs `mode: snapshot`; add it or remove this", at_key=True
-            )
-        return
-    if where[0] == "streams":
-        reading.refuse(
-            (*source, "mode"), "a stream is made of events, and a snapshot of rows; declare a table"
-        )
-    if own is not None and not own.has_rows:
-        found = reading.value(*source, "format")
-        reading.refuse((*source, "mode"), f"records of format {found!r} are changes; use `mode: changes`")
-    for path, why in _NOT_OF_SNAPSHOTS.items():
-        if reading.raw(*where, *path) is not None:
-            reading.refuse((*where, *path), f"{why}; remove it, or use `mode: changes`", at_key=True)
