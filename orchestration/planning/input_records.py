@@ -91,9 +91,8 @@ class InputRecords:
         table, end = self.pipeline.tables[name].spec, end_of(self.plan.files_of(name)[-1])
         last = Journal(Lake(self.pipeline.lake)).last
         self.frames.expect(last.rows.get(name, 0) if last else 0)
-        rows, at = self._state.all_rows(table, (HASH, DELETED, SEQUENCE)), None
-        if self.plan.at:
-            at = F.from_json(F.lit(self.plan.at), table.sequence)
+        at = F.from_json(F.lit(self.plan.at), table.sequence) if self.plan.at else None
+        rows = self._state.all_rows(table, (HASH, DELETED, *([] if at is None else [SEQUENCE])))
         changed = self.frames.keep(snapshot_changes(records, rows, table, _place(*end), at))
         if at is not None:
             place = F.from_json(F.lit(self.plan.place), POSITION_TYPE)

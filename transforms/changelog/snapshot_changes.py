@@ -25,9 +25,9 @@ def snapshot_changes(
     """Return the records of a snapshot that change a row or are bad, and a derived delete for each key that is gone.
 
     `records`: all of one snapshot, as the parsers yield them, ordered by position. `rows`: the stored rows (key, hash,
-    deleted, sequence). `end`: the position behind the snapshot's last record. `at`: the sequence that a snapshot has
-    among changes; newer rows and tombstones stay as they are. Of a key that stands twice all records stay: the last one
-    counts. `WAS_THERE` stands beside each.
+    deleted; with `at` their sequence). `end`: the position behind the snapshot's last record. `at`: the sequence that
+    the snapshot has among changes; newer rows and tombstones stay as they are. Of a key that stands twice all records
+    stay: the last one counts. `WAS_THERE` stands beside each.
     """
     key = [named(name) for name in table.key]
     copies = F.count("*").over(Window.partitionBy(*key))
