@@ -15,7 +15,7 @@ from pyarrow import fs
 
 from storage.errors import SourceChanged, SourceNotFound, SourceRefused
 from storage.filesystem import file_info, is_local, open_file_system, reading
-from storage.sources.path_patterns import FilePattern, is_before, part_matches, plain
+from storage.sources.path_patterns import FilePattern, Numbers, day_text, is_beyond, match_part, plain
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class FoundFile:
     path: str
     """Absolute, or a URI as Spark takes it."""
     name: str
-    """Relative to the fixed directory of the source."""
+    """Relative to the fixed directory of the source; behind its hour where the path has `{hour}`."""
     date: date | None
     size: int
     modified: int
@@ -60,24 +60,39 @@ Dates = tuple[date, date]
 """The first and the last of some days."""
 
 
-def find_files(path: str, *, settle: timedelta, now: datetime, since: date | None = None) -> list[FoundFile]:
+@dataclass(frozen=True)
+class _Days:
+    """The days whose directories are listed."""
+
+    first: date | None
+    last: date | None
+
+
+def find_files(
+    path: str,
+    *,
+    settle: timedelta,
+    now: datetime,
+    since: date | None = None,
+    until: date | None = None,
+) -> list[FoundFile]:
     """List the files of a source, sorted by date and name.
 
-    `path` may hold `{date}` and wildcards; a directory stands for all files below it. Files that changed less
-    than `settle` before `now` are left out; so is what is hidden, begins with `_` or ends in `.tmp`. Directories of a
-    `{date}` before `since` are not listed: years of them would cost a request each. Raises
-    `SourceNotFound` where the fixed part of the path is missing, and `SourceRefused` for a symlink, a day
+    `path` may hold fields such as `{date}` and wildcards; a directory stands for all files below it. Files that changed less
+    than `settle` before `now` are left out; so is what is hidden, begins with `_` or ends in `.tmp`. Directories of
+    days before `since` or after `until` are not listed: years of them would cost a request each. Raises
+    `SourceNotFound` where the fixed part of the path is missing, and `SourceRefused` for a symlink, a day or hour
     that is none or a name that Hadoop cannot read.
     """
     pattern = _pattern(path)
     system, root = open_file_system(pattern.directory)
-    found = []
-    for info in {info.path: info for info in _walk(system, root, pattern.parts, since)}.values():
+    found, days = [], _Days(since, until)
+    for info in {info.path: info for info in _walk(system, root, pattern.parts, days, {})}.values():
         name = info.path[len(root.rstrip("/")) + 1 :]
-        match = pattern.match(name)
-        if match is not None and has_settled(info.mtime_ns, settle, now):
+        numbers = pattern.match(name)
+        if numbers is not None and has_settled(info.mtime_ns, settle, now):
             full = f"{pattern.directory.rstrip('/')}/{name}"
-            found.append(_found(full, name, _date(match.groupdict().get("date"), full), info))
+            found.append(_found(full, _known_as(name, numbers, full), _date(numbers, full), info))
     return sorted(found, key=lambda file: (file.date or date.min, file.name))
 
 
@@ -120,23 +135,24 @@ def _pattern(path: str) -> FilePattern:
 
 
 def _walk(
-    system: fs.FileSystem, directory: str, parts: tuple[str, ...], since: date | None
+    system: fs.FileSystem, directory: str, parts: tuple[str, ...], days: _Days, known: Numbers
 ) -> Iterator[fs.FileInfo]:
-    """Files below a directory, one level of the pattern after the other."""
+    """Files below a directory, one level of the pattern after the other; `known`: what the levels above stand for."""
     part, rest = parts[0], parts[1:]
     deep = part == "**"
     if deep:
-        yield from _walk(system, directory, rest, since)
+        yield from _walk(system, directory, rest, days, known)
     with reading(directory):
         infos = system.get_file_info(fs.FileSelector(directory))
     for info in infos:
         name = _name(info, directory)
-        if _is_skipped(name) or not (deep or part_matches(part, name)):
+        numbers = None if _is_skipped(name) else known if deep else match_part(part, name, known)
+        if numbers is None:
             continue
         _refuse_symlink(system, info)
         if info.type == fs.FileType.Directory and (deep or rest):
-            if since is None or deep or not is_before(part, name, since):
-                yield from _walk(system, info.path, parts if deep else rest, since)
+            if not is_beyond(numbers, days.first, days.last):
+                yield from _walk(system, info.path, parts if deep else rest, days, numbers)
         elif info.type == fs.FileType.File and not (deep or rest):
             yield info
 
@@ -160,14 +176,27 @@ def _is_skipped(name: str) -> bool:
     return name.startswith((".", "_")) or name.endswith((".tmp", "._COPYING_"))
 
 
-def _date(text: str | None, path: str) -> date | None:
+def _date(numbers: Numbers, path: str) -> date | None:
     if ":" in path.rpartition("/")[2]:
         raise SourceRefused(f"{path}: Hadoop reads no file with a colon in its name; rename it")
+    text = day_text(numbers)
     if text is None:
         return None
     try:
         return date.fromisoformat(text)
     except ValueError as error:
         raise SourceRefused(
-            f"{path}: {text} is no day, which {{date}} stands for; rename the file"
+            f"{path}: {text} is no day, which the placeholders of its path stand for; rename the file"
         ) from error
+
+
+def _known_as(name: str, numbers: Numbers, path: str) -> str:
+    """The name by which a lake knows a file: it orders the files of a day."""
+    hour = numbers.get("hour")
+    if hour is None:
+        return name
+    if hour not in range(24):
+        raise SourceRefused(
+            f"{path}: {hour} is no hour from 0 to 23, which {{hour}} stands for; rename the file"
+        )
+    return f"{hour:02}/{name}"

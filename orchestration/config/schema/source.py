@@ -68,9 +68,10 @@ class Source(Frozen):
     """`debezium`: JSON lines as Debezium writes them; `jsonl`, `csv`, `parquet`: flat rows with a column that says what
     happened (`op`); `delta`: the Change Data Feed of a Delta table."""
     path: SourcePath
-    """Files, relative to the configuration file or a URI. `{date}` (YYYY-MM-DD) makes daily partitions;
-    `*`, `?`, `[…]` and `**` (any number of directories) are wildcards. Environment variables are not
-    filled in. Of format `delta`: the directory of the table."""
+    """Files, relative to the configuration file or a URI. `{date}` (YYYY-MM-DD) makes daily partitions, and so do
+    `{year}`, `{month}` and `{day}` together, anywhere in the path (`year={year}/month={month}/day={day}/*.json`);
+    `{hour}` orders the files of a day. `*`, `?`, `[…]` and `**` (any number of directories) are wildcards. Environment
+    variables are not filled in. Of format `delta`: the directory of the table."""
     op: DeclaredOperation | None = None
     """How flat rows say what happened to them: the name of a preset, or a mapping; see below. By default a column `op`
     with c, r or u for an upsert and d for a delete."""
@@ -104,8 +105,8 @@ class Source(Frozen):
     """Files changed less than this ago are left for later; by default 0 for `run`, 30 seconds for the
     sensor. Not with `delta`, whose commits are whole."""
     start: Day | None = None
-    """First daily partition; by default the date of the first file found. Only with `{date}`. Directories of
-    earlier days are not listed."""
+    """First daily partition; by default the date of the first file found. Only where the path
+    makes days. Directories of earlier years, months and days are not listed."""
 
     limits: Limits = Field(default=Limits(), json_schema_extra={"default": LIMITS})
     """How large files and records may be; see below."""

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
@@ -35,7 +35,8 @@ class FileFormat(SourceFormat, ABC):
 
         A file that was only touched waits, and so does a new one without records: reading it will tell.
         """
-        listed = find_files(source.path, settle=timedelta(0), now=look.now, since=source.start)
+        first, last = _days(source, look)
+        listed = find_files(source.path, settle=timedelta(0), now=look.now, since=first, until=last)
         wanted = [file for file in listed if _is_wanted(file, source, look.dates)]
         unread = [file for file in wanted if not _is_read(file, known.get(file.name))]
         settled = [file for file in unread if has_settled(file.modified, _settle(source, look), look.now)]
@@ -45,7 +46,10 @@ class FileFormat(SourceFormat, ABC):
         self, source: SourceSpec, known: Known, look: Look, spark: SparkSession | None
     ) -> Iterator[PlannedFile]:
         """Yield the part of each file behind what was read of it."""
-        for file in find_files(source.path, settle=_settle(source, look), now=look.now, since=source.start):
+        first, last = _days(source, look)
+        for file in find_files(
+            source.path, settle=_settle(source, look), now=look.now, since=first, until=last
+        ):
             if not _is_wanted(file, source, look.dates):
                 continue
             before = known.get(file.name)
@@ -108,6 +112,14 @@ class FileFormat(SourceFormat, ABC):
 def _settle(source: SourceSpec, look: Look) -> timedelta:
     """How long a file is left alone: as the run was told to, or else as the source declares."""
     return look.settle if look.settle is not None else source.settle or timedelta(0)
+
+
+def _days(source: SourceSpec, look: Look) -> tuple[date | None, date | None]:
+    """The first and the last day whose directories are listed; None where there is none."""
+    if look.dates is None:
+        return source.start, None
+    first, last = look.dates
+    return max(first, source.start or first), last
 
 
 def _is_wanted(file: FoundFile, source: SourceSpec, dates: Dates | None) -> bool:

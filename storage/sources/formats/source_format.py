@@ -35,7 +35,7 @@ class SourceSpec:
 
     table: str
     path: str
-    """As declared, with `{date}` and wildcards."""
+    """As declared, with `{date}` and other fields, and wildcards."""
     start: date | None = None
     settle: timedelta | None = None
     limits: FileLimits = NO_LIMITS
@@ -65,7 +65,7 @@ class Waiting:
     parts: tuple[FoundFile, ...]
     """Files, or versions of a Delta table under the name `version N`."""
     held: int
-    """How many files the source has, read or not; a Delta table has one."""
+    """How many files the source has, read or not, among the days that were looked at; a Delta table has one."""
     young: int = 0
     """How many more files wait, but changed too short a time ago to be read."""
 
@@ -93,7 +93,7 @@ class SourceFormat(Protocol):
     not_for: Mapping[tuple[str, ...], str] = {}
     """Keys of a source that mean nothing in this format, with the reason; their paths below `source`."""
     one_place: str = ""
-    """Why a path holds neither `{date}` nor wildcards; empty where it may."""
+    """Why a path holds neither fields such as `{date}` nor wildcards; empty where it may."""
     envelope: Sequence[str] = ()
     """What a record carries beside its row that can order changes."""
     truncates: bool = False
