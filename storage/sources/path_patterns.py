@@ -47,6 +47,11 @@ class FilePattern:
         """Match a whole name, relative to the directory, and return what its fields stand for."""
         return _numbers(self._regex.fullmatch(name))
 
+    def field_spans(self, name: str) -> list[tuple[int, int]]:
+        """Return where fields begin and end in a name that matches."""
+        match = self._regex.fullmatch(name)
+        return [] if match is None else [match.span(group) for group in match.groupdict()]
+
     @cached_property
     def _regex(self) -> re.Pattern[str]:
         *directories, file = self.parts

@@ -99,7 +99,13 @@ class Input(Named, ABC):
         """The source as its format takes it."""
         source = self.source
         return SourceSpec(
-            self.name, source.path, source.start, source.settle, source.file_limits, source.row_op
+            self.name,
+            source.path,
+            source.start,
+            source.settle,
+            source.file_limits,
+            source.row_op,
+            source.file_order,
         )
 
     @property

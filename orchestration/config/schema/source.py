@@ -13,6 +13,7 @@ from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.operation import DeclaredOperation
 from orchestration.config.schema.sizes import GIGABYTE, MEGABYTE, TERABYTE, Size
 from orchestration.config.schema.values import Day, Duration, Instant, SourcePath, SourceTable, Zone
+from storage.sources.file_names import FileOrder
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.limits import AT_ONCE, FileLimits
 from storage.sources.path_patterns import plain
@@ -104,6 +105,10 @@ class Source(Frozen):
     settle: Duration | None = None
     """Files changed less than this ago are left for later; by default 0 for `run`, 30 seconds for the
     sensor. Not with `delta`, whose commits are whole."""
+    file_order: FileOrder | None = None
+    """How files of a day follow each other: `name` as their names do, letter by letter, which is how they are read
+    where this is left out; `number` by the numbers in their names (`part-9.json` before `part-10.json`). Where the two
+    differ and there is no `sequence`, input is refused until one is declared. Not with `delta`."""
     start: Day | None = None
     """First daily partition; by default the date of the first file found. Only where the path
     makes days. Directories of earlier years, months and days are not listed."""

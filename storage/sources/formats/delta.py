@@ -44,6 +44,7 @@ _NOT_FOR = {
     **OF_MEMBERS,
     **NO_OP,
     ("start",): _FOR_FILES,
+    ("file_order",): _FOR_FILES,
     ("settle",): _FOR_FILES,
     ("limits", "file"): _LIMITS_FILES,
     ("limits", "ratio"): _LIMITS_FILES,

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
+from storage.sources.file_names import FileOrder
 from storage.sources.files import Dates, FoundFile
 from storage.sources.limits import NO_LIMITS, FileLimits
 from storage.sources.path_patterns import plain
@@ -40,6 +41,8 @@ class SourceSpec:
     settle: timedelta | None = None
     limits: FileLimits = NO_LIMITS
     row_op: RowOp = DEFAULT_OP
+    order: FileOrder | None = None
+    """How files of a day follow each other."""
 
     @property
     def place(self) -> str:
