@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from storage.errors import SourceError
 from storage.sources.files import FoundFile
 from storage.sources.fingerprint import open_text
 
@@ -34,7 +35,7 @@ def _bytes(path: str, most: int) -> bytes:
     try:
         with open_text(path) as stream:
             return bytes(stream.read(most))
-    except (OSError, ValueError):
+    except (OSError, ValueError, SourceError):
         return b""
 
 

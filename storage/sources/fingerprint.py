@@ -1,26 +1,29 @@
 """Computes the fingerprint of a source file and counts its lines, in one pass over its bytes.
 
-The fingerprint is 128 bits of XXH3 over the bytes as they are stored. Lines are counted in the text, after a gzip file
-is unpacked (RFC 1952; one that was appended to has several members). The pass also tells whether the last line is
-finished.
+The fingerprint is 128 bits of XXH3 over the bytes as they are stored. Lines are counted in the text, unpacked if the file is
+packed. The pass also tells whether the last line is finished.
 """
 
-import zlib
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import xxhash
 
-from storage.errors import SourceBroken, SourceChanged
+from storage.errors import SourceChanged
 from storage.filesystem import open_file_system, reading
+from storage.sources.compression import Codec, Unpacker, check_name, codec_of
 from storage.sources.limits import NO_LIMITS, WIDE, WIDE_TEXT, FileLimits
 from storage.sources.parquet_size import check_parquet
 from storage.sources.text_counts import TextCounts
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
 _CHUNK = 1 << 20
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-_OTHER_COMPRESSION = (".bz2", ".deflate", ".lz4", ".lzo", ".snappy", ".xz", ".zip", ".zst")
+_AT_FIRST = 1 << 16
+"""How much of a packed file is read where perhaps only its beginning is wanted."""
 
 
 @dataclass(frozen=True)
@@ -44,65 +47,30 @@ class FileContent:
     """Of CSV: a record is longer than may be in memory, if each quote in the file opens or closes a field."""
 
 
-class _Gunzip:
-    """Decompresses chunk by chunk, member after member; a small chunk may hold much text."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._member = zlib.decompressobj(wbits=31)
-        self._begun = False
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        while data:
-            if self._member.eof:
-                if not data.strip(b"\0"):  # as tapes and some copies pad a file; Hadoop reads no such file
-                    raise SourceBroken(
-                        f"{self._path}: has zeros behind the end of the gzip file; write it again without them"
-                    )
-                self._member, self._begun = zlib.decompressobj(wbits=31), False
-                continue
-            self._begun = True
-            try:
-                yield self._member.decompress(data, _CHUNK)
-            except zlib.error as error:
-                raise SourceBroken(
-                    f"{self._path}: is no whole gzip file ({error}); write it again under another name, then "
-                    "rename it"
-                ) from error
-            data = self._member.unconsumed_tail or self._member.unused_data
-
-    def close(self) -> None:
-        if self._begun and not self._member.eof:
-            raise SourceBroken(
-                f"{self._path}: the gzip file ends in the middle; if it is still being written, set "
-                "`settle`, or write to another name and rename it when it is finished"
-            )
-
-
 def scan_text(
     path: str, size: int, *, boundary: int | None = None, quoted: bool = False, limits: FileLimits = NO_LIMITS
 ) -> FileContent:
-    """Read the first `size` bytes of a text file, plain or gzip; no more than some chunks are held in memory.
+    """Read the first `size` bytes of a text file, plain or packed; no more than some chunks are held in memory.
 
     `boundary`: also fingerprint as many bytes from the start. `quoted`: an open double quote at the end makes
     the file incomplete, and carriage returns are looked for. Raises `SourceBroken` for a compression that is torn or
     unknown, `SourceChanged` where there are fewer bytes, and `SourceTooLarge` as soon as the limits are passed.
     """
     limits.check_size(path, size)
-    _refuse_other_compression(path)
+    codec = codec_of(path)
     digest, text = xxhash.xxh3_128(), TextCounts(quoted=quoted)
-    gunzip = _Gunzip(path) if path.endswith(".gz") else None
+    unpacker = None if codec is None else Unpacker(path, codec)
     beginning = digest.hexdigest() if boundary == 0 else None
     width, wide = (WIDE, WIDE_TEXT) if quoted else (1, "")
     position = 0
+    if not size:
+        check_name(path, b"")
     for chunk in _chunks(path, size, boundary):
-        if position == 0 and gunzip is None and chunk.startswith(_GZIP):
-            raise SourceBroken(f"{path}: is compressed with gzip; give it a name that ends in .gz")
-        if position == 0 and chunk.startswith(_ZSTD):
-            raise SourceBroken(f"{path}: is compressed with zstd; unpack the file or use gzip")
+        if position == 0:
+            check_name(path, chunk)
         digest.update(chunk)
         position += len(chunk)
-        for part in [chunk] if gunzip is None else gunzip.feed(chunk):
+        for part in [chunk] if unpacker is None else unpacker.feed(chunk):
             text.feed(part)
             limits.check_size(path, text.size)
             limits.check_ratio(path, position, text.size)
@@ -111,8 +79,8 @@ def scan_text(
             )
         if position == boundary:
             beginning, text.at_boundary = digest.hexdigest(), True
-    if gunzip is not None:
-        gunzip.close()
+    if unpacker is not None:
+        unpacker.close()
     ended = text.last in {b"", b"\n"}
     complete = ended and (not quoted or text.quotes % 2 == 0)
     lines, continued = text.newlines + (not ended), quoted and text.continued
@@ -136,10 +104,46 @@ def scan_parquet(path: str, size: int, limits: FileLimits = NO_LIMITS) -> FileCo
 
 
 def open_text(path: str) -> BinaryIO:
-    """Open a text file for reading its bytes, decompressed where it is gzip."""
+    """Open a text file for reading its bytes, unpacked where it is packed.
+
+    Reading raises `OSError` or `SourceBroken` for what is torn.
+    """
     system, inner = open_file_system(path)
-    stream: BinaryIO = system.open_input_stream(inner, compression="gzip" if path.endswith(".gz") else None)
-    return stream
+    codec = codec_of(path)
+    if codec is None or codec.name == "gzip":
+        stream: BinaryIO = system.open_input_stream(inner, compression=None if codec is None else "gzip")
+        return stream
+    return io.BufferedReader(_Unpacked(system.open_input_stream(inner, compression=None), path, codec))
+
+
+class _Unpacked(io.RawIOBase):
+    """The text of a packed file; a last member that is cut just ends it."""
+
+    def __init__(self, packed: BinaryIO, path: str, codec: Codec) -> None:
+        super().__init__()
+        self._packed, self._text, self._held = packed, self._pieces(Unpacker(path, codec)), b""
+
+    def _pieces(self, unpacker: Unpacker) -> Iterator[bytes]:
+        while chunk := self._packed.read(_AT_FIRST):
+            yield from unpacker.feed(chunk)
+
+    def readable(self) -> bool:
+        """It can be read."""
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        """Fill a buffer with what comes next; nothing at the end."""
+        view = memoryview(buffer).cast("B")
+        while not self._held and (piece := next(self._text, None)) is not None:
+            self._held = piece
+        count = min(len(view), len(self._held))
+        view[:count], self._held = self._held[:count], self._held[count:]
+        return count
+
+    def close(self) -> None:
+        """Close the packed file, too."""
+        self._packed.close()
+        super().close()
 
 
 def _chunks(path: str, size: int, boundary: int | None) -> Iterator[bytes]:
@@ -154,9 +158,3 @@ def _chunks(path: str, size: int, boundary: int | None) -> Iterator[bytes]:
                 raise SourceChanged(f"{path}: ends after {position} bytes, had {size} when listed; run again")
             position += len(chunk)
             yield chunk
-
-
-def _refuse_other_compression(path: str) -> None:
-    ending = path.lower()
-    if ending.endswith(_OTHER_COMPRESSION) or (ending.endswith(".gz") and not path.endswith(".gz")):
-        raise SourceBroken(f"{path}: expected plain text, or gzip named .gz; unpack the file or use gzip")

@@ -50,7 +50,7 @@ class Limits(Frozen):
     """A line with more levels of objects and arrays is quarantined in the same way. At most 998, as deep as Spark
     reads."""
     ratio: Annotated[int, Field(ge=1)] = 1000
-    """A gzip or Parquet file of which a byte stands for more than so many stops the batch. Of Parquet the bytes of the
+    """A packed text or a Parquet file of which a byte stands for more than so many stops the batch. Of Parquet the bytes of the
     values count, not those of the pages. Files of up to 100 MB, unpacked, may be packed as they like. Not with
     `delta`."""
     memory: Annotated[Size, Field(ge=MEGABYTE, le=2 * GIGABYTE)] = Field(

@@ -156,7 +156,7 @@ def test_quotes_within_fields_make_no_record_long(write: Write) -> None:
 @pytest.mark.bad_input(46)
 def test_other_compression_is_told_by_its_first_bytes(write: Write) -> None:
     """What is unpacked by nobody would be quarantined line by line."""
-    with pytest.raises(SourceBroken, match="is compressed with zstd; unpack the file or use gzip"):
+    with pytest.raises(SourceBroken, match="is compressed with zstd; give it a name that ends in .zst"):
         measure(write("x.jsonl", pa.compress(b"{}" * 1000, "zstd", asbytes=True)), FileLimits())
 
 
