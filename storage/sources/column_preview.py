@@ -39,12 +39,12 @@ def _bytes(path: str, most: int) -> bytes:
         return b""
 
 
-def beginning(file: FoundFile) -> str:
+def beginning(file: FoundFile, encoding: str = "utf-8") -> str:
     """Return the text with which a file begins.
 
     What cannot be read has none here; reading it in a batch says what is wrong with it.
     """
-    return _bytes(file.path, BYTES).decode("utf-8", errors="replace")
+    return _bytes(file.path, BYTES).decode(encoding, errors="replace")
 
 
 def json_objects(file: FoundFile) -> Iterator[Any]:

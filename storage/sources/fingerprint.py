@@ -1,22 +1,24 @@
 """Computes the fingerprint of a source file and counts its lines, in one pass over its bytes.
 
-The fingerprint is 128 bits of XXH3 over the bytes as they are stored. Lines are counted in the text, unpacked if the file is
-packed. The pass also tells whether the last line is finished.
+The fingerprint is 128 bits of XXH3 over the bytes as they are stored. Lines are counted in the text, unpacked and in
+UTF-8. The pass also tells whether the last line is finished.
 """
 
+import codecs
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 import xxhash
 
-from storage.errors import SourceChanged
+from storage.errors import SourceBroken, SourceChanged
 from storage.filesystem import open_file_system, reading
 from storage.sources.compression import Codec, Unpacker, check_name, codec_of
 from storage.sources.limits import NO_LIMITS, WIDE, WIDE_TEXT, FileLimits
 from storage.sources.parquet_size import check_parquet
 from storage.sources.text_counts import TextCounts
+from transforms.parsing.csv_dialect import CsvDialect
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -48,20 +50,26 @@ class FileContent:
 
 
 def scan_text(
-    path: str, size: int, *, boundary: int | None = None, quoted: bool = False, limits: FileLimits = NO_LIMITS
+    path: str,
+    size: int,
+    *,
+    boundary: int | None = None,
+    dialect: CsvDialect | None = None,
+    limits: FileLimits = NO_LIMITS,
 ) -> FileContent:
     """Read the first `size` bytes of a text file, plain or packed; no more than some chunks are held in memory.
 
-    `boundary`: also fingerprint as many bytes from the start. `quoted`: an open double quote at the end makes
-    the file incomplete, and carriage returns are looked for. Raises `SourceBroken` for a compression that is torn or
+    `boundary`: also fingerprint as many bytes from the start. `dialect`: of CSV; an open quote at the end makes the
+    file incomplete, and carriage returns are looked for. Raises `SourceBroken` for a compression that is torn or
     unknown, `SourceChanged` where there are fewer bytes, and `SourceTooLarge` as soon as the limits are passed.
     """
     limits.check_size(path, size)
     codec = codec_of(path)
-    digest, text = xxhash.xxh3_128(), TextCounts(quoted=quoted)
+    digest, text = xxhash.xxh3_128(), _counts(dialect)
     unpacker = None if codec is None else Unpacker(path, codec)
     beginning = digest.hexdigest() if boundary == 0 else None
-    width, wide = (WIDE, WIDE_TEXT) if quoted else (1, "")
+    width, wide = (1, "") if dialect is None else (WIDE, WIDE_TEXT)
+    quoted, decode = dialect is not None and bool(dialect.quote), _decoder(path, dialect)
     position = 0
     if not size:
         check_name(path, b"")
@@ -71,7 +79,7 @@ def scan_text(
         digest.update(chunk)
         position += len(chunk)
         for part in [chunk] if unpacker is None else unpacker.feed(chunk):
-            text.feed(part)
+            text.feed(decode(part))
             limits.check_size(path, text.size)
             limits.check_ratio(path, position, text.size)
             limits.check_memory(
@@ -81,6 +89,7 @@ def scan_text(
             beginning, text.at_boundary = digest.hexdigest(), True
     if unpacker is not None:
         unpacker.close()
+    text.feed(decode(None))
     ended = text.last in {b"", b"\n"}
     complete = ended and (not quoted or text.quotes % 2 == 0)
     lines, continued = text.newlines + (not ended), quoted and text.continued
@@ -88,6 +97,46 @@ def scan_text(
         digest.hexdigest(), beginning, lines, complete, text.appended, continued, text.returns,
         long_record=text.longest_record * width > limits.memory,
     )  # fmt: skip
+
+
+def _counts(dialect: CsvDialect | None) -> TextCounts:
+    return TextCounts() if dialect is None else TextCounts(quote=dialect.quote, escape=dialect.escape)
+
+
+def _decoder(path: str, dialect: CsvDialect | None) -> Callable[[bytes | None], bytes]:
+    """Makes UTF-8 of a text in UTF-16, piece by piece, None behind the last; other encodings have signs of one byte."""
+    if dialect is None:
+        return lambda piece: piece or b""
+    is_wide, begun = dialect.encoding == "utf-16", False
+    decoder = codecs.getincrementaldecoder("utf-16")("strict")
+
+    def decode(piece: bytes | None) -> bytes:
+        nonlocal begun
+        if piece and not begun:
+            begun = True
+            _check_mark(path, piece, is_wide=is_wide)
+        if not is_wide:
+            return piece or b""
+        try:
+            return decoder.decode(piece or b"", final=piece is None).encode()
+        except UnicodeError as error:
+            raise SourceBroken(f"{path}: is no UTF-16 ({error}); correct `encoding`, or the file") from error
+
+    return decode
+
+
+def _check_mark(path: str, beginning: bytes, *, is_wide: bool) -> None:
+    """Refuse UTF-16 that is declared as something else, or that nothing says the order of bytes of."""
+    has_mark = beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if has_mark and not is_wide:
+        raise SourceBroken(
+            f"{path}: is UTF-16; write `csv: {{encoding: utf-16}}` under source, or convert it to UTF-8"
+        )
+    if is_wide and not has_mark:
+        raise SourceBroken(
+            f"{path}: begins with no byte order mark, so that nothing says which UTF-16 it is; convert it to UTF-8 "
+            "(`iconv -f UTF-16LE -t UTF-8`), and leave `encoding` out"
+        )
 
 
 def scan_parquet(path: str, size: int, limits: FileLimits = NO_LIMITS) -> FileContent:

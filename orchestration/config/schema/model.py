@@ -92,7 +92,7 @@ class Input(Named, ABC):
     @property
     def source_format(self) -> SourceFormat:
         """What is known of the source's format."""
-        return FORMATS[self.source.format]
+        return FORMATS[self.source.format].written_as(self.source.dialect)
 
     @property
     def source_spec(self) -> SourceSpec:

@@ -9,6 +9,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from pydantic.config import JsonDict
 from pydantic_core import PydanticKnownError
 
+from orchestration.config.schema.csv_options import CsvOptions
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.operation import DeclaredOperation
 from orchestration.config.schema.sizes import GIGABYTE, MEGABYTE, TERABYTE, Size
@@ -17,6 +18,7 @@ from storage.sources.file_names import FileOrder
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.limits import AT_ONCE, FileLimits
 from storage.sources.path_patterns import plain
+from transforms.parsing.csv_dialect import RFC_4180, CsvDialect
 from transforms.parsing.options import DEEPEST, Absent, Infinity, ParseOptions, Snapshots
 from transforms.parsing.row_ops import DEFAULT_OP, RowOp
 
@@ -50,7 +52,7 @@ class Limits(Frozen):
     """A line with more levels of objects and arrays is quarantined in the same way. At most 998, as deep as Spark
     reads."""
     ratio: Annotated[int, Field(ge=1)] = 1000
-    """A packed text or a Parquet file of which a byte stands for more than so many stops the batch. Of Parquet the bytes of the
+    """A packed file of which a byte stands for more than so many stops the batch. Of Parquet the bytes of the
     values count, not those of the pages. Files of up to 100 MB, unpacked, may be packed as they like. Not with
     `delta`."""
     memory: Annotated[Size, Field(ge=MEGABYTE, le=2 * GIGABYTE)] = Field(
@@ -85,6 +87,8 @@ class Source(Frozen):
     """Tables of the database whose events are read, as `table` or `schema.table`, with `*` for any letters; events
     of others are `ignored`. By default all events must be of one. Only with `debezium`, and `jsonl` with a preset that
     says it."""
+    csv: CsvOptions | None = None
+    """How CSV is written where it is not as in RFC 4180; see below. Only with `csv`."""
     absent: Absent | None = None
     """What becomes of a column that an update has no member for: `clear` makes it null, `keep` leaves it as it was.
     Without it, input with such updates is refused. Only with `debezium` and `jsonl`."""
@@ -133,6 +137,11 @@ class Source(Frozen):
         return DEFAULT_OP if self.op is None else self.op.row_op
 
     @property
+    def dialect(self) -> CsvDialect:
+        """How CSV is written."""
+        return RFC_4180 if self.csv is None else self.csv.dialect
+
+    @property
     def parse_options(self) -> ParseOptions:
         """What the parsers want to know beside the columns."""
         return ParseOptions(
@@ -145,6 +154,7 @@ class Source(Frozen):
             epochs=tuple(int(start.timestamp() * 1000) for start in sorted(self.epochs)),
             infinity=self.infinity,
             row_op=self.row_op,
+            dialect=self.dialect,
             trusts_sequence=self.trust_sequence,
             max_line=self.limits.line,
             max_depth=self.limits.depth,

@@ -20,6 +20,7 @@ from storage.sources.planned_file import PlannedFile
 from storage.sources.schema_check import Difference
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Answer
+from transforms.parsing.csv_dialect import CsvDialect
 from transforms.parsing.options import ParseOptions
 from transforms.parsing.row_ops import DEFAULT_OP, RowOp
 
@@ -89,6 +90,10 @@ OF_MEMBERS: dict[tuple[str, ...], str] = {
 """What a configuration says only where each record has names of its own."""
 
 
+NO_CSV: dict[tuple[str, ...], str] = {("csv",): "says how CSV is written; only format csv has it, remove it"}
+"""What a configuration says of CSV only."""
+
+
 class SourceFormat(Protocol):
     """A format of change data. What most formats share is the default."""
 
@@ -118,6 +123,10 @@ class SourceFormat(Protocol):
     unit: str = "files"
     order: str = "position in the files"
     """What orders the changes of a row where nothing else is declared."""
+
+    def written_as(self, dialect: CsvDialect) -> "SourceFormat":
+        """Return the format of files that are written so, which makes a difference to CSV only."""
+        return self
 
     def held(self, count: int) -> str:
         """Say how many files a source has."""

@@ -92,7 +92,7 @@ def test_bomb_is_not_unpacked_at_once(write: Write, ending: str, monkeypatch: py
             "with xz, which Spark does not read; expected plain text, or gzip",
         ),
         ("x.jsonl.zip", b"PK\x03\x04", "unpack the file or use gzip"),
-        # the JVM ends at these
+        # the JVM ends at these: https://github.com/xerial/snappy-java/issues/728
         (
             "x.jsonl.snappy",
             in_blocks(TEXT, chunk_of_snappy, 600_000),
