@@ -86,7 +86,8 @@ def _changed(
 
 def _listed(table: Input, what: date | str, now: datetime) -> list[FoundFile]:
     with blamed(table):
-        found = find_files(table.source.path, settle=timedelta(0), now=now)
+        day, order = what if isinstance(what, date) else None, table.source.file_order
+        found = find_files(table.source.path, settle=timedelta(0), now=now, since=day, until=day, order=order)
     return [file for file in found if what in (file.date, file.name)]
 
 

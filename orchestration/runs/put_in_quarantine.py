@@ -137,7 +137,9 @@ def _files_read_before(
         raise WrongUsage(f"{name} is {what}: what its records met in a finished batch cannot be taken back")
     read = pipeline.inputs[name]
     with blamed(read):
-        found = find_files(read.source.path, settle=timedelta(0), now=datetime.now(UTC))
+        found = find_files(
+            read.source.path, settle=timedelta(0), now=datetime.now(UTC), order=read.source.file_order
+        )
     paths = {file.name: file.path for file in found}  # the folder may have moved since
     files = [known[file] for file in dict.fromkeys(place.file for place in places)]
     whole = [replace(file, path=paths.get(file.name, file.path), from_line=0) for file in files]

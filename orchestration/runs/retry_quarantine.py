@@ -90,7 +90,7 @@ def _files(
             continue
         known = journal.known_files(name)
         with blamed(read):
-            found = find_files(read.source.path, settle=timedelta(0), now=now)
+            found = find_files(read.source.path, settle=timedelta(0), now=now, order=read.source.file_order)
         paths = {file.name: file.path for file in found}  # the folder may have moved since
         for row in parts:
             if row["table"] == name:

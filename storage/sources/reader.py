@@ -22,4 +22,4 @@ def read_records(
     """
     if not ranges:
         return empty(spark, records_schema(table))
-    return FORMATS[options.format].read(spark, table, options, ranges)
+    return FORMATS[options.format].written_as(options.dialect).read(spark, table, options, ranges)

@@ -1,21 +1,22 @@
 """Groups the files of a source of snapshots: those that are together the whole table at one time.
 
-They are the files of one day, where the path has days; else those of one folder, where the path has wildcards for
-folders; else each file is one. A version of a Delta table is one.
+They are the files of one day or hour, where the path has days; else those of one folder, where the path has wildcards
+for folders; else each file is one. A version of a Delta table is one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
 from storage.errors import SourceChanged, SourceRefused
-from storage.sources.path_patterns import FilePattern
+from storage.sources.path_patterns import FilePattern, has_hour
 from storage.sources.planned_file import FEED, PlannedFile, end_of
 
 
 def snapshot_of(path: str, part: PlannedFile) -> str:
-    """The snapshot that a part belongs to: a day, a folder, or the name of the file. `path`: the declared one."""
+    """The snapshot that a part belongs to: a day or hour, a folder, the name of the file. `path`: the declared one."""
     if part.date is not None:
-        return part.date.isoformat()
+        hour = part.name.partition("/")[0] if has_hour(path) else ""  # as `file_names.known_as` writes it
+        return f"{part.date} {hour}".rstrip()
     if part.name == FEED:
         return f"version {part.to_line}"
     folders = FilePattern.parse(path).parts[:-1]

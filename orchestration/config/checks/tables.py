@@ -13,6 +13,7 @@ from orchestration.config.schema.operation import DeclaredOperation
 from orchestration.config.schema.values import parse_sequence
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.formats.source_format import SourceFormat
+from storage.sources.path_patterns import has_day
 from transforms.changelog.versions import VALIDITY
 from transforms.parsing.nested_json import is_readable
 from transforms.parsing.row_ops import DEFAULT_OP, RowOp, parts_of, path_from_record, place_of, tree_of
@@ -272,8 +273,9 @@ def _check_start(reading: Reading, where: Where) -> None:
     source, own = (*where, "source"), _format(reading, where)
     start, path = reading.value(*source, "start"), reading.value(*source, "path")
     has_days = own is None or ("start",) not in own.not_for
-    if start is not None and path is not None and "{date}" not in path and has_days:
-        reading.refuse((*source, "start"), f"needs {{date}} in path, found {path!r}; add it or remove start")
+    if start is not None and path is not None and not has_day(path) and has_days:
+        needed = "needs {date} in path, or {year}, {month} and {day}"
+        reading.refuse((*source, "start"), f"{needed}, found {path!r}; add it or remove start")
 
 
 def _check_strict(reading: Reading, where: Where) -> None:

@@ -92,16 +92,22 @@ class Input(Named, ABC):
     @property
     def source_format(self) -> SourceFormat:
         """What is known of the source's format."""
-        return FORMATS[self.source.format]
+        return FORMATS[self.source.format].written_as(self.source.dialect)
 
     @property
     def source_spec(self) -> SourceSpec:
         """The source as its format takes it."""
         source = self.source
         return SourceSpec(
-            self.name, source.path, source.start, source.settle, source.file_limits, source.row_op,
+            self.name,
+            source.path,
+            source.start,
+            source.settle,
+            source.file_limits,
+            source.row_op,
+            source.file_order,
             source.is_snapshot,
-        )  # fmt: skip
+        )
 
     @property
     def parse_options(self) -> ParseOptions:

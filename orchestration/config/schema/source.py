@@ -9,13 +9,16 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from pydantic.config import JsonDict
 from pydantic_core import PydanticKnownError
 
+from orchestration.config.schema.csv_options import CsvOptions
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.operation import DeclaredOperation
 from orchestration.config.schema.sizes import GIGABYTE, MEGABYTE, TERABYTE, Share, Size
 from orchestration.config.schema.values import Day, Duration, Instant, SourcePath, SourceTable, Zone
+from storage.sources.file_names import FileOrder
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.limits import AT_ONCE, FileLimits
 from storage.sources.path_patterns import plain
+from transforms.parsing.csv_dialect import RFC_4180, CsvDialect
 from transforms.parsing.options import DEEPEST, Absent, Infinity, ParseOptions, Snapshots
 from transforms.parsing.row_ops import DEFAULT_OP, OF_SNAPSHOTS, RowOp
 
@@ -49,7 +52,7 @@ class Limits(Frozen):
     """A line with more levels of objects and arrays is quarantined in the same way. At most 998, as deep as Spark
     reads."""
     ratio: Annotated[int, Field(ge=1)] = 1000
-    """A gzip or Parquet file of which a byte stands for more than so many stops the batch. Of Parquet the bytes of the
+    """A packed file of which a byte stands for more than so many stops the batch. Of Parquet the bytes of the
     values count, not those of the pages. Files of up to 100 MB, unpacked, may be packed as they like. Not with
     `delta`."""
     memory: Annotated[Size, Field(ge=MEGABYTE, le=2 * GIGABYTE)] = Field(
@@ -68,9 +71,10 @@ class Source(Frozen):
     """`debezium`: JSON lines as Debezium writes them; `jsonl`, `csv`, `parquet`: flat rows with a column that says what
     happened (`op`); `delta`: the Change Data Feed of a Delta table."""
     path: SourcePath
-    """Files, relative to the configuration file or a URI. `{date}` (YYYY-MM-DD) makes daily partitions;
-    `*`, `?`, `[…]` and `**` (any number of directories) are wildcards. Environment variables are not
-    filled in. Of format `delta`: the directory of the table."""
+    """Files, relative to the configuration file or a URI. `{date}` (YYYY-MM-DD) makes daily partitions, and so do
+    `{year}`, `{month}` and `{day}` together, anywhere in the path (`year={year}/month={month}/day={day}/*.json`);
+    `{hour}` orders the files of a day. `*`, `?`, `[…]` and `**` (any number of directories) are wildcards. Environment
+    variables are not filled in. Of format `delta`: the directory of the table."""
     mode: Literal["changes", "snapshot"] = "changes"
     """`changes`: each record is a change of a row; `snapshot`: the files of a day, of a folder, or each file are the
     whole table at a time, and what changed is found by comparison; see `docs/snapshots.md`. Not with `debezium`."""
@@ -89,6 +93,8 @@ class Source(Frozen):
     """Tables of the database whose events are read, as `table` or `schema.table`, with `*` for any letters; events
     of others are `ignored`. By default all events must be of one. Only with `debezium`, and `jsonl` with a preset that
     says it."""
+    csv: CsvOptions | None = None
+    """How CSV is written where it is not as in RFC 4180; see below. Only with `csv`."""
     absent: Absent | None = None
     """What becomes of a column that an update has no member for: `clear` makes it null, `keep` leaves it as it was.
     Without it, input with such updates is refused. Only with `debezium` and `jsonl`."""
@@ -109,9 +115,13 @@ class Source(Frozen):
     settle: Duration | None = None
     """Files changed less than this ago are left for later; by default 0 for `run`, 30 seconds for the
     sensor. Not with `delta`, whose commits are whole."""
+    file_order: FileOrder | None = None
+    """How files of a day follow each other: `name` as their names do, letter by letter, which is how they are read
+    where this is left out; `number` by the numbers in their names (`part-9.json` before `part-10.json`). Where the two
+    differ and there is no `sequence`, input is refused until one is declared. Not with `delta`."""
     start: Day | None = None
-    """First daily partition; by default the date of the first file found. Only with `{date}`. Directories of
-    earlier days are not listed."""
+    """First daily partition; by default the date of the first file found. Only where the path
+    makes days. Directories of earlier years, months and days are not listed."""
 
     limits: Limits = Field(default=Limits(), json_schema_extra={"default": LIMITS})
     """How large files and records may be; see below."""
@@ -140,6 +150,11 @@ class Source(Frozen):
         return DEFAULT_OP if self.op is None else self.op.row_op
 
     @property
+    def dialect(self) -> CsvDialect:
+        """How CSV is written."""
+        return RFC_4180 if self.csv is None else self.csv.dialect
+
+    @property
     def parse_options(self) -> ParseOptions:
         """What the parsers want to know beside the columns."""
         return ParseOptions(
@@ -152,6 +167,7 @@ class Source(Frozen):
             epochs=tuple(int(start.timestamp() * 1000) for start in sorted(self.epochs)),
             infinity=self.infinity,
             row_op=self.row_op,
+            dialect=self.dialect,
             trusts_sequence=self.trust_sequence,
             max_line=self.limits.line,
             max_depth=self.limits.depth,

@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from storage.sources.column_preview import json_objects, names_of
 from storage.sources.files import FoundFile
-from storage.sources.formats.source_format import NO_OP, Ranges
+from storage.sources.formats.source_format import NO_CSV, NO_OP, Ranges
 from storage.sources.formats.text_format import TextFormat
 from storage.sources.text_lines import read_lines
 from transforms.model.specs import TableSpec
@@ -19,7 +19,7 @@ from transforms.parsing.schema_drift import event_rows
 class Debezium(TextFormat):
     """Events as they go through a topic, or their values alone."""
 
-    not_for = NO_OP
+    not_for = NO_OP | NO_CSV
     envelope = SEQUENCE_NAMES
     truncates = True
     has_key_beside = True

@@ -14,6 +14,7 @@ from pyspark.sql.types import DataType
 from storage.sources.ambiguous_rows import ask_typed
 from storage.sources.files import FoundFile
 from storage.sources.formats.source_format import (
+    NO_CSV,
     NO_OP,
     OF_EVENTS,
     OF_MEMBERS,
@@ -43,7 +44,9 @@ _NOT_FOR = {
     **OF_EVENTS,
     **OF_MEMBERS,
     **NO_OP,
+    **NO_CSV,
     ("start",): _FOR_FILES,
+    ("file_order",): _FOR_FILES,
     ("settle",): _FOR_FILES,
     ("limits", "file"): _LIMITS_FILES,
     ("limits", "ratio"): _LIMITS_FILES,

@@ -17,6 +17,7 @@ from storage.sources.schema_check import Difference, of_rows
 from transforms.model.schemas import empty
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Answer
+from transforms.parsing.csv_dialect import CsvDialect
 from transforms.parsing.options import ParseOptions, Parts, records_schema
 from transforms.parsing.questions import Members, is_asked, questions, with_questions
 from transforms.parsing.validation import finish_records
@@ -28,13 +29,13 @@ class TextFormat(FileFormat):
     is_text = True
     has_key_beside: bool = False
     """A record has its key beside the row, so that the row may lack it."""
-    quoted: bool = False
-    """Fields may hold line ends within double quotes."""
+    dialect: CsvDialect | None = None
+    """Of CSV, whose fields may hold line ends within quotes."""
 
     def scan(self, found: FoundFile, known: MeasuredFile | None, limits: FileLimits) -> FileContent:
         """Pass over a file's bytes. Raises `SourceChanged` where they do not begin with what is known."""
         boundary = known.size if known is not None else None
-        content = scan_text(found.path, found.size, boundary=boundary, quoted=self.quoted, limits=limits)
+        content = scan_text(found.path, found.size, boundary=boundary, dialect=self.dialect, limits=limits)
         if known is not None:
             _check_appended(found, known, content)
         return content
