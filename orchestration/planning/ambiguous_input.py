@@ -1,6 +1,6 @@
 """Refuses input that can be read in two ways before a batch is planned, and says how to declare what is meant."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -12,8 +12,6 @@ from orchestration.planning.pending_input import blamed, new_parts
 from storage.errors import LakejoinError
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
-from storage.sources.file_names import out_of_order
-from storage.sources.formats.source_format import Known
 from storage.sources.planned_file import PlannedFile
 from storage.spark.session import jobs_called
 from storage.state.pinned_state import State
@@ -40,7 +38,7 @@ def check_unambiguous(read: InputRecords, journal: Journal) -> None:
 
 
 def _ask(read: InputRecords, journal: Journal, table: Input, ranges: Sequence[PlannedFile]) -> list[str]:
-    known, name = journal.known_files(table.name), table.name
+    begun, name = bool(journal.known_files(table.name)), table.name
     with blamed(table), jobs_called(read.spark, f"{read.pipeline.name}: questions to the input of {name}"):
         found = table.source_format.ambiguities(
             read.spark,
@@ -48,28 +46,9 @@ def _ask(read: InputRecords, journal: Journal, table: Input, ranges: Sequence[Pl
             table.parse_options,
             ranges,
             partial(read.asked, name),
-            begun=bool(known),
+            begun=begun,
         )
-    found = [*_order_of_files(table, known, ranges), *found]
     return [_line(table, answer) for answer in _differing(read, journal, table, found)]
-
-
-def _order_of_files(table: Input, known: Known, new: Sequence[PlannedFile]) -> Iterator[Answer]:
-    """Ask which of two files is the older, where nothing else orders changes and their names say two things.
-
-    A lake that has read such files goes on as it began.
-    """
-    if (
-        not isinstance(table, Table)
-        or table.sequence
-        or table.source.file_order
-        or not table.source_format.has_lines
-    ):
-        return
-    read = {(file.date, file.name) for file in known.values()}
-    added = dict.fromkeys((file.date, file.name) for file in new)
-    if swapped := out_of_order(read, [file for file in added if file not in read]):
-        yield Answer("order", "", len(swapped), 0, 0, place=swapped[0][0], bounds=swapped[0])
 
 
 def _differing(read: InputRecords, journal: Journal, table: Input, found: Sequence[Answer]) -> list[Answer]:
@@ -124,11 +103,6 @@ _SAID: Mapping[tuple[Kind, str], str] = {
     ("name", ""): (
         "none of {count} rows has column {column}, but they have {text}. Expected the same capitals: write "
         "`{declare}, from: {text}}}`, or `from: {column}` if it is to be null"
-    ),
-    ("order", ""): (
-        "no `sequence` orders the changes, and {least} stands before {greatest} by its name, but behind it by the "
-        "numbers in it ({count} such pairs of files). Expected one order: write `file_order: number` under source if "
-        "the numbers say it, `file_order: name` if the names do"
     ),
     ("table", ""): (
         "{count} events are of several tables of the database, such as {least} and {greatest}. Expected those of one: "

@@ -9,6 +9,7 @@ from typing import Literal
 from pyspark.sql import SparkSession
 
 from orchestration.config import Input, Pipeline
+from orchestration.planning.file_order import check_file_order
 from storage.errors import SourceChanged, SourceError
 from storage.lake.journal import Journal
 from storage.lake.plan import Plan, dates_of
@@ -77,15 +78,14 @@ def _by_snapshots(pipeline: Pipeline, group: Group) -> list[Group]:
     return [Group(dates_of(piece), tuple(piece)) for piece in pieces]
 
 
-def _unread(table: Input, journal: Journal, look: Look, spark: SparkSession | None) -> Iterator[PlannedFile]:
+def _unread(table: Input, journal: Journal, look: Look, spark: SparkSession | None) -> list[PlannedFile]:
     known = journal.known_files(table.name)
     with blamed(table):
-        unread = table.source_format.unread(table.source_spec, known, look, spark)
+        unread = list(table.source_format.unread(table.source_spec, known, look, spark))
+        check_file_order(table, known, unread)
         if table.source.is_snapshot:
-            parts = list(unread)
-            check_new(table.source.path, parts, known)
-            unread = iter(parts)
-        yield from unread
+            check_new(table.source.path, unread, known)
+        return unread
 
 
 def new_parts(pipeline: Pipeline, files: Sequence[PlannedFile]) -> Iterator[tuple[Input, list[PlannedFile]]]:

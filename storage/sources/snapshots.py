@@ -1,7 +1,7 @@
 """Groups the files of a source of snapshots: those that are together the whole table at one time.
 
-They are the files of one day or hour, where the path has days; else those of one folder, where the path has wildcards
-for folders; else each file is one. A version of a Delta table is one.
+They are the files of one day, or of one hour, where the path has those; else those of one folder, where the path has
+wildcards for folders; else each file is one. A version of a Delta table is one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,10 +13,10 @@ from storage.sources.planned_file import FEED, PlannedFile, end_of
 
 
 def snapshot_of(path: str, part: PlannedFile) -> str:
-    """The snapshot that a part belongs to: a day or hour, a folder, the name of the file. `path`: the declared one."""
+    """The snapshot that a part belongs to: a day, an hour, a folder, or the name of the file. `path`: as declared."""
     if part.date is not None:
-        hour = part.name.partition("/")[0] if has_hour(path) else ""  # as `file_names.known_as` writes it
-        return f"{part.date} {hour}".rstrip()
+        hour = part.name.partition("/")[0]
+        return f"{part.date} {hour}:00" if has_hour(path) else part.date.isoformat()
     if part.name == FEED:
         return f"version {part.to_line}"
     folders = FilePattern.parse(path).parts[:-1]

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from faults.shop import make_pipeline, run, write_lines
 from orchestration.planning.ambiguous_input import AmbiguousInput
+from storage.errors import SourceRefused
 from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE, Lake, changes_of
 from storage.sources.reader import read_records
@@ -411,7 +412,8 @@ def test_files_whose_names_and_numbers_order_them_differently(tmp_path: Path, sp
     assert _rows(tmp_path, declared, spark) == {1: 9}
     _write(tmp_path, [{"op": "u", "id": 1, "v": 10}], "10")
     with pytest.raises(
-        AmbiguousInput, match=r"10\.jsonl stands before 8\.jsonl by its name, but behind it by"
+        SourceRefused,
+        match=r"table orders: no .*, and 10\.jsonl stands before 8\.jsonl by its name, but behind it by",
     ):
         run(make_pipeline(tmp_path, declared), spark)
 

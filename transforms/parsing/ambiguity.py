@@ -23,11 +23,10 @@ DOUBTFUL, PLAIN, CONTRARY = 1, 2, 4
 """A record can be read in two ways; shows that the source means what is declared; or that it means the other."""
 _COUNTED = {"doubtful": DOUBTFUL, "plain": PLAIN, "contrary": CONTRARY}
 
-Kind = Literal["number", "binary", "time", "absent", "name", "table", "sequence", "read", "order"]
+Kind = Literal["number", "binary", "time", "absent", "name", "table", "sequence", "read"]
 """Numbers in quotes that are base64 as well; binary that is base64 and hexadecimal; whole numbers that are no times by
 their unit; updates that lack a column; a column that the source has in other capitals; events of two tables; an order
-that is none; reads of a snapshot that nothing orders among the changes; files whose names and numbers order them
-differently."""
+that is none; reads of a snapshot that nothing orders among the changes."""
 
 NAMES, ROW_OP = "_lj_names", "_lj_row_op"
 """Columns of a record that has names of its own: those of its row, null where all that are declared are seen to be
