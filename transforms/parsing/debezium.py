@@ -7,6 +7,8 @@ with one exception: a delete has no other row, so its key, event time and sequen
 """
 
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -39,7 +41,7 @@ _OPS = {"r": "upsert", "c": "upsert", "u": "upsert", "d": "delete", "t": "trunca
 _EXPECTED = "r, c, u, d, t or m"
 _FLAT_ROW = r'"after":(\{[^{}]*\})'
 _PARSED, _CLOCK = "_lj_parsed", "_lj_clock"
-_WRITTEN_OP, _AFTER, _BEFORE = "_lj_written_op", "_lj_after", "_lj_before"
+_WRITTEN_OP, _AFTER, _BEFORE, _KEY = "_lj_written_op", "_lj_after", "_lj_before", "_lj_key"
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class _Event:
     table: TableSpec
     after: Column
     before: Column
-    record: Column
+    key: Column
 
     def source(self, name: str) -> Column:
         """What the event holds for a column: of the row after it, or of what there is of a deleted one."""
@@ -58,10 +60,9 @@ class _Event:
             source = F.when(op == "upsert", self.after[name])
             in_before = envelope.is_in_before(self.table, name)
             return source.when(op == "delete", self.before[name]) if in_before else source
-        key = envelope.key(self.record, self.table, name)
         return F.coalesce(
             F.when(op == "upsert", self.after[name]),
-            F.when(op.isin("upsert", "delete", "tombstone"), key),
+            F.when(op.isin("upsert", "delete", "tombstone"), self.key[self.table.name_in_source(name)]),
             F.when(op == "delete", self.before[name]),
         )
 
@@ -105,7 +106,10 @@ def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Par
             _BEFORE: envelope.member(record, "before"),
         }
     )
-    row = _Event(table, F.col(_AFTER), F.col(_BEFORE), record)
+    # a column of its own, for what is used at several places is computed at each
+    lacks_key = reduce(or_, [F.col(_AFTER)[name].isNull() for name in table.key])
+    frame = frame.withColumn(_KEY, F.when(lacks_key, envelope.key(record, table)))
+    row = _Event(table, F.col(_AFTER), F.col(_BEFORE), F.col(_KEY))
     frame = _with_op(frame, record, table, options).withColumns(
         {
             **{
@@ -227,4 +231,5 @@ def _with_exact(frame: DataFrame, table: TableSpec) -> tuple[DataFrame, _Event]:
         ]
         names = decimals_of(written.columns)
         frame = frame.withColumn(EXACT, parse_digits(F.col(LINE), envelope.row_type(written, names), found))
-    return frame, _Event(table, envelope.member(record, "after"), envelope.member(record, "before"), record)
+    after, before = envelope.member(record, "after"), envelope.member(record, "before")
+    return frame, _Event(table, after, before, envelope.key(record, table))

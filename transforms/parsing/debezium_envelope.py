@@ -64,23 +64,23 @@ def member(event: Column, name: str) -> Column:
     return F.coalesce(value[_PAYLOAD][name], value[name], event[_PAYLOAD][name], event[name])
 
 
-def key(event: Column, table: TableSpec, name: str) -> Column:
-    """A column of the record's key, which is text; one called `payload` is not looked for in `{"schema","payload"}`."""
+def key(event: Column, table: TableSpec) -> Column:
+    """The columns of the record's key, which is text, as texts by the names that the source has for them.
+
+    A key that is called `payload` is not looked for in `{"schema","payload"}`.
+    """
     text = event["key"]
-    wrapped = [] if _has_payload(table) else [F.from_json(text, texts([_PAYLOAD]))[_PAYLOAD]]
-    found = F.transform(F.array(*wrapped, text), lambda held: _in_key(held, table, name))
-    return F.get(F.array_compact(found), F.lit(0))
-
-
-def _in_key(text: Column, table: TableSpec, name: str) -> Column:
-    """A column of a key that is an object; the only one may be the key itself."""
-    written = table.name_in_source(name)
-    member = F.from_json(text, texts([written]))[written]
-    if written == "_id":
-        member = F.coalesce(member, F.from_json(text, texts([_MONGO_KEY]))[_MONGO_KEY])
-    if len(table.key) > 1:
-        return member
-    return F.when(F.ltrim(text).startswith("{"), member).otherwise(decoded(text))
+    if not _has_payload(table):
+        wrapped = F.from_json(text, texts([_PAYLOAD]))[_PAYLOAD]
+        text = F.coalesce(F.when(text.contains('"payload"'), wrapped), text)
+    names = [table.name_in_source(name) for name in table.key]
+    found = F.from_json(text, texts([*names, *([_MONGO_KEY] if "_id" in names else [])]))
+    if "_id" in names:
+        found = found.withField("_id", F.coalesce(found["_id"], found[_MONGO_KEY]))
+    if len(names) > 1:
+        return found
+    alone = F.struct(decoded(text).alias(names[0]))
+    return F.when(F.ltrim(text).startswith("{"), F.struct(found[names[0]].alias(names[0]))).otherwise(alone)
 
 
 def schema(event: Column) -> Column:
