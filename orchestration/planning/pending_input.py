@@ -1,6 +1,6 @@
 """Finds which input is not read yet, and splits it into batches."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -14,7 +14,7 @@ from storage.lake.journal import Journal
 from storage.lake.plan import Plan, dates_of
 from storage.sources.files import Dates
 from storage.sources.formats.source_format import Look
-from storage.sources.planned_file import PlannedFile, between, together
+from storage.sources.planned_file import PlannedFile, between, side_by_side, together
 
 BatchBy = Literal["date", "all"]
 
@@ -50,7 +50,7 @@ def pending_groups(  # noqa: PLR0913 - the options of a run that choose its inpu
     """
     look = Look(now, settle, dates)
     found = [file for table in pipeline.inputs.values() for file in _unread(table, journal, look, spark)]
-    waiting = [file for file in found if file.records]
+    waiting = [file for file in found if file.waits]
     days = sorted({file.date for file in waiting if file.date is not None})
     if batch_by == "all" or not days:
         return [Group(tuple(days), tuple(found))] if waiting else []
@@ -96,7 +96,8 @@ def check_unchanged(pipeline: Pipeline, plan: Plan) -> None:
 def check_same(pipeline: Pipeline, plan: Plan) -> None:
     """Refuse input that is no longer what a plan says of it. Raises `SourceError`."""
     for name, table in pipeline.inputs.items():
-        _check_same(table, plan.files_of(name), thoroughly=True)
+        with blamed(table):
+            table.source_format.check_same(table.source_spec, plan.files_of(name), thoroughly=True)
 
 
 def check_read(table: Input, files: Sequence[PlannedFile], records: int | None) -> None:
@@ -105,19 +106,14 @@ def check_read(table: Input, files: Sequence[PlannedFile], records: int | None) 
     A file may be truncated, replaced or continued between its measuring and its reading. `records`: how many were read,
     None where not all of them were wanted.
     """
-    _check_same(table, files, thoroughly=False)
+    with blamed(table):
+        table.source_format.check_same(table.source_spec, files, thoroughly=False)
     planned = sum(file.records for file in files)
-    if records not in {None, planned} and table.source_format.has_lines:
+    if records not in {None, planned} and table.source_format.is_dense:
         raise SourceChanged(
             f"table {table.name}: {records:,} records were read of {_files(files)}, expected {planned:,} as planned; "
             "a file was changed while it was read. Put back what it had, then run again."
         )
-
-
-def _check_same(table: Input, files: Iterable[PlannedFile], *, thoroughly: bool) -> None:
-    for file in files:
-        with blamed(table):
-            table.source_format.check_same(table.source_spec, file, thoroughly=thoroughly)
 
 
 def _files(files: Sequence[PlannedFile]) -> str:
@@ -128,7 +124,8 @@ def _files(files: Sequence[PlannedFile]) -> str:
 def cut(group: Group, rows: int | None) -> list[Group]:
     """Split a group into batches of about `rows` records, each with its share of every table's backlog.
 
-    A version of a Delta table is never split, not even one that stands for a whole table.
+    A version of a Delta table is never split, not even one that stands for a whole table. Of each partition of a topic
+    a batch has its share, for their records came side by side.
     """
     if rows is None or group.records <= rows:
         return [Group(group.dates, together(group.files))]
@@ -137,10 +134,11 @@ def cut(group: Group, rows: int | None) -> list[Group]:
     pieces: list[list[PlannedFile]] = [[] for _ in range(parts)]
     for table in tables:
         files = [file for file in group.files if file.table == table]
-        total = sum(file.records for file in files)
-        bounds = [total * part // parts for part in range(parts + 1)]
-        for part in range(parts):
-            start, end = bounds[part] if part else -1, bounds[part + 1]
-            pieces[part] += together(list(between(files, start, end)))
+        for side in side_by_side(files):
+            total = sum(file.records for file in side)
+            bounds = [total * part // parts for part in range(parts + 1)]
+            for part in range(parts):
+                start, end = bounds[part] if part else -1, bounds[part + 1]
+                pieces[part] += together(list(between(side, start, end)))
     pieces[0] += [file for file in group.files if file.from_line == file.to_line]
     return [Group(dates_of(piece), tuple(piece)) for piece in pieces if piece]

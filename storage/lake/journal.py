@@ -96,6 +96,13 @@ class Journal:
         plans = [plan for plan in among if plan.kind != "retry" and not self._is_abandoned(plan)]
         return {file.name: file for plan in plans for file in plan.files_of(table)}
 
+    def first_lines(self, table: str) -> dict[str, int]:
+        """For each file of a table that was ever planned, where the reading of it began."""
+        plans = [
+            plan for plan in reversed(self.plans) if plan.kind != "retry" and not self._is_abandoned(plan)
+        ]
+        return {file.name: file.from_line for plan in plans for file in plan.files_of(table)}
+
     def finished(self, *kinds: Kind) -> list[Plan]:
         """The plans of these kinds whose batch is finished, in its order."""
         return [plan for plan, done in zip(self.plans, self.published, strict=False) if done.kind in kinds]

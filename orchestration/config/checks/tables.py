@@ -1,18 +1,22 @@
 """Checks what must fit together within a table or stream: columns, key, sequence, event time, source."""
 
 import re
+from collections.abc import Callable
+from functools import partial
 
 from pydantic import TypeAdapter
 from pyspark.sql.types import DataType, TimestampType
 
 from orchestration.config.checked_document import Reading
+from orchestration.config.problems import found, is_misspelled
 from orchestration.config.schema.column import encodings_of
 from orchestration.config.schema.column_types import may_be_key, may_be_sequence, parse_type, type_text
 from orchestration.config.schema.expression_types import Columns, unknown_column
 from orchestration.config.schema.operation import DeclaredOperation
+from orchestration.config.schema.source import Source
 from orchestration.config.schema.values import parse_sequence
-from storage.sources.formats.known_formats import FORMATS
-from storage.sources.formats.source_format import SourceFormat
+from storage.sources.formats.known_formats import FORMATS, format_of
+from storage.sources.formats.source_format import OF_TOPICS, SourceFormat
 from transforms.changelog.versions import VALIDITY
 from transforms.parsing.nested_json import is_readable
 from transforms.parsing.row_ops import DEFAULT_OP, RowOp, parts_of, path_from_record, place_of, tree_of
@@ -150,7 +154,7 @@ def _check_operation(reading: Reading, where: Where) -> None:
         return
     found = reading.value(*source, "format")
     if row_op.row is not None and not own.may_nest:
-        nesting = " or ".join(form for form, one in FORMATS.items() if one.may_nest)
+        nesting = " or ".join(_forms(lambda one: one.may_nest))
         message = f"its rows lie in the member {row_op.row!r}, which format {found!r} has not"
         reading.refuse(
             (*source, "op"), f"{message}; use format {nesting}, or say `column`, `upsert`, `delete`"
@@ -203,7 +207,7 @@ def _check_sequence(reading: Reading, where: Where) -> None:
         if name in sequence[:index]:
             reading.refuse(path, f"{name!r} already stands in the sequence")
         elif name not in columns and name not in envelope:
-            carriers = [form for form, one in FORMATS.items() if name in one.envelope]
+            carriers = _forms(partial(_carries, name))
             if carriers:
                 message = (
                     f"only records of format {' or '.join(carriers)} carry {name!r}; name a declared column"
@@ -251,12 +255,21 @@ def _check_truncate(reading: Reading, table: str) -> None:
     """Not every format tells that a table was emptied."""
     own = _format(reading, ("tables", table))
     if own is not None and not own.truncates and "on_truncate" in reading.names("tables", table):
-        tellers = " or ".join(form for form, one in FORMATS.items() if one.truncates)
+        tellers = " or ".join(_forms(lambda one: one.truncates))
         found = reading.value("tables", table, "source", "format")
         message = (
             f"only records of format {tellers} tell of truncation, found format {found!r}; remove on_truncate"
         )
         reading.refuse(("tables", table, "on_truncate"), message, at_key=True)
+
+
+def _carries(name: str, one: SourceFormat) -> bool:
+    return name in one.envelope
+
+
+def _forms(has: Callable[[SourceFormat], bool]) -> list[str]:
+    """The forms of records that have something, wherever they lie."""
+    return [form for form, one in FORMATS.items() if form != "kafka" and has(one)]
 
 
 def _columns(reading: Reading, where: Where) -> Columns | None:
@@ -265,12 +278,22 @@ def _columns(reading: Reading, where: Where) -> Columns | None:
 
 def _format(reading: Reading, where: Where) -> SourceFormat | None:
     name = reading.value(*where, "source", "format")
-    return None if name is None else FORMATS[name]
+    return None if name is None else format_of(name, reading.value(*where, "source", "value"))
 
 
 def _check_start(reading: Reading, where: Where) -> None:
     source, own = (*where, "source"), _format(reading, where)
     start, path = reading.value(*source, "start"), reading.value(*source, "path")
+    is_day = isinstance(start, str) and re.fullmatch(r"[0-9-]+", start)
+    if (
+        start is not None
+        and not is_day
+        and own is not None
+        and "path" in own.needs
+        and ("start",) not in own.not_for
+    ):
+        reading.refuse((*source, "start"), f"files begin with a day, as YYYY-MM-DD; found {found(start)}")
+        return
     has_days = own is None or ("start",) not in own.not_for
     if start is not None and path is not None and "{date}" not in path and has_days:
         reading.refuse((*source, "start"), f"needs {{date}} in path, found {path!r}; add it or remove start")
@@ -287,7 +310,12 @@ def _check_format(reading: Reading, where: Where) -> None:
     source, own = (*where, "source"), _format(reading, where)
     if own is None:
         return
-    for (*parents, name), message in own.not_for.items():
+    for name in own.needs:
+        written, known = [*reading.names(*source)], Source.fields_by_key()
+        if name not in written and not is_misspelled(name, written, known):
+            reading.refuse((*source, name), f"required, but not given: {Source.said_of(name)}")
+    others = OF_TOPICS if "topic" not in own.needs else {}
+    for (*parents, name), message in {**own.not_for, **others}.items():
         if name in reading.names(*source, *parents):
             reading.refuse((*source, *parents, name), message, at_key=True)
     path = reading.value(*source, "path")

@@ -23,7 +23,6 @@ from orchestration.config.schema.values import (
     Setting,
     SettingText,
 )
-from storage.sources.formats.known_formats import FORMATS
 from storage.sources.formats.source_format import SourceFormat, SourceSpec
 from transforms.model.schemas import POSITION_TYPE, TIME
 from transforms.model.specs import TableSpec
@@ -92,14 +91,19 @@ class Input(Named, ABC):
     @property
     def source_format(self) -> SourceFormat:
         """What is known of the source's format."""
-        return FORMATS[self.source.format]
+        return self.source.known_format(is_ordered=self.is_ordered)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether anything but the place of a record orders the changes of its key."""
+        return bool(self.sequence)
 
     @property
     def source_spec(self) -> SourceSpec:
         """The source as its format takes it."""
         source = self.source
         return SourceSpec(
-            self.name, source.path, source.start, source.settle, source.file_limits, source.row_op
+            self.name, source.path, source.first_day, source.settle, source.file_limits, source.row_op
         )
 
     @property
@@ -162,6 +166,11 @@ class Table(Input):
     batches."""
     on_truncate: Literal["stop", "delete"] = "stop"
     """What Debezium's truncate event does: stop the batch, or delete every row. Only with format `debezium`."""
+
+    @property
+    def is_ordered(self) -> bool:
+        """By a sequence, or by event time."""
+        return bool(self.sequence) or self.versioned is not None
 
     @property
     def spec(self) -> TableSpec:

@@ -3,17 +3,30 @@
 As in `model`, the texts below the fields make the reference and the JSON Schema.
 """
 
-from typing import Annotated, Any, Literal
+from datetime import UTC, date, datetime, time
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import Field, PlainValidator, WithJsonSchema
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 from pydantic.config import JsonDict
 from pydantic_core import PydanticKnownError
 
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.operation import DeclaredOperation
 from orchestration.config.schema.sizes import GIGABYTE, MEGABYTE, TERABYTE, Size
-from orchestration.config.schema.values import Day, Duration, Instant, SourcePath, SourceTable, Zone
-from storage.sources.formats.known_formats import FORMATS
+from orchestration.config.schema.values import (
+    Duration,
+    Instant,
+    LocalFile,
+    Servers,
+    SourcePath,
+    SourceTable,
+    Start,
+    Topics,
+    Zone,
+)
+from storage.sources import topics
+from storage.sources.formats.known_formats import FORMATS, format_of
+from storage.sources.formats.source_format import SourceFormat
 from storage.sources.limits import AT_ONCE, FileLimits
 from storage.sources.path_patterns import plain
 from transforms.parsing.options import DEEPEST, Absent, Infinity, ParseOptions, Snapshots
@@ -61,16 +74,47 @@ class Limits(Frozen):
     `delta`."""
 
 
+class Security(Frozen):
+    """How the brokers of topics are spoken to; user and password stand in the environment."""
+
+    protocol: Literal["SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+    """`SSL`: encrypted; `SASL_SSL`: with a login as well; `SASL_PLAINTEXT`: with a login only."""
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
+    """How `SASL…` logs in, with the environment's `LAKEJOIN_KAFKA_USERNAME` and `LAKEJOIN_KAFKA_PASSWORD`."""
+    ca: LocalFile | None = None
+    """PEM file with the certificates that sign those of the brokers; by default what the machine trusts."""
+    certificate: LocalFile | None = None
+    """PEM file with a certificate and its private key, for brokers that ask for one. A key that is encrypted is opened
+    with the environment's `LAKEJOIN_KAFKA_KEY_PASSWORD`."""
+
+    @model_validator(mode="after")
+    def _logs_in(self) -> "Security":
+        if self.protocol.startswith("SASL") != (self.mechanism is not None):
+            raise ValueError(
+                "`mechanism` goes with a `protocol` that begins with SASL, and such a protocol needs one"
+            )
+        return self
+
+
 class Source(Frozen):
     """Where the change data of a table lies."""
 
     format: Format
     """`debezium`: JSON lines as Debezium writes them; `jsonl`, `csv`, `parquet`: flat rows with a column that says what
-    happened (`op`); `delta`: the Change Data Feed of a Delta table."""
-    path: SourcePath
-    """Files, relative to the configuration file or a URI. `{date}` (YYYY-MM-DD) makes daily partitions;
-    `*`, `?`, `[…]` and `**` (any number of directories) are wildcards. Environment variables are not
+    happened (`op`); `delta`: the Change Data Feed of a Delta table; `kafka`: topics, whose records are of one of the
+    forms that `value` names."""
+    path: SourcePath = ""
+    """Files, relative to the configuration file or a URI. Needed unless format is `kafka`. `{date}` (YYYY-MM-DD) makes
+    daily partitions; `*`, `?`, `[…]` and `**` (any number of directories) are wildcards. Environment variables are not
     filled in. Of format `delta`: the directory of the table."""
+    bootstrap_servers: Servers | None = None
+    """Some brokers, as `host:port`, apart by commas. Only with `kafka`, and needed there, as the next two."""
+    topic: Topics = ()
+    """The topic, or a list of topics, that hold the records. Only with `kafka`."""
+    value: Literal["debezium", "jsonl"] | None = None
+    """What the values of records are: events as Debezium writes them, or flat rows as JSON. Only with `kafka`."""
+    security: Security | None = None
+    """How brokers are spoken to; see below. By default without encryption and login. Only with `kafka`."""
     op: DeclaredOperation | None = None
     """How flat rows say what happened to them: the name of a preset, or a mapping; see below. By default a column `op`
     with c, r or u for an upsert and d for a delete."""
@@ -103,9 +147,11 @@ class Source(Frozen):
     settle: Duration | None = None
     """Files changed less than this ago are left for later; by default 0 for `run`, 30 seconds for the
     sensor. Not with `delta`, whose commits are whole."""
-    start: Day | None = None
+    start: Start | None = None
     """First daily partition; by default the date of the first file found. Only with `{date}`. Directories of
-    earlier days are not listed."""
+    earlier days are not listed. With `kafka`: where the first batch begins: `earliest` (the default), `latest`, a day
+    or time, or an offset for each partition, such as `{0: 1500, 1: 0}`; an offset behind what was read passes over
+    what lies between."""
 
     limits: Limits = Field(default=Limits(), json_schema_extra={"default": LIMITS})
     """How large files and records may be; see below."""
@@ -118,8 +164,32 @@ class Source(Frozen):
 
     @property
     def place(self) -> str:
-        """The path as a person writes it: a Delta table's directory, or what messages show."""
-        return plain(self.path)
+        """The path as a person writes it: a Delta table's directory, topics, or what messages show."""
+        return (
+            plain(self.path)
+            if self.bootstrap_servers is None
+            else self.topics(False).path(",".join(self.topic))
+        )
+
+    @property
+    def first_day(self) -> date | None:
+        """The first daily partition, where one is declared."""
+        return self.start if isinstance(self.start, date) and not isinstance(self.start, datetime) else None
+
+    def topics(self, is_ordered: bool) -> topics.Topics:
+        """The topics of the source. `is_ordered`: see there."""
+        start = self.start
+        if self.first_day is not None:
+            start = datetime.combine(self.first_day, time(), UTC)
+        return topics.Topics(
+            self.bootstrap_servers or "", self.topic, cast("topics.Start", start or "earliest"),
+            topics.Security(**self.security.model_dump()) if self.security else topics.Security(),
+            is_ordered=is_ordered,
+        )  # fmt: skip
+
+    def known_format(self, *, is_ordered: bool) -> SourceFormat:
+        """What is known of the format. `is_ordered`: something else than its place orders a record."""
+        return format_of(self.format, self.value, self.topics(is_ordered) if self.topic else None)
 
     @property
     def row_op(self) -> RowOp:
