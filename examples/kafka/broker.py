@@ -34,6 +34,8 @@ controller.listener.names=CONTROLLER
 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
 advertised.listeners=PLAINTEXT://127.0.0.1:{port}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+num.network.threads=1
+num.io.threads=2
 log.dirs={folder}/data
 auto.create.topics.enable=false
 offsets.topic.replication.factor=1
@@ -60,6 +62,7 @@ class Broker:
     settings: Mapping[str, str] = field(default_factory=dict)
     """Properties beside our own, which they replace."""
     port: int = 0
+    """Where it listens; by default any that is free."""
     _controller: int = 0
     _process: "subprocess.Popen[bytes] | None" = None
 
@@ -72,9 +75,9 @@ class Broker:
         """Start it and wait until it answers. Raises `JarsNotFound`, `JavaNotFound`, `TimeoutError`."""
         classpath, java = _classpath()
         properties = self.folder / "server.properties"
-        if not self.port:
+        if not self._controller:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self.port, self._controller = _free_port(), _free_port()
+            self.port, self._controller = self.port or _free_port(), _free_port()
             text = _PROPERTIES.format(port=self.port, controller=self._controller, folder=self.folder)
             said = dict(line.split("=", 1) for line in text.splitlines()) | self.settings
             properties.write_text("".join(f"{name}={value}\n" for name, value in said.items()))

@@ -90,9 +90,14 @@ class Journal:
         """The joins that the last finished batch kept."""
         return self.last.joins if self.last else ()
 
-    def known_files(self, table: str, *, finished: bool = False) -> dict[str, PlannedFile]:
-        """For each file of a table that was ever planned, the last part of it that was; or that a batch has read."""
-        among = self.plans[: len(self.published)] if finished else self.plans
+    def known_files(
+        self, table: str, *, finished: bool = False, until: int | None = None
+    ) -> dict[str, PlannedFile]:
+        """For each file of a table that was ever planned, the last part of it that was.
+
+        `finished`: that a batch has read. `until`: that this batch, or one before it, was planned with.
+        """
+        among = self.plans[: len(self.published)] if finished else self.plans[:until]
         plans = [plan for plan in among if plan.kind != "retry" and not self._is_abandoned(plan)]
         return {file.name: file for plan in plans for file in plan.files_of(table)}
 

@@ -16,7 +16,7 @@ Partition = tuple[str, int]
 """A topic and the number of one of its partitions."""
 Content = tuple[bytes | None, bytes | None]
 """Key and value of a record."""
-_SECONDS = 15
+SECONDS = 15
 """How long an answer may take."""
 _POLL_SECONDS = 5
 
@@ -52,7 +52,7 @@ class TopicClient:
         """Return every topic. Raises `SourceNotFound` for one that is not there."""
         package, found = _package(), {}
         names = package.TopicCollection(list(self._topics.names))
-        for name, future in self._admin.describe_topics(names, request_timeout=_SECONDS).items():
+        for name, future in self._admin.describe_topics(names, request_timeout=SECONDS).items():
             with self._told(name):
                 described = future.result()
             numbers = sorted(partition.id for partition in described.partitions)
@@ -77,7 +77,7 @@ class TopicClient:
         package, found = _package(), {}
         asked = {package.TopicPartition(*at): spec for at, spec in wanted.items()}
         committed = package.IsolationLevel.READ_COMMITTED
-        answers = self._admin.list_offsets(asked, isolation_level=committed, request_timeout=_SECONDS)
+        answers = self._admin.list_offsets(asked, isolation_level=committed, request_timeout=SECONDS)
         for at, future in answers.items():
             with self._told(at.topic):
                 found[at.topic, at.partition] = future.result().offset

@@ -139,8 +139,10 @@ def parse_servers(value: Any) -> str:
 def parse_topics(value: Any) -> tuple[str, ...]:
     """A topic, or a list of some."""
     names = (value,) if isinstance(value, str) else value
-    if not isinstance(names, tuple) or not all(
-        isinstance(name, str) and _TOPIC.fullmatch(name) for name in names
+    if (
+        not names
+        or not isinstance(names, tuple)
+        or not all(isinstance(name, str) and _TOPIC.fullmatch(name) for name in names)
     ):
         raise ValueError(
             "expected the name of a topic, or a list of names: letters, digits, '.', '_' and '-'"

@@ -68,6 +68,10 @@ def test_every_value_is_taken_over() -> None:
     assert table.source.model_dump() == {
         "format": "debezium",
         "path": "/etc/pipelines/data/{date}.jsonl.gz",
+        "bootstrap_servers": None,
+        "topic": (),
+        "value": None,
+        "security": None,
         "time": "millis",
         "timezone": "Europe/Berlin",
         "tables": ("public.flights", "flights_*"),
@@ -114,6 +118,10 @@ def test_what_is_left_out_has_its_default() -> None:
     planes, once = pipeline().tables["planes"], pipeline().joins["once"]
 
     assert planes.source.model_dump(exclude={"format", "path"}) == {
+        "bootstrap_servers": None,
+        "topic": (),
+        "value": None,
+        "security": None,
         "time": "micros",
         "timezone": None,
         "tables": (),

@@ -1,0 +1,301 @@
+"""Topics of a real broker: what is told of them, and that a pipeline over them has the tables that PostgreSQL had."""
+
+import gzip
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from examples.kafka.broker import broker
+from faults.shop import make_pipeline
+from orchestration.config import load
+from orchestration.demo.csv_comparison import compare, read_expected
+from orchestration.demo.example import EXAMPLE, Example, open_example
+from orchestration.lake_state.published_snapshot import published_snapshot
+from places.kafka_topics import Topics
+from places.processes import run_pipelines
+from storage.delta_table.direct_scan import read_table
+from storage.errors import (
+    SourceChanged,
+    SourceError,
+    SourceNotFound,
+    SourceRefused,
+    SourceTrimmed,
+    SourceUnreadable,
+)
+from storage.lake.journal import Journal
+from storage.lake.layout import QUARANTINE, Lake, joined_of
+from storage.sources import topic_client, topics
+from storage.sources.formats.kafka import DebeziumTopic
+from storage.sources.formats.source_format import Look, SourceSpec
+from storage.sources.planned_file import PlannedFile
+from storage.spark.jars import JarsNotFound
+from storage.state.pinned_state import State
+from transforms.model.schemas import DELETED
+
+NOW = Look(datetime.now(UTC))
+Known = Mapping[str, PlannedFile]
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Topics]:
+    """Return a broker that all tests of the module share."""
+    try:
+        with broker(tmp_path_factory.mktemp("kafka") / "broker") as started:
+            yield Topics(started)
+    except JarsNotFound as error:
+        pytest.skip(f"no broker: {error.lines[0]}")
+
+
+def topic(kafka: Topics, name: str, **said: object) -> DebeziumTopic:
+    """Return a topic as a table's source."""
+    return DebeziumTopic(topics.Topics(kafka.broker.servers, (name,), **said))
+
+
+def spec(name: str) -> SourceSpec:
+    """Return a source of a table with the topic's name."""
+    return SourceSpec(name, "")
+
+
+def ranges(found: DebeziumTopic, name: str, known: Known | None = None) -> dict[str, tuple[int, int]]:
+    """Return what of each partition is not read."""
+    return {
+        part.name: (part.from_line, part.to_line) for part in found.unread(spec(name), known or {}, NOW, None)
+    }
+
+
+def read(found: DebeziumTopic, name: str) -> Known:
+    """Return the plan of a batch that reads everything."""
+    return {part.name: part for part in found.unread(spec(name), {}, NOW, None)}
+
+
+def test_topic_tells_what_is_not_read_of_it(kafka: Topics) -> None:
+    """Offsets by partition, an open transaction left out; from where it is declared to begin."""
+    kafka.make("events", 2)
+    kafka.write("events", [({"id": n}, {"op": "c"}) for n in range(5)], partition=0)
+    kafka.transact("events", [({"id": n}, {"op": "c"}) for n in range(3)], commits=False, partition=1)
+    found = topic(kafka, "events")
+    first = read(found, "events")
+    kafka.write("events", [({"id": 9}, None)], partition=1)
+
+    assert {name: part.to_line for name, part in first.items()} == {"events+00000": 5, "events+00001": 4}
+    assert ranges(found, "events", first) == {"events+00001": (4, 5)}
+    (reached,) = [at for at in found.waiting(spec("events"), first, NOW).reached if at.lag]
+    assert (reached.part, reached.next, reached.end, reached.lag) == ("events+00001", 4, 5, 1)
+    assert ranges(topic(kafka, "events", start="latest"), "events") == {
+        "events+00000": (5, 5),
+        "events+00001": (5, 5),
+    }
+    assert ranges(topic(kafka, "events", start={0: 3, 1: 0}), "events")["events+00000"] == (3, 5)
+    before, later = (datetime(year, 1, 1, tzinfo=UTC) for year in (2000, 2100))
+    assert ranges(topic(kafka, "events", start=before), "events")["events+00000"] == (0, 5)
+    assert ranges(topic(kafka, "events", start=later), "events")["events+00000"] == (5, 5)
+    for start in ({0: 3}, {0: 6, 1: 0}):
+        with pytest.raises(SourceRefused, match="start"):
+            ranges(topic(kafka, "events", start=start), "events")
+    assert found.columns(spec("events"), NOW.now) == []
+
+
+def test_topic_is_the_same_after_its_broker_was_started_again(
+    kafka: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was planned can be read, and nothing is new."""
+    kafka.make("kept", 1)
+    kafka.write("kept", [({"id": 1}, {"op": "c"})])
+    found = topic(kafka, "kept")
+    known = read(found, "kept")
+
+    monkeypatch.setattr(topic_client, "SECONDS", 3)
+    kafka.broker.stop()
+    with pytest.raises(SourceUnreadable, match="no broker answers"):
+        found.waiting(spec("kept"), known, NOW)
+    kafka.broker.start()
+
+    found.check_same(spec("kept"), list(known.values()), thoroughly=True)
+    assert ranges(found, "kept", known) == {}
+
+
+def test_topic_that_is_not_what_was_read_is_told(kafka: Topics) -> None:
+    """Made anew, expired before it was read or before a rerun, grown, or not there."""
+    kafka.make("moving", 1)
+    kafka.write("moving", [({"id": n}, {"op": "c"}) for n in range(6)])
+    found = topic(kafka, "moving")
+    known = read(found, "moving")
+    part = known["moving+00000"]
+    half = {part.name: replace(part, to_line=2)}
+
+    def told(kind: type[SourceError], known: Known, source: DebeziumTopic = found) -> str:
+        with pytest.raises(kind) as caught:
+            ranges(source, "moving", known)
+        return str(caught.value)
+
+    kafka.expire("moving", 0, 4)
+    assert "offsets 2 to 3 of partition 0 are gone" in told(SourceTrimmed, half)
+    assert ranges(topic(kafka, "moving", start={0: 4}), "moving", half) == {part.name: (4, 6)}
+    with pytest.raises(
+        SourceTrimmed, match="offsets 0 to 3 of partition 0 are gone, which a batch was planned with"
+    ):
+        found.check_same(spec("moving"), [part], thoroughly=True)
+    kafka.grow("moving", 2)
+    assert "partition 1 was added after reading began" in told(SourceRefused, known)
+    assert ranges(topic(kafka, "moving", is_ordered=True), "moving", known) == {"moving+00001": (0, 0)}
+    kafka.remove("moving")
+    assert "there is no such topic" in told(SourceNotFound, known)
+    kafka.make("moving", 1)
+    assert "was deleted and made anew" in told(SourceChanged, known)
+    with pytest.raises(SourceChanged, match="is another topic than was read up to offset 6 of partition 0"):
+        found.check_same(spec("moving"), [part], thoroughly=False)
+
+
+FLIGHTS = """\
+name: flights
+lake: ./lake
+spark:
+  master: local[2]
+  conf: {{spark.driver.memory: 1g, spark.sql.shuffle.partitions: 2, spark.driver.extraJavaOptions: -XX:+UseSerialGC}}
+tables:
+  flights:
+    source: {{format: kafka, bootstrap_servers: "{servers}", topic: flights, value: debezium}}
+    columns: {flights}
+    key: [flight_id]
+    sequence: [lsn]
+    event_time: event_time
+  planes:
+    source: {{format: kafka, bootstrap_servers: "{servers}", topic: planes, value: debezium, absent: clear}}
+    columns: {planes}
+    key: [tailnum]
+    sequence: [lsn]
+    event_time: event_time
+joins:
+  flights_with_planes: {{left: flights, right: planes, foreign_key: [tailnum], how: left, prefix: plane_}}
+  flights_with_planes_inner: {{left: flights, right: planes, foreign_key: [tailnum], how: inner, prefix: plane_}}
+"""
+ROWS = """\
+name: shop
+lake: ./lake
+spark:
+  master: local[2]
+  conf: {{spark.driver.memory: 1g, spark.driver.extraJavaOptions: -XX:+UseSerialGC}}
+tables:
+  orders:
+    source: {{format: kafka, bootstrap_servers: "{servers}", topic: orders, value: jsonl, infinity: {infinity}}}
+    columns: {{id: bigint, at: date, amount: "decimal(12,2)"}}
+    key: [id]
+"""
+
+
+def events(example: Example, name: str) -> Iterator[tuple[object, object]]:
+    """Yield the events of a week, each with its key, as they were recorded."""
+    for path in sorted((EXAMPLE / "data" / name).glob("*.jsonl.gz")):
+        with gzip.open(path, "rt") as lines:
+            for line in lines:
+                record = json.loads(line)
+                yield record["key"], record["value"]
+
+
+def columns(example: Example, name: str) -> str:
+    """Return the declared columns of a table."""
+    found = example.pipeline.tables[name].columns
+    return json.dumps({column: declared.type for column, declared in found.items()})
+
+
+def _wait_for_gaps(kafka: Topics) -> None:
+    """Wait until the broker has removed older records of keys."""
+    client = topic_client.connect(topics.Topics(kafka.broker.servers, ("planes",)))
+    for _ in range(100):
+        extents = client.extents([("planes", 0), ("planes", 1)])
+        there = len(client.first_records(extents, 100_000))
+        if there < sum(extent.end - extent.begin for extent in extents.values()) - 2:
+            return
+        time.sleep(0.3)
+    raise AssertionError("nothing of the topic was compacted")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_pipeline_over_topics_has_what_postgres_answered(
+    kafka: Topics, tmp_path: Path, spark: SparkSession
+) -> None:
+    """A week of flights: in one batch, cut into some, cut off again and again; and rows that are no events.
+
+    The topics have several partitions, gaps that compaction left, and transactions, one of which was aborted.
+    """
+    example = open_example(EXAMPLE, None)
+    kafka.make("flights", 3)
+    kafka.make(
+        "planes",
+        2,
+        cleanup_policy="compact",
+        min_cleanable_dirty_ratio="0.01",
+        segment_ms="300",
+        delete_retention_ms="0",
+    )
+    flights = list(events(example, "flights"))
+    kafka.write("flights", flights[:10_000])
+    for commits, partition in ((False, 0), (True, 1)):
+        row = {"op": "c", "after": {"flight_id": -1 - partition}, "source": {"lsn": 1}}
+        kafka.transact(
+            "flights", [({"flight_id": -1 - partition}, row)], commits=commits, partition=partition
+        )
+    kafka.write("flights", flights[10_000:])
+    kafka.write("planes", events(example, "planes"))
+    time.sleep(0.5)  # then the next record begins a new segment; only those before are compacted
+    for partition in (0, 1):
+        kafka.write("planes", [({"tailnum": f"none {partition}"}, None)], partition=partition)
+    _wait_for_gaps(kafka)
+    kafka.make("orders", 1)
+    kafka.write("orders", [
+        ({"id": 1}, {"op": "c", "id": 1, "at": "2024-01-01", "amount": "1.10"}),
+        ({"id": 2}, '{"op": "c", "id": 2, "at": "infinity", "amount": 2.30}'),
+        ({"id": 3}, {"op": "c", "id": 3, "at": "2024-01-01", "amount": "3"}),
+        ({"id": 3}, None),
+        ({"id": 4}, '{"op": "c", "id": 4} trailing'),
+    ])  # fmt: skip
+    declared = {name: columns(example, name) for name in ("flights", "planes")}
+    ways = {"straight": "1 batches", "cut": "3 batches", "crashing": "2 crashes"}
+    pipelines = {
+        way: make_pipeline(tmp_path / way, FLIGHTS.format(servers=kafka.broker.servers, **declared))
+        for way in ways
+    }
+    (tmp_path / "orders").mkdir()
+    first, again = (tmp_path / "orders" / name for name in ("lakejoin.yaml", "again.yaml"))
+    first.write_text(ROWS.format(servers=kafka.broker.servers, infinity="quarantine"))
+    again.write_text(ROWS.format(servers=kafka.broker.servers, infinity="max"))
+
+    runs = [(pipeline.path, way) for way, pipeline in pipelines.items()]
+    said = run_pipelines(*runs, (first, "straight"), (again, "retried"), environment=os.environ)
+
+    assert said == ways | {"orders": "1 applied"}
+    for pipeline in pipelines.values():
+        lake = Lake(pipeline.lake)
+        for join in pipeline.joins:
+            expected = read_expected(spark, str(example.answer(join, example.days[-1])))
+            joined = spark.read.format("delta").load(lake.path(joined_of(join)))
+            joined = joined.where("flight_id > 0")
+            assert compare(join, joined, expected, ("flight_id",)).equal, join
+    flights_there = spark.read.format("delta").load(
+        Lake(pipelines["cut"].lake).path(joined_of("flights_with_planes"))
+    )
+    assert [row[0] for row in flights_there.where("flight_id < 0").select("flight_id").collect()] == [-2]
+    plans = Journal(Lake(pipelines["straight"].lake))
+    assert plans.plans[0].records > sum(counts["records"] for counts in plans.published[0].tables.values())
+    lake = Lake(load(first).lake)
+    rows = State(spark, lake, published_snapshot(Journal(lake))).all_rows(load(first).tables["orders"].spec)
+    kept = rows.where(~F.col(DELETED)).select("id", "at", "amount").orderBy("id").collect()
+    assert [tuple(map(str, row)) for row in kept] == [
+        ("1", "2024-01-01", "1.10"),
+        ("2", "9999-12-31", "2.30"),
+    ]
+    (bad,) = read_table(spark, lake.path(QUARANTINE), 1).where("line = 5").collect()
+    assert (bad["file"], bad["reason"], bad["raw"]) == (
+        "orders+00000",
+        "parse_error",
+        '{"op": "c", "id": 4} trailing',
+    )
