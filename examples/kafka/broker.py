@@ -77,7 +77,7 @@ class Broker:
         properties = self.folder / "server.properties"
         if not self._controller:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self.port, self._controller = self.port or _free_port(), _free_port()
+            self.port, self._controller = self.port or free_port(), free_port()
             text = _PROPERTIES.format(port=self.port, controller=self._controller, folder=self.folder)
             said = dict(line.split("=", 1) for line in text.splitlines()) | self.settings
             properties.write_text("".join(f"{name}={value}\n" for name, value in said.items()))
@@ -143,7 +143,8 @@ def _classpath() -> tuple[str, Path]:
     return ":".join(map(str, [*jars, *shipped])), java
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that nothing listens on."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]

@@ -6,11 +6,12 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from examples.kafka.broker import broker
@@ -19,9 +20,10 @@ from orchestration.config import load
 from orchestration.demo.csv_comparison import compare, read_expected
 from orchestration.demo.example import EXAMPLE, Example, open_example
 from orchestration.lake_state.published_snapshot import published_snapshot
+from places.avro import avro_event, encoded, numbered, optional
 from places.kafka_topics import Topics
 from places.processes import run_pipelines
-from storage.delta_table.direct_scan import read_table
+from places.schema_registry import register, schema_registry
 from storage.errors import (
     SourceChanged,
     SourceError,
@@ -189,6 +191,34 @@ tables:
     columns: {{id: bigint, at: date, amount: "decimal(12,2)"}}
     key: [id]
 """
+ITEMS = """\
+name: shop
+lake: ./lake
+spark:
+  master: local[2]
+  conf: {{spark.driver.memory: 1g, spark.driver.extraJavaOptions: -XX:+UseSerialGC}}
+tables:
+  items:
+    source: {{format: kafka, bootstrap_servers: "{servers}", topic: items, value: debezium, registry: "{registry}",
+              absent: clear}}
+    columns: {{id: bigint, amount: "decimal(12,2)", at: timestamp, born: date, note: string, tags: array<string>,
+               rate: double, raw: binary, extra: string}}
+    key: [id]
+"""
+_DECIMAL = {
+    "type": "bytes", "scale": 2, "precision": 12, "connect.version": 1, "logicalType": "decimal",
+    "connect.name": "org.apache.kafka.connect.data.Decimal", "connect.parameters": {"scale": "2"},
+}  # fmt: skip
+ROW = [
+    {"name": "id", "type": "long"},
+    {"name": "amount", "type": ["null", _DECIMAL]},
+    {"name": "at", "type": {"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"}},
+    {"name": "born", "type": {"type": "int", "logicalType": "date"}},
+    *[{"name": name, "type": ["null", kind]} for name, kind in (("note", "string"),)],
+    {"name": "tags", "type": {"type": "array", "items": "string"}},
+    *[{"name": name, "type": ["null", kind]} for name, kind in (("rate", "double"), ("raw", "bytes"))],
+]
+"""Fields as Kafka Connect's converter writes them into Avro, and one as anybody does."""
 
 
 def events(example: Example, name: str) -> Iterator[tuple[object, object]]:
@@ -218,25 +248,11 @@ def _wait_for_gaps(kafka: Topics) -> None:
     raise AssertionError("nothing of the topic was compacted")
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-def test_pipeline_over_topics_has_what_postgres_answered(
-    kafka: Topics, tmp_path: Path, spark: SparkSession
-) -> None:
-    """A week of flights: in one batch, cut into some, cut off again and again; and rows that are no events.
-
-    The topics have several partitions, gaps that compaction left, and transactions, one of which was aborted.
-    """
-    example = open_example(EXAMPLE, None)
+def _write_week(kafka: Topics, example: Example) -> None:
+    """Write a week of flights, with transactions of which one was aborted, and planes that are compacted."""
+    compacted = {"min_cleanable_dirty_ratio": "0.01", "segment_ms": "300", "delete_retention_ms": "0"}
     kafka.make("flights", 3)
-    kafka.make(
-        "planes",
-        2,
-        cleanup_policy="compact",
-        min_cleanable_dirty_ratio="0.01",
-        segment_ms="300",
-        delete_retention_ms="0",
-    )
+    kafka.make("planes", 2, cleanup_policy="compact", **compacted)
     flights = list(events(example, "flights"))
     kafka.write("flights", flights[:10_000])
     for commits, partition in ((False, 0), (True, 1)):
@@ -250,6 +266,66 @@ def test_pipeline_over_topics_has_what_postgres_answered(
     for partition in (0, 1):
         kafka.write("planes", [({"tailnum": f"none {partition}"}, None)], partition=partition)
     _wait_for_gaps(kafka)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_pipeline_over_topics_has_what_postgres_answered(
+    kafka: Topics, tmp_path: Path, spark: SparkSession
+) -> None:
+    """A week of flights: in one batch, cut into some, cut off again and again.
+
+    The topics have several partitions, gaps that compaction left, and transactions, one of which was aborted.
+    """
+    example = open_example(EXAMPLE, None)
+    _write_week(kafka, example)
+    declared = {name: columns(example, name) for name in ("flights", "planes")}
+    ways = {"straight": "1 batches", "cut": "4 batches", "crashing": "2 crashes"}
+    pipelines = {
+        way: make_pipeline(tmp_path / way, FLIGHTS.format(servers=kafka.broker.servers, **declared))
+        for way in ways
+    }
+
+    said = run_pipelines(
+        *[(pipeline.path, way) for way, pipeline in pipelines.items()], environment=os.environ
+    )
+
+    assert said == ways
+    for pipeline in pipelines.values():
+        lake = Lake(pipeline.lake)
+        for join in pipeline.joins:
+            expected = read_expected(spark, str(example.answer(join, example.days[-1])))
+            joined = spark.read.format("delta").load(lake.path(joined_of(join)))
+            joined = joined.where("flight_id > 0")
+            assert compare(join, joined, expected, ("flight_id",)).equal, join
+    flights = spark.read.format("delta").load(
+        Lake(pipelines["cut"].lake).path(joined_of("flights_with_planes"))
+    )
+    assert [row[0] for row in flights.where("flight_id < 0").select("flight_id").collect()] == [-2]
+    journal = Journal(Lake(pipelines["straight"].lake))
+    assert journal.plans[0].records > sum(
+        counts["records"] for counts in journal.published[0].tables.values()
+    )
+
+
+def rows_of(path: Path, spark: SparkSession, table: str) -> list[tuple[object, ...]]:
+    """Return the rows that a pipeline's table has, in the order of its first column."""
+    pipeline = load(path)
+    lake, spec = Lake(pipeline.lake), pipeline.tables[table].spec
+    rows = State(spark, lake, published_snapshot(Journal(lake))).all_rows(spec)
+    kept = rows.where(~F.col(DELETED)).select(*spec.columns.names).orderBy(spec.columns.names[0])
+    return [tuple(row) for row in kept.collect()]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_rows_of_a_topic_are_read_by_what_their_schemas_say(
+    kafka: Topics, tmp_path: Path, spark: SparkSession
+) -> None:
+    """Avro by schemas of a registry, of which a second has a column more, and JSON beside; deletes without a value.
+
+    What cannot be read is in quarantine with its text, and is read once more from there.
+    """
     kafka.make("orders", 1)
     kafka.write("orders", [
         ({"id": 1}, {"op": "c", "id": 1, "at": "2024-01-01", "amount": "1.10"}),
@@ -258,44 +334,77 @@ def test_pipeline_over_topics_has_what_postgres_answered(
         ({"id": 3}, None),
         ({"id": 4}, '{"op": "c", "id": 4} trailing'),
     ])  # fmt: skip
-    declared = {name: columns(example, name) for name in ("flights", "planes")}
-    ways = {"straight": "1 batches", "cut": "3 batches", "crashing": "2 crashes"}
-    pipelines = {
-        way: make_pipeline(tmp_path / way, FLIGHTS.format(servers=kafka.broker.servers, **declared))
-        for way in ways
-    }
     (tmp_path / "orders").mkdir()
     first, again = (tmp_path / "orders" / name for name in ("lakejoin.yaml", "again.yaml"))
     first.write_text(ROWS.format(servers=kafka.broker.servers, infinity="quarantine"))
     again.write_text(ROWS.format(servers=kafka.broker.servers, infinity="max"))
+    kafka.make("items", 1)
+    with schema_registry(tmp_path / "registry") as url:
+        kafka.write("items", avro_events(url))
+        items = make_pipeline(
+            tmp_path / "items", ITEMS.format(servers=kafka.broker.servers, registry=url)
+        ).path
+        runs = [(first, "straight"), (again, "retried"), (items, "straight")]
+        said = run_pipelines(*runs, environment=os.environ)
 
-    runs = [(pipeline.path, way) for way, pipeline in pipelines.items()]
-    said = run_pipelines(*runs, (first, "straight"), (again, "retried"), environment=os.environ)
-
-    assert said == ways | {"orders": "1 applied"}
-    for pipeline in pipelines.values():
-        lake = Lake(pipeline.lake)
-        for join in pipeline.joins:
-            expected = read_expected(spark, str(example.answer(join, example.days[-1])))
-            joined = spark.read.format("delta").load(lake.path(joined_of(join)))
-            joined = joined.where("flight_id > 0")
-            assert compare(join, joined, expected, ("flight_id",)).equal, join
-    flights_there = spark.read.format("delta").load(
-        Lake(pipelines["cut"].lake).path(joined_of("flights_with_planes"))
-    )
-    assert [row[0] for row in flights_there.where("flight_id < 0").select("flight_id").collect()] == [-2]
-    plans = Journal(Lake(pipelines["straight"].lake))
-    assert plans.plans[0].records > sum(counts["records"] for counts in plans.published[0].tables.values())
-    lake = Lake(load(first).lake)
-    rows = State(spark, lake, published_snapshot(Journal(lake))).all_rows(load(first).tables["orders"].spec)
-    kept = rows.where(~F.col(DELETED)).select("id", "at", "amount").orderBy("id").collect()
-    assert [tuple(map(str, row)) for row in kept] == [
-        ("1", "2024-01-01", "1.10"),
-        ("2", "9999-12-31", "2.30"),
+    assert said == {"orders": "1 applied", "items": "1 batches"}
+    day = date(2024, 1, 1)
+    assert rows_of(first, spark, "orders") == [(1, day, Decimal("1.10")), (2, date.max, Decimal("2.30"))]
+    (bad,) = quarantined(first, spark).where("line = 5").collect()
+    assert (bad["file"], bad["reason"]) == ("orders+00000", "parse_error")
+    assert bad["raw"] == '{"op": "c", "id": 4} trailing'
+    at = datetime(2024, 6, 15, 12, 24, 56, 123456)
+    assert rows_of(items, spark, "items") == [
+        (1, Decimal("-12.34"), at, date(2024, 6, 15), "é", ["a", "b"], 0.1, b"\x00\xff", None),
+        (2, Decimal("5.00"), at, date(2024, 6, 15), None, [], None, None, "more"),
+        (5, None, None, None, "of a schema of JSON", None, None, None, None),
     ]
-    (bad,) = read_table(spark, lake.path(QUARANTINE), 1).where("line = 5").collect()
-    assert (bad["file"], bad["reason"], bad["raw"]) == (
-        "orders+00000",
-        "parse_error",
-        '{"op": "c", "id": 4} trailing',
+    (bad,) = quarantined(items, spark).collect()
+    assert (bad["line"], bad["reason"]) == (6, "parse_error")
+    assert "no Avro of schema" in bad["raw"]
+
+
+def quarantined(path: Path, spark: SparkSession) -> DataFrame:
+    """Return what is in quarantine."""
+    return spark.read.format("delta").load(Lake(load(path).lake).path(QUARANTINE))
+
+
+def avro_events(url: str) -> Iterator[tuple[bytes, bytes | None]]:
+    """Yield Debezium's events in Avro, and one in JSON, by schemas that are in a registry then."""
+    key = register(
+        url, "items-key", {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}
     )
+    of_rows = [avro_event("Value", ROW), avro_event("Value", [*ROW, optional("extra", "string")])]
+    numbers = [register(url, "items-value", schema) for schema in of_rows]
+    of_json = register(url, "items-json", {"type": "object"}, "JSON")
+    at, day = 1718454296123456, 19889
+    full = {
+        "id": 1, "amount": (-1234).to_bytes(2, "big", signed=True), "at": at, "born": day, "note": "é",
+        "tags": ["a", "b"], "rate": 0.1, "raw": b"\x00\xff",
+    }  # fmt: skip
+    other = {
+        **full,
+        "id": 2,
+        "amount": (500).to_bytes(2, "big"),
+        "note": None,
+        "tags": [],
+        "rate": None,
+        "raw": None,
+    }
+    gone = {**full, "id": 3}
+
+    def event(version: int, before: object, after: object, op: str) -> bytes:
+        value = {"before": before, "after": after, "op": op, "ts_ms": 1718454896000}
+        return numbered(numbers[version], encoded(of_rows[version], value))
+
+    def key_of(number: int) -> bytes:
+        return numbered(key, encoded("long", number))
+
+    yield key_of(1), event(0, None, full, "c")
+    yield key_of(3), event(0, None, gone, "c")
+    yield key_of(2), event(1, None, {**other, "extra": "more"}, "c")
+    yield key_of(3), event(0, gone, None, "d")
+    yield key_of(3), None
+    yield key_of(4), numbered(numbers[0], b"\x02")
+    text = {"before": None, "after": {"id": 5, "note": "of a schema of JSON"}, "op": "c", "ts_ms": 1}
+    yield key_of(5), numbered(of_json, json.dumps(text).encode())

@@ -3,6 +3,7 @@
 As in `model`, the texts below the fields make the reference and the JSON Schema.
 """
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from typing import Annotated, Any, Literal, cast
 
@@ -17,6 +18,7 @@ from orchestration.config.schema.values import (
     Duration,
     Instant,
     LocalFile,
+    Registry,
     Servers,
     SourcePath,
     SourceTable,
@@ -113,6 +115,10 @@ class Source(Frozen):
     """The topic, or a list of topics, that hold the records. Only with `kafka`."""
     value: Literal["debezium", "jsonl"] | None = None
     """What the values of records are: events as Debezium writes them, or flat rows as JSON. Only with `kafka`."""
+    registry: Registry | None = None
+    """URL of the schema registry (Confluent's, or one with its interface) in which a record's schema is that it names
+    by a number: Avro, or JSON Schema. With the environment's `LAKEJOIN_REGISTRY_USERNAME` and
+    `LAKEJOIN_REGISTRY_PASSWORD` if it asks for a login. Only with `kafka`."""
     security: Security | None = None
     """How brokers are spoken to; see below. By default without encryption and login. Only with `kafka`."""
     op: DeclaredOperation | None = None
@@ -184,7 +190,7 @@ class Source(Frozen):
         return topics.Topics(
             self.bootstrap_servers or "", self.topic, cast("topics.Start", start or "earliest"),
             topics.Security(**self.security.model_dump()) if self.security else topics.Security(),
-            is_ordered=is_ordered,
+            self.registry, is_ordered=is_ordered,
         )  # fmt: skip
 
     def known_format(self, *, is_ordered: bool) -> SourceFormat:
@@ -194,7 +200,9 @@ class Source(Frozen):
     @property
     def row_op(self) -> RowOp:
         """How flat rows say what happened to them."""
-        return DEFAULT_OP if self.op is None else self.op.row_op
+        said = DEFAULT_OP if self.op is None else self.op.row_op
+        # a row whose schema is known has it beside it
+        return said if self.registry is None else replace(said, wrapped=True)
 
     @property
     def parse_options(self) -> ParseOptions:

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from storage.errors import SourceChanged, SourceRefused, SourceTrimmed
 from storage.sources import topic_client
@@ -27,9 +28,11 @@ from storage.sources.formats.source_format import (
     Waiting,
 )
 from storage.sources.formats.text_records import LineRecords
+from storage.sources.numbered_values import as_text, is_numbered, numbers_in
 from storage.sources.planned_file import PlannedFile
+from storage.sources.schema_registry import schema_of
 from storage.sources.topic_client import Extent, Partition, TopicClient, TopicState
-from storage.sources.topic_records import event_lines, read_topics, row_lines
+from storage.sources.topic_records import KEY, VALUE, event_lines, read_topics, row_lines
 from storage.sources.topics import Topics, part_name, partition_of
 from transforms.parsing.options import ParseOptions
 
@@ -106,9 +109,16 @@ class TopicFormat(LineRecords):
         return [name for name in names_of(rows) if name not in self._of_operation(source)]
 
     def says_types(self, ranges: Ranges) -> bool:
-        """Look at the first records of each range."""
+        """Look at the first records of each range. Raises `SourceError` for those that only a registry explains."""
+        if self._known_topics.registry is not None:
+            return True
         starts = {partition_of(part): Extent(part.from_line, part.to_line) for part in ranges if part.records}
         records = self._client().first_records(starts, RECORDS // max(len(starts), 1) + 1)
+        if any(map(is_numbered, (value for _, value in records))):
+            raise SourceRefused(
+                f"{ranges[0].path}: its values begin with a zero byte and a number, as those do whose schema is in a "
+                "registry; expected JSON. Write `registry: URL` under source"
+            )
         return any(describes(text) for record in records for text in record if text is not None)
 
     def records(self, spark: SparkSession, ranges: Ranges) -> DataFrame:
@@ -116,7 +126,17 @@ class TopicFormat(LineRecords):
         wanted = [part for part in ranges if part.records]
         extents = self._client().extents([partition_of(part) for part in wanted]) if wanted else {}
         begins = {part_name(*at): extent.begin for at, extent in extents.items()}
-        return read_topics(spark, self._known_topics, ranges, begins)
+        records, registry = (
+            read_topics(spark, self._known_topics, ranges, begins),
+            self._known_topics.registry,
+        )
+        if registry is None:
+            return records
+        schemas = {number: schema_of(registry, number) for number in numbers_in(records, [KEY, VALUE])}
+        key, value = F.col(KEY), F.col(VALUE)
+        return records.withColumns(
+            {KEY: as_text(key, schemas, with_schema=False), VALUE: as_text(value, schemas, with_schema=True)}
+        )
 
     def _of_operation(self, source: SourceSpec) -> Sequence[str]:
         """Members of a row that are no columns."""

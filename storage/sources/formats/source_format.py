@@ -100,7 +100,7 @@ NO_OP: dict[tuple[str, ...], str] = {("op",): "each record says itself what it d
 """What a configuration says of rows only."""
 OF_TOPICS: dict[tuple[str, ...], str] = {
     (name,): "only topics of format kafka have it; remove it"
-    for name in ("bootstrap_servers", "topic", "value", "security")
+    for name in ("bootstrap_servers", "topic", "value", "registry", "security")
 }
 """What a configuration says of topics only."""
 OF_MEMBERS: dict[tuple[str, ...], str] = {
