@@ -33,9 +33,9 @@ def encoded(schema: Any, value: Any, known: dict[str, Any] | None = None) -> byt
     match schema:
         case [*choices]:
             place = 0 if value is None else 1
+            known.update({one["name"]: one for one in choices if isinstance(one, dict) and "name" in one})
             return _long(place) + encoded(choices[place], value, known)
         case {"type": "record"}:
-            known[schema["name"]] = schema
             # a field that its schema has is written, whatever the value has beside
             return b"".join(encoded(field["type"], value[field["name"]], known) for field in schema["fields"])
         case {"type": "array"}:

@@ -350,10 +350,10 @@ def test_rows_of_a_topic_are_read_by_what_their_schemas_say(
     assert said == {"orders": "1 applied", "items": "1 batches"}
     day = date(2024, 1, 1)
     assert rows_of(first, spark, "orders") == [(1, day, Decimal("1.10")), (2, date.max, Decimal("2.30"))]
-    (bad,) = quarantined(first, spark).where("line = 5").collect()
+    (bad,) = quarantined(first, spark).where("line = 5 and _lj_batch = 1").collect()
     assert (bad["file"], bad["reason"]) == ("orders+00000", "parse_error")
     assert bad["raw"] == '{"op": "c", "id": 4} trailing'
-    at = datetime(2024, 6, 15, 12, 24, 56, 123456)
+    at = datetime(2024, 6, 15, 12, 24, 56, 123456)  # noqa: DTZ001 - as Spark gives it
     assert rows_of(items, spark, "items") == [
         (1, Decimal("-12.34"), at, date(2024, 6, 15), "é", ["a", "b"], 0.1, b"\x00\xff", None),
         (2, Decimal("5.00"), at, date(2024, 6, 15), None, [], None, None, "more"),
@@ -376,7 +376,7 @@ def avro_events(url: str) -> Iterator[tuple[bytes, bytes | None]]:
     )
     of_rows = [avro_event("Value", ROW), avro_event("Value", [*ROW, optional("extra", "string")])]
     numbers = [register(url, "items-value", schema) for schema in of_rows]
-    of_json = register(url, "items-json", {"type": "object"}, "JSON")
+    of_json = register(url, "items-json", {"$schema": "http://json-schema.org/draft-07/schema#"}, "JSON")
     at, day = 1718454296123456, 19889
     full = {
         "id": 1, "amount": (-1234).to_bytes(2, "big", signed=True), "at": at, "born": day, "note": "é",
