@@ -1,8 +1,8 @@
 """Measures how fast a topic is read: `bench/kafka.py [--records N]`.
 
-A broker of its own is filled with events of Debezium. Then Spark's own source reads them and throws them away; ours reads
-and parses them, and throws them away; files with the same events are read and parsed; and a run takes the topic into a
-lake. Each but the last is measured some times in turns, and the median counts.
+A broker of its own is filled with events of Debezium. Then Spark's own source reads them and throws them away; ours
+reads and parses them, and throws them away; files with the same events are read and parsed; and a run takes the topic
+into a lake. Each but the last is measured some times in turns, and the median counts.
 """
 
 import argparse

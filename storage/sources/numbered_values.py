@@ -5,14 +5,17 @@ form. Values of other beginnings are text already. (Confluent: "Wire format".)
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import and_
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
 from storage.sources.schema_registry import Schema
-from transforms.parsing.avro_schema import is_record, row_schema, uninterpreted
+from transforms.parsing.avro_schema import is_record, may_be_null, row_schema, uninterpreted
 
 _HEAD = 5
 """Bytes before what is written."""
@@ -58,4 +61,13 @@ def _text(written: Column, schema: Schema, *, with_schema: bool) -> Column:
     broken = F.concat(F.lit(f"no Avro of schema {schema.number}, in base64: "), F.base64(written))
     if with_schema:
         payload = F.concat(F.lit(f'{{"schema":{row_schema(avro)},"payload":'), payload, F.lit("}"))
-    return F.when(decoded.isNotNull(), payload).otherwise(broken)
+    return F.when(_is_broken(written, decoded, avro["fields"]), broken).otherwise(payload)
+
+
+def _is_broken(written: Column, decoded: Column, fields: Sequence[Mapping[str, Any]]) -> Column:
+    """Whether a record could not be decoded: then each of its members is null."""
+    required = [field["name"] for field in fields if not may_be_null(field["type"])]
+    if required:
+        return decoded[required[0]].isNull()
+    all_null = reduce(and_, [decoded[field["name"]].isNull() for field in fields], F.lit(True))
+    return all_null & (F.octet_length(written) != len(fields))  # a null takes one byte

@@ -50,6 +50,11 @@ def is_record(schema: Any) -> bool:
     return isinstance(schema, dict) and schema.get("type") == "record"
 
 
+def may_be_null(schema: Any) -> bool:
+    """Whether null is a value of a type."""
+    return "null" in (schema if isinstance(schema, list) else [schema])
+
+
 def _said(schema: Any, known: dict[str, Mapping[str, Any]], namespace: str) -> dict[str, Any]:
     """A type as Kafka Connect has it. `known`: those that were named before, which a name stands for."""
     if isinstance(schema, list):
