@@ -174,7 +174,7 @@ class Source(Frozen):
         return (
             plain(self.path)
             if self.bootstrap_servers is None
-            else self.topics(False).path(",".join(self.topic))
+            else self.topics(is_ordered=False).path(",".join(self.topic))
         )
 
     @property
@@ -182,7 +182,7 @@ class Source(Frozen):
         """The first daily partition, where one is declared."""
         return self.start if isinstance(self.start, date) and not isinstance(self.start, datetime) else None
 
-    def topics(self, is_ordered: bool) -> topics.Topics:
+    def topics(self, *, is_ordered: bool) -> topics.Topics:
         """The topics of the source. `is_ordered`: see there."""
         start = self.start
         if self.first_day is not None:
@@ -195,7 +195,7 @@ class Source(Frozen):
 
     def known_format(self, *, is_ordered: bool) -> SourceFormat:
         """What is known of the format. `is_ordered`: something else than its place orders a record."""
-        return format_of(self.format, self.value, self.topics(is_ordered) if self.topic else None)
+        return format_of(self.format, self.value, self.topics(is_ordered=is_ordered) if self.topic else None)
 
     @property
     def row_op(self) -> RowOp:
