@@ -118,7 +118,7 @@ def run(days: int) -> int:
     broker = Broker(WORK / "broker", port=PORT)
     broker.start()
     try:
-        admin = AdminClient({"bootstrap.servers": broker.servers})
+        admin = AdminClient({"bootstrap.servers": broker.servers, "log_level": 0})
         topics = [NewTopic(f"ops.{table}", partitions, 1) for table, partitions in PARTITIONS.items()]
         for made in admin.create_topics(topics).values():
             made.result()

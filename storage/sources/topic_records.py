@@ -7,10 +7,12 @@ it drops what a newer record of its key replaced.
 import json
 from collections.abc import Mapping, Sequence
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StringType, StructType
 
+from storage.errors import SourceUnreadable
 from storage.sources.planned_file import PlannedFile
 from storage.sources.topics import Topics, partition_of, spark_options
 from transforms.model.schemas import CONTEXT, POSITION, POSITION_TYPE, RAW, empty
@@ -50,7 +52,7 @@ def read_topics(
     }
     if sum(part.records for part in wanted) > _SPLIT:
         options["minPartitions"] = str(max(spark.sparkContext.defaultParallelism, len(wanted)))
-    scan = spark.read.format("kafka").options(**options).load()
+    scan = _scan(spark, options)
     name = F.concat(F.col("topic"), F.lit("+"), F.lpad(F.col("partition").cast("string"), 5, "0"))
     # in one text, as code that says offsets would be compiled anew for each batch
     froms = F.from_json(
@@ -65,6 +67,18 @@ def read_topics(
         F.col("key").alias(KEY),
         F.col("value").alias(VALUE),
     )
+
+
+def _scan(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    try:
+        return spark.read.format("kafka").options(**options).load()
+    except AnalysisException as error:
+        if error.getCondition() is None or "DATA_SOURCE" not in str(error.getCondition()):
+            raise
+        raise SourceUnreadable(
+            "the Spark session was started without the JARs that read Kafka, by a pipeline that has no topics; JARs "
+            "cannot be added later. Run this pipeline in a process of its own"
+        ) from error
 
 
 def event_lines(records: DataFrame) -> DataFrame:

@@ -1,6 +1,7 @@
 """A broker of Kafka for tests, and what they write to it."""
 
 import json
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,14 +31,26 @@ class Topics:
         """Make a topic."""
         config = {key.replace("_", "."): value for key, value in settings.items()}
         _done(self.admin.create_topics([NewTopic(name, partitions, 1, config=config)]))
+        self._wait_for(name, partitions)
 
     def remove(self, name: str) -> None:
         """Delete a topic."""
         _done(self.admin.delete_topics([name], operation_timeout=10))
+        self._wait_for(name, 0)
 
     def grow(self, name: str, partitions: int) -> None:
         """Add partitions to a topic."""
         _done(self.admin.create_partitions([NewPartitions(name, partitions)]))
+        self._wait_for(name, partitions)
+
+    def _wait_for(self, name: str, partitions: int) -> None:
+        """Wait until the broker tells of what it has made."""
+        for _ in range(100):
+            found = self.admin.list_topics(name, timeout=10).topics[name]
+            if (found.error is None) == (partitions > 0) and len(found.partitions) == partitions:
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"no topic {name} with {partitions} partitions")
 
     def expire(self, name: str, partition: int, before: int) -> None:
         """Remove the records of a partition before an offset."""

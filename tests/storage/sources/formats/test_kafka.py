@@ -168,3 +168,12 @@ def test_records_become_lines_that_parsers_know(spark: SparkSession) -> None:
     unwrapped = lines(row_lines(frame, PRESETS["debezium-unwrapped"]))
     assert unwrapped[3] == '{"__deleted": "true","id":1}'
     assert lines(row_lines(frame, PRESETS["maxwell"]))[3] == "null"
+
+
+@pytest.mark.spark
+def test_session_without_the_jars_of_kafka_is_told(
+    spark: SparkSession, source: tuple[DebeziumTopic, Broker]
+) -> None:
+    """They can only be given to a session that is started."""
+    with pytest.raises(SourceUnreadable, match="was started without the JARs that read Kafka"):
+        source[0].records(spark, unread(source[0]))
