@@ -5,6 +5,9 @@ PYTHON ?= $(firstword $(foreach python,python3 python3.14 python3.13 python3.12 
 	$(python) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(python))))
 BIN := .venv/bin
 
+# How many processes the tests run in, each with a Spark session of its own.
+WORKERS ?= 2
+
 # The size of `make bench`: 1 is TPC-H's 1.5 million orders.
 SCALE ?= 0.1
 BATCHES ?= 5
@@ -33,7 +36,9 @@ kafka: .venv/installed ## the week of flights through a broker of Kafka, with ru
 	$(BIN)/python examples/kafka/run.py --days $(DAYS)
 
 test: .venv/installed ## the tests, and the branch coverage of the transforms
-	$(BIN)/coverage run -m pytest -m "not slow and not ui"
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -m "not slow and not ui" -n $(WORKERS) --dist loadfile
+	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
 test-slow: .venv/installed ## the tests that take many minutes: random histories, Dagster runs, its interface in a browser

@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined] # its stubs leave it out
 from pyspark.sql import DataFrame, SparkSession
 
 from examples.kafka.broker import broker
@@ -51,11 +51,8 @@ tables:
 
 def fill(servers: str, folder: Path, count: int) -> None:
     """Write events to a topic, and the same to files."""
-    (made,) = (
-        AdminClient({"bootstrap.servers": servers})
-        .create_topics([NewTopic("orders", PARTITIONS, 1)])
-        .values()
-    )
+    admin = AdminClient({"bootstrap.servers": servers})
+    (made,) = admin.create_topics([NewTopic("orders", PARTITIONS, 1)]).values()
     made.result()
     producer = Producer(
         {"bootstrap.servers": servers, "queue.buffering.max.messages": 1_000_000, "linger.ms": 50}

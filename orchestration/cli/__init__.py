@@ -21,6 +21,7 @@ from orchestration.cli.exit_codes import FAILED, Commands
 from orchestration.cli.maintain import maintain
 from orchestration.cli.migrate import migrate
 from orchestration.cli.quarantine import quarantine
+from orchestration.cli.reconcile import reconcile
 from orchestration.cli.repair import repair
 from orchestration.cli.run import run
 from orchestration.cli.show import show
@@ -40,7 +41,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, validate, run, status, show, check, maintain, migrate, repair, dev):
+for command in (demo, validate, run, status, show, check, maintain, migrate, reconcile, repair, dev):
     app.command()(command)
 app.add_typer(quarantine, name="quarantine")
 

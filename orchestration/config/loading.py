@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from orchestration.config.checked_document import Reading
 from orchestration.config.checks.joins import check_joins
+from orchestration.config.checks.snapshots import check_snapshots
 from orchestration.config.checks.streams import check_streams
 from orchestration.config.checks.tables import check_tables
 from orchestration.config.document import MAX_BYTES, Document, read_document
@@ -42,6 +43,7 @@ def _validate(document: Document, reading: Reading, path: Path) -> Pipeline | No
     except ValidationError as error:
         report_mistakes(error, reading)
     check_tables(reading)
+    check_snapshots(reading)
     check_streams(reading)
     check_joins(reading)
     return pipeline

@@ -22,6 +22,8 @@ from orchestration.config.schema.joins import AnyJoin, DeclaredJoin, Join, Strea
 from orchestration.config.schema.model import Input, Maintenance, Spark, Table
 from orchestration.config.schema.stream import Stream
 from orchestration.config.schema.values import LakePath, Name
+from storage.lake.plan import Kind as BatchKind
+from storage.sources.path_patterns import has_day, has_hour
 from transforms.model.schemas import quoted
 from transforms.model.specs import JoinSpec, StreamJoinSpec
 
@@ -88,6 +90,15 @@ class Pipeline(Frozen):
     def inputs(self) -> dict[str, Input]:
         """Tables and streams: whatever reads change data."""
         return {**self.tables, **self.streams}
+
+    def read_by(self, kind: BatchKind, name: str) -> Input:
+        """A table or stream as a batch of a kind reads it."""
+        return self.tables[name].of_snapshots if kind == "reconcile" else self.inputs[name]
+
+    @property
+    def of_snapshots(self) -> tuple[str, ...]:
+        """The tables whose sources are snapshots."""
+        return tuple(name for name, table in self.tables.items() if table.source.is_snapshot)
 
     @property
     def joins_of_tables(self) -> dict[str, AnyJoin]:
@@ -204,12 +215,16 @@ def _foreign_key(texts: Iterable[str], columns: Collection[str]) -> tuple[str, .
 def _input_shape(read: Input) -> dict[str, Any]:
     """Types in their canonical spelling, so that `long` for `bigint` is no change.
 
-    Of a path only whether it has a date, which positions begin with: those without are before all that have one.
+    Of a path only whether it has a date, which positions begin with: those without are before all that have one; and
+    whether it has an hour, which follows. Of CSV what is no default and says where a record begins.
     """
+    path, csv = read.source.path, read.source.dialect.shape
     source = {key: getattr(read.source, key) for key in ("format", "time", "timezone")}
     return {
         "columns": {name: type_text(column.data_type) for name, column in read.columns.items()},
-        "source": source | {"path": "{date}" in read.source.path},
+        "source": source
+        | {"path": "hour" if has_hour(path) else has_day(path)}
+        | ({"csv": csv} if csv else {}),
         "key": read.key,
         "sequence": read.sequence,
     }

@@ -10,6 +10,7 @@ from orchestration.config.checked_document import Reading
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import KeyPath, did_you_mean, found, is_misspelled, listed
 from orchestration.config.schema.column import Column
+from orchestration.config.schema.csv_options import CsvOptions
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.joins import Join, StreamJoin, model_of_join
 from orchestration.config.schema.model import Maintenance, Spark, Table, Versioned
@@ -28,6 +29,11 @@ _MODELS: Mapping[KeyPath, type[Frozen]] = {
     ("streams", "source", "limits"): Limits,
     ("tables", "source", "security"): Security,
     ("streams", "source", "security"): Security,
+    ("tables", "source", "csv"): CsvOptions,
+    ("tables", "reconcile"): Source,
+    ("tables", "reconcile", "limits"): Limits,
+    ("tables", "reconcile", "csv"): CsvOptions,
+    ("streams", "source", "csv"): CsvOptions,
     ("tables", "source", "op"): Operation,
     ("streams", "source", "op"): Operation,
     ("tables", "versioned"): Versioned,

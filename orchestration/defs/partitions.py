@@ -1,4 +1,4 @@
-"""Defines the daily partitions of a pipeline with `{date}` sources, and reads those that a run was started for."""
+"""Defines the daily partitions of a pipeline with dated sources, and reads those that a run was started for."""
 
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
@@ -8,6 +8,7 @@ from dagster import AssetExecutionContext, DailyPartitionsDefinition
 from orchestration.config import Input, Pipeline
 from storage.errors import LakejoinError
 from storage.sources.files import find_files
+from storage.sources.path_patterns import has_day
 
 REACH = timedelta(days=366)
 """How far ahead a file's day may be to be a partition: Dagster goes through all days up to it, again and again."""
@@ -21,7 +22,7 @@ def is_dated(pipeline: Pipeline) -> bool:
 
 
 def daily_partitions(pipeline: Pipeline, now: datetime) -> DailyPartitionsDefinition | None:
-    """One partition a day of the `{date}` sources; None for a pipeline without any.
+    """One partition a day of the dated sources; None for a pipeline without any.
 
     They begin with `start` or the first file found. They end with the last file found or, while the source is
     live, with today; unlike Dagster's own default the day that is not over yet can be materialised too.
@@ -55,7 +56,7 @@ def dates_of_run(context: AssetExecutionContext) -> tuple[date, date] | None:
 
 
 def _has_date(table: Input) -> bool:
-    return "{date}" in table.source.path
+    return has_day(table.source.path)
 
 
 def _days(table: Input, now: datetime) -> list[date]:

@@ -57,9 +57,11 @@ def readings_of(pipeline: Pipeline) -> dict[str, str]:
         settings[f"{kind}/{name}/source.limits"] = [read.source.limits.line, read.source.limits.depth]
         settings[f"{kind}/{name}/columns.as"] = dict(read.parse_options.encodings)
         settings[f"{kind}/{name}/columns.from"] = read.names_in_source
-        for setting in ("tables", "absent", "snapshots", "infinity"):
+        for setting in ("mode", "tables", "absent", "snapshots", "infinity"):
             settings[f"{kind}/{name}/source.{setting}"] = getattr(read.source, setting)
         settings[f"{kind}/{name}/source.epochs"] = read.parse_options.epochs
+        if read.source.csv is not None:
+            settings[f"{kind}/{name}/source.csv"] = asdict(read.source.dialect)
         settings[f"{kind}/{name}/source.op"] = asdict(read.source.row_op)
         settings[f"{kind}/{name}/max_future"] = str(read.max_future)
     for name, join in pipeline.joins.items():

@@ -17,6 +17,8 @@ from orchestration.config.schema.stream import Stream
 from orchestration.planning.input_records import InputRecords
 from orchestration.planning.pending_input import blamed, new_parts
 from storage.errors import LakejoinError
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake
 from storage.sources.planned_file import PlannedFile
 from storage.sources.schema_check import Difference
 from transforms.model.event_time import has_time, refuse_times
@@ -50,7 +52,10 @@ def check_bad_ratio(pipeline: Pipeline, read: InputRecords) -> None:
     """
     for name, table in pipeline.inputs.items():
         if table.max_bad_ratio < 1 and read.plan.files_of(name):
-            _check(table, *_counted(_judged(table, read.kept(name), read.plan.planned_at)))
+            total, reasons = _counted(_judged(table, read.kept(name), read.plan.planned_at))
+            if read.compares(name):  # rows that did not change are no records any more
+                total = sum(file.records for file in read.plan.files_of(name))
+            _check(table, total, reasons)
 
 
 def _check(table: Input, total: int, reasons: list[_Reason]) -> None:
@@ -90,6 +95,32 @@ def _judged(table: Input, records: DataFrame, planned_at: datetime) -> DataFrame
         case Table() if table.versioned:
             return refuse_times(own, spec, planned_at, has_time())
     return own
+
+
+class TooManyDeleted(LakejoinError):
+    """A snapshot lacks a larger share of a table's rows than `max_deleted` allows: it may have been cut off."""
+
+
+def check_deleted(pipeline: Pipeline, read: InputRecords) -> None:
+    """Compare the snapshots of a plan, not committed yet, with the rows there are. Raises `TooManyDeleted`."""
+    last = Journal(Lake(pipeline.lake)).last
+    for name in pipeline.tables:
+        if read.plan.files_of(name) and read.compares(name):
+            read.kept(name)
+            source, found = pipeline.read_by(read.plan.kind, name).source, read.differences[name]
+            gone = 0 if found["hidden"] else found["gone"]
+            rows = last.rows.get(name, 0) if last else 0
+            if gone > source.max_deleted * rows:
+                raise TooManyDeleted(
+                    f"table {name}: the snapshot {_files(read.plan.files_of(name))} lacks {gone:,} of {rows:,} rows "
+                    f"({gone / rows:.1%}). Expected at most {source.max_deleted:.1%} (max_deleted). Nothing of the "
+                    "batch was written. If it was cut off, put a whole one in its place; if so many rows are gone, "
+                    "raise max_deleted for this run. Then run again."
+                )
+
+
+def _files(files: Sequence[PlannedFile]) -> str:
+    return files[0].path + (f" and {len(files) - 1} more" if files[1:] else "")
 
 
 class SchemaChanged(LakejoinError):

@@ -6,18 +6,30 @@ What was read before is kept for the batch, which goes on with it. A batch that 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import date
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from orchestration.config import Pipeline
+from orchestration.config import Input, Pipeline
 from orchestration.config.schema.stream import Stream
 from orchestration.planning.row_expressions import conditions, foreign_keys
+from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan
+from storage.sources.planned_file import end_of
 from storage.sources.reader import read_records
-from storage.spark.kept_frames import Frames, framing
+from storage.spark.kept_frames import Frames, aggregated, framing
+from storage.state.pinned_state import State
+from transforms.changelog.snapshot_changes import (
+    WAS_THERE,
+    difference_counts,
+    is_found_gone,
+    snapshot_changes,
+)
 from transforms.model.expressions import refuse_failing
 from transforms.model.refused_records import refuse_places
+from transforms.model.schemas import DELETED, HASH, POSITION, POSITION_TYPE, SEQUENCE
 from transforms.parsing.ambiguity import MARKS
 from transforms.stream_join.records import is_event
 
@@ -36,6 +48,8 @@ class InputRecords:
     """What the batch keeps its frames in, too."""
     keeps: bool = True
     """Whether anything is kept; else each look reads the sources."""
+    differences: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By table, in what a snapshot differs from the rows: the counts of `difference_counts`."""
     _kept: dict[str, DataFrame] = field(default_factory=dict)
 
     def asked(self, name: str) -> DataFrame:
@@ -55,7 +69,38 @@ class InputRecords:
 
     def reads_again(self, name: str) -> bool:
         """Whether records are rather read again than kept: many, from files of columns."""
-        return self.pipeline.inputs[name].source_format.is_columnar and not self.frames.small
+        is_columnar = self._input(name).source_format.is_columnar
+        return is_columnar and not self.frames.small and not self.compares(name)
+
+    def compares(self, name: str) -> bool:
+        """Whether the records are a snapshot that is compared with the rows there are."""
+        is_compared = {"batch": self._input(name).source.is_snapshot, "reconcile": True}.get(
+            self.plan.kind, False
+        )
+        return is_compared and self.keeps and self._state.has_rows(name)
+
+    def _input(self, name: str) -> Input:
+        return self.pipeline.read_by(self.plan.kind, name)
+
+    @property
+    def _state(self) -> State:
+        return State(self.spark, Lake(self.pipeline.lake), self.plan)
+
+    def _compared(self, records: DataFrame, name: str) -> DataFrame:
+        """What a snapshot changes; where a bad record hides its key, nothing is called gone."""
+        table, end = self.pipeline.tables[name].spec, end_of(self.plan.files_of(name)[-1])
+        last = Journal(Lake(self.pipeline.lake)).last
+        self.frames.expect(last.rows.get(name, 0) if last else 0)
+        at = F.from_json(F.lit(self.plan.at), table.sequence) if self.plan.at else None
+        rows = self._state.all_rows(table, (HASH, DELETED, *([] if at is None else [SEQUENCE])))
+        changed = self.frames.keep(snapshot_changes(records, rows, table, _place(*end), at))
+        if at is not None:
+            place = F.from_json(F.lit(self.plan.place), POSITION_TYPE)
+            changed = changed.withColumns({POSITION: place, SEQUENCE: at})
+        found = aggregated(changed, *difference_counts(table))
+        self.differences[name] = found
+        changed = changed.drop(WAS_THERE)
+        return changed.where(~is_found_gone()) if found["hidden"] else changed
 
     def has(self, name: str) -> bool:
         """Whether the records of a table or stream are kept already."""
@@ -66,16 +111,24 @@ class InputRecords:
 
         `flawless`: see `ParseOptions.flawless`.
         """
-        table = self.pipeline.inputs[name]
+        table = self._input(name)
         options = replace(table.parse_options, asks=asks, flawless=flawless)
         spec, names, files = table.spec, table.spec.columns.names, self.plan.files_of(name)
         records = read_records(self.spark, spec.as_read, options, files, table.source_format)
         records = refuse_places(records, names, self.plan.refused_of(name))
+        if self.compares(name):
+            records = self._compared(records, name)
         if flawless:
             return records
         records = refuse_failing(records, names, conditions(self.pipeline, name))
         events = [is_event(table.condition)] if isinstance(table, Stream) else []
         return refuse_failing(records, names, foreign_keys(self.pipeline, self.plan, name), *events)
+
+
+def _place(day: date | None, file: str, line: int) -> Column:
+    return F.struct(F.lit(day).alias("date"), F.lit(file).alias("file"), F.lit(line).alias("line")).cast(
+        POSITION_TYPE
+    )
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Finds which input is not read yet, and splits it into batches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -9,12 +9,14 @@ from typing import Literal
 from pyspark.sql import SparkSession
 
 from orchestration.config import Input, Pipeline
+from orchestration.planning.file_order import check_file_order
 from storage.errors import SourceChanged, SourceError
 from storage.lake.journal import Journal
 from storage.lake.plan import Plan, dates_of
 from storage.sources.files import Dates
 from storage.sources.formats.source_format import Look
 from storage.sources.planned_file import PlannedFile, between, side_by_side, together
+from storage.sources.snapshots import check_new, snapshots
 
 BatchBy = Literal["date", "all"]
 
@@ -44,25 +46,46 @@ def pending_groups(  # noqa: PLR0913 - the options of a run that choose its inpu
 ) -> list[Group]:
     """Unread input in the order in which it is to be worked off: one group a `{date}`, or one for all.
 
-    Files without a date, and those of days without new records, go with the first group. `dates` (inclusive) leaves
+    Files without a date, and those of days without new records, go with the first group. No group has two snapshots of
+    a table: each is compared with the rows that the one before it left. `dates` (inclusive) leaves
     out dated files beyond them, a source's `start` those before it. Raises `SourceError` for a file that changed
     after it was read, or that cannot be read.
     """
     look = Look(now, settle, dates)
     found = [file for table in pipeline.inputs.values() for file in _unread(table, journal, look, spark)]
-    waiting = [file for file in found if file.waits]
+    # a snapshot without records says that all rows are gone
+    waiting = [file for file in found if file.waits or file.table in pipeline.of_snapshots]
     days = sorted({file.date for file in waiting if file.date is not None})
     if batch_by == "all" or not days:
-        return [Group(tuple(days), tuple(found))] if waiting else []
+        groups = [Group(tuple(days), tuple(found))] if waiting else []
+        return [one for group in groups for one in _by_snapshots(pipeline, group)]
     groups = [Group((day,), tuple(file for file in found if file.date == day)) for day in days]
     beside = [file for file in found if file.date not in days]
     groups[0] = replace(groups[0], files=(*beside, *groups[0].files))
-    return groups
+    return [one for group in groups for one in _by_snapshots(pipeline, group)]
 
 
-def _unread(table: Input, journal: Journal, look: Look, spark: SparkSession | None) -> Iterator[PlannedFile]:
+def _by_snapshots(pipeline: Pipeline, group: Group) -> list[Group]:
+    """Split a group so that none has two snapshots of a table; the first has all that is no snapshot."""
+    pieces = [[file for file in group.files if file.table not in pipeline.of_snapshots]]
+    for name in pipeline.of_snapshots:
+        own = [file for file in group.files if file.table == name]
+        for number, files in enumerate(snapshots(pipeline.tables[name].source.path, own)):
+            pieces += [[] for _ in range(number + 1 - len(pieces))]
+            pieces[number] += files
+    if len(pieces) == 1:
+        return [group]
+    return [Group(dates_of(piece), tuple(piece)) for piece in pieces]
+
+
+def _unread(table: Input, journal: Journal, look: Look, spark: SparkSession | None) -> list[PlannedFile]:
+    known = journal.known_files(table.name)
     with blamed(table):
-        yield from table.source_format.unread(table.source_spec, journal.known_files(table.name), look, spark)
+        unread = list(table.source_format.unread(table.source_spec, known, look, spark))
+        check_file_order(table, known, unread)
+        if table.source.is_snapshot:
+            check_new(table.source.path, unread, known)
+        return unread
 
 
 def new_parts(pipeline: Pipeline, files: Sequence[PlannedFile]) -> Iterator[tuple[Input, list[PlannedFile]]]:
@@ -95,9 +118,11 @@ def check_unchanged(pipeline: Pipeline, plan: Plan) -> None:
 
 def check_same(pipeline: Pipeline, plan: Plan) -> None:
     """Refuse input that is no longer what a plan says of it. Raises `SourceError`."""
-    for name, table in pipeline.inputs.items():
-        with blamed(table):
-            table.source_format.check_same(table.source_spec, plan.files_of(name), thoroughly=True)
+    for name in pipeline.inputs:
+        if files := plan.files_of(name):
+            table = pipeline.read_by(plan.kind, name)
+            with blamed(table):
+                table.source_format.check_same(table.source_spec, files, thoroughly=True)
 
 
 def check_read(table: Input, files: Sequence[PlannedFile], records: int | None) -> None:
@@ -121,17 +146,19 @@ def _files(files: Sequence[PlannedFile]) -> str:
     return files[0].path + (f" and {others} more" if others else "")
 
 
-def cut(group: Group, rows: int | None) -> list[Group]:
+def cut(group: Group, rows: int | None, whole: Collection[str] = ()) -> list[Group]:
     """Split a group into batches of about `rows` records, each with its share of every table's backlog.
 
-    A version of a Delta table is never split, not even one that stands for a whole table. Of each partition of a topic
-    a batch has its share, for their records came side by side.
+    A version of a Delta table is never split, not even one that stands for a whole table; nor are the files of the
+    tables `whole`, which go with the first batch. Of each partition of a topic a batch has its share, for their records
+    came side by side.
     """
     if rows is None or group.records <= rows:
         return [Group(group.dates, together(group.files))]
     parts = -(-group.records // rows)
-    tables = list(dict.fromkeys(file.table for file in group.files))
+    tables = list(dict.fromkeys(file.table for file in group.files if file.table not in whole))
     pieces: list[list[PlannedFile]] = [[] for _ in range(parts)]
+    pieces[0] += [file for file in group.files if file.table in whole and file.records]
     for table in tables:
         files = [file for file in group.files if file.table == table]
         for side in side_by_side(files):

@@ -48,6 +48,11 @@ def exported_again(
                 f"--replace {what}: {name} is a stream, and what its records met cannot be taken back; bring the "
                 "correction as later records"
             )
+        if name in pipeline.of_snapshots:
+            raise WrongUsage(
+                f"--replace {what}: {name} is made of snapshots; bring the correction as a later one, and what "
+                "differs is found"
+            )
         if pipeline.tables[name].versioned:
             raise WrongUsage(
                 f"--replace {what}: {name} is versioned; bring the correction as records of the same times in a new "
@@ -81,7 +86,8 @@ def _changed(
 
 def _listed(table: Input, what: date | str, now: datetime) -> list[FoundFile]:
     with blamed(table):
-        found = find_files(table.source.path, settle=timedelta(0), now=now)
+        day, order = what if isinstance(what, date) else None, table.source.file_order
+        found = find_files(table.source.path, settle=timedelta(0), now=now, since=day, until=day, order=order)
     return [file for file in found if what in (file.date, file.name)]
 
 

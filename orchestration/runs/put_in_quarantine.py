@@ -99,6 +99,11 @@ def _check_can_be_named(pipeline: Pipeline, name: str) -> None:
 
 
 def _check_can_be_given_up(pipeline: Pipeline, plan: Plan) -> None:
+    if plan.kind == "reconcile":
+        raise WrongUsage(
+            f"batch {plan.batch}, which is under way, compares a table with a snapshot of it: `lakejoin run "
+            f"{pipeline.path}` ends it"
+        )
     if plan.kind == "migrate":
         raise WrongUsage(
             f"batch {plan.batch}, which is under way, takes in columns and reads no records: "

@@ -22,7 +22,7 @@ from orchestration.lake_state.preflight import check_progress
 from orchestration.lake_state.sql_checks import check_expressions
 from orchestration.maintenance.folds import tidy_up
 from orchestration.planning.ambiguous_input import check_unambiguous
-from orchestration.planning.input_checks import check_bad_ratio, check_schemas
+from orchestration.planning.input_checks import check_bad_ratio, check_deleted, check_schemas
 from orchestration.planning.input_records import InputRecords, reading
 from orchestration.planning.pending_input import BatchBy, cut, pending_groups
 from orchestration.planning.plan_builder import PlanBuilder, under_way
@@ -135,7 +135,7 @@ def _plans(
     )  # fmt: skip
     for group in groups:
         check_schemas(pipeline, spark, group.files)
-        pieces = cut(group, asked.batch_rows)
+        pieces = cut(group, asked.batch_rows, pipeline.of_snapshots)
         if len(pieces) > 1:  # one piece alone does not tell what the others say to a question
             with reading(pipeline, spark, draft.batch(group), keeps=False) as read:
                 check_unambiguous(read, journal)
@@ -152,6 +152,7 @@ def _read(pipeline: Pipeline, spark: SparkSession, journal: Journal, plan: Plan,
         if asks:
             check_unambiguous(read, journal)
         check_bad_ratio(pipeline, read)
+        check_deleted(pipeline, read)
         return replace(_commit(journal, plan), read=read, held=stack.pop_all())
 
 

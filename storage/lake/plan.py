@@ -11,10 +11,12 @@ from typing import Any, Literal
 
 from storage.sources.planned_file import PlannedFile
 
-Kind = Literal["batch", "bootstrap", "flush", "replace", "retry", "repair", "migrate", "abandoned"]
+Kind = Literal[
+    "batch", "bootstrap", "flush", "replace", "retry", "reconcile", "repair", "migrate", "abandoned"
+]
 """`bootstrap` begins joins with the rows there are, `replace` takes files in the place of what they were, `retry` reads
-what is in quarantine once more, `repair` and `migrate` go on with the tables as they are found, and an `abandoned`
-batch was planned and given up."""
+what is in quarantine once more, `reconcile` makes a table equal to a snapshot beside its change data, `repair` and
+`migrate` go on with the tables as they are found, and an `abandoned` batch was planned and given up."""
 
 
 def dates_of(files: Iterable[PlannedFile]) -> tuple[date, ...]:
@@ -63,6 +65,10 @@ class Plan:
     """The batch that a join last began with from the rows there were; none for one that was there at first."""
     refused: tuple[RecordPlace, ...] = ()
     """Records of its files that go to quarantine, because somebody said so."""
+    at: str = ""
+    """Of `reconcile`: the sequence that the snapshot has among the changes of its table, as JSON."""
+    place: str = ""
+    """Of `reconcile`: the position of the last record that was read before, as JSON."""
 
     @classmethod
     def of_row(cls, row: dict[str, Any]) -> "Plan":

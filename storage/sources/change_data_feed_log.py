@@ -76,6 +76,18 @@ class Feed:
                 f"Whoever owns it can turn it on: ALTER TABLE delta.`{self.path}` SET TBLPROPERTIES ({_PROPERTY} = "
                 "true); then run again."
             )
+        return self._whole()
+
+    def newest(self, read: int | None) -> FeedVersion | None:
+        """The table as it is now, which needs no feed; None where that was read. `read`: the last version that was.
+
+        Raises `SourceChanged` where the table was put back.
+        """
+        if read is not None:
+            self._check_not_back(read)
+        return None if read == self.version else self._whole()
+
+    def _whole(self) -> FeedVersion:
         with opening(self.path):
             files: Any = pa.table(self._table.get_add_actions(flatten=True))
             info = next(iter(self._table.history(1)), {})
@@ -97,11 +109,7 @@ class Feed:
         Raises `SourceChanged` for another table at this place, `SourceTrimmed` where a part of what happened since
         is gone, and `SourceRefused` where the feed was turned off.
         """
-        if self.version < read:
-            raise SourceChanged(
-                f"{self.path}: is at version {self.version} now, and version {read} was read: the table was made anew "
-                f"or put back from a copy. {_ANEW}"
-            )
+        self._check_not_back(read)
         found = []
         for number in range(read + 1, self.version + 1):
             actions = self._actions(number, read)
@@ -117,6 +125,19 @@ class Feed:
             )
         self._check_same(read, modified)
         return found
+
+    def _check_not_back(self, read: int) -> None:
+        if self.version < read:
+            raise SourceChanged(
+                f"{self.path}: is at version {self.version} now, and version {read} was read: the table was made anew "
+                f"or put back from a copy. {_ANEW}"
+            )
+
+    def check_whole(self, number: int, modified: int) -> None:
+        """See that the state of a version that was planned can still be read. Raises what `after` does."""
+        self._check_not_back(number)
+        self._check_same(number, modified)
+        self._check_whole(number)
 
     def check_range(self, after: int, through: int, identity: str, modified: int = 0) -> None:
         """See that a range which was planned can still be read. Raises what `after` does."""

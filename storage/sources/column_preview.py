@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from storage.errors import SourceError
 from storage.sources.files import FoundFile
 from storage.sources.fingerprint import open_text
 
@@ -39,16 +40,16 @@ def _bytes(path: str, most: int) -> bytes:
     try:
         with open_text(path) as stream:
             return bytes(stream.read(most))
-    except (OSError, ValueError):
+    except (OSError, ValueError, SourceError):
         return b""
 
 
-def beginning(file: FoundFile) -> str:
+def beginning(file: FoundFile, encoding: str = "utf-8") -> str:
     """Return the text with which a file begins.
 
     What cannot be read has none here; reading it in a batch says what is wrong with it.
     """
-    return _bytes(file.path, BYTES).decode("utf-8", errors="replace")
+    return _bytes(file.path, BYTES).decode(encoding, errors="replace")
 
 
 def json_objects(file: FoundFile) -> Iterator[Any]:

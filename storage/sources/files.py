@@ -6,16 +6,25 @@ lines may be added behind it, nothing before that may change. The errors are in 
 """
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Protocol
 
 from pyarrow import fs
 
 from storage.errors import SourceChanged, SourceNotFound, SourceRefused
-from storage.filesystem import file_info, is_local, open_file_system, reading
-from storage.sources.path_patterns import FilePattern, is_before, part_matches, plain
+from storage.filesystem import file_info, is_local, open_file_system
+from storage.sources.file_listing import Days, is_skipped, walk
+from storage.sources.file_names import FileOrder, known_as, without_keys
+from storage.sources.path_patterns import (
+    FilePattern,
+    Numbers,
+    day_text,
+    has_hour,
+    plain,
+)
 
 
 @dataclass(frozen=True)
@@ -25,7 +34,7 @@ class FoundFile:
     path: str
     """Absolute, or a URI as Spark takes it."""
     name: str
-    """Relative to the fixed directory of the source."""
+    """Relative to the fixed directory of the source, as `storage.sources.file_names.known_as` says."""
     date: date | None
     size: int
     modified: int
@@ -56,29 +65,71 @@ class Counted:
     """A quoted field holds a quote that is not doubled."""
 
 
+class Named(Protocol):
+    """A file that has a path, and the name by which a lake knows it."""
+
+    @property
+    def path(self) -> str:
+        """Where it lay when it was planned."""
+
+    @property
+    def name(self) -> str:
+        """What positions call it."""
+
+
 Dates = tuple[date, date]
 """The first and the last of some days."""
 
 
-def find_files(path: str, *, settle: timedelta, now: datetime, since: date | None = None) -> list[FoundFile]:
+def find_files(
+    path: str,
+    *,
+    settle: timedelta,
+    now: datetime,
+    since: date | None = None,
+    until: date | None = None,
+    order: FileOrder | None = None,
+) -> list[FoundFile]:
     """List the files of a source, sorted by date and name.
 
-    `path` may hold `{date}` and wildcards; a directory stands for all files below it. Files that changed less
-    than `settle` before `now` are left out; so is what is hidden, begins with `_` or ends in `.tmp`. Directories of a
-    `{date}` before `since` are not listed: years of them would cost a request each. Raises
-    `SourceNotFound` where the fixed part of the path is missing, and `SourceRefused` for a symlink, a day
-    that is none or a name that Hadoop cannot read.
+    `path` may hold fields such as `{date}`, and wildcards; a directory stands for all files below it. Files that
+    changed less than `settle` before `now` are left out; so is what is hidden, begins with `_` or ends in `.tmp`, and
+    what Kafka Connect wrote beside its values. Directories of days before `since` or after `until` are not listed:
+    years of them would cost a request each. Raises `SourceNotFound` where the fixed part of the path is missing, and
+    `SourceRefused` for a symlink, a day or hour that is none, two files with one name or a name that Hadoop cannot
+    read.
     """
     pattern = _pattern(path)
     system, root = open_file_system(pattern.directory)
-    found = []
-    for info in {info.path: info for info in _walk(system, root, pattern.parts, since)}.values():
-        name = info.path[len(root.rstrip("/")) + 1 :]
-        match = pattern.match(name)
-        if match is not None and has_settled(info.mtime_ns, settle, now):
-            full = f"{pattern.directory.rstrip('/')}/{name}"
-            found.append(_found(full, name, _date(match.groupdict().get("date"), full), info))
-    return sorted(found, key=lambda file: (file.date or date.min, file.name))
+    days, start = Days(since, until), len(root.rstrip("/")) + 1
+    listed = {info.path[start:]: info for info in walk(system, root, pattern.parts, days, {})}
+    found = dict[str, FoundFile]()
+    for name in sorted(without_keys(listed)):
+        numbers, info = pattern.match(name), listed[name]
+        if numbers is None or not has_settled(info.mtime_ns, settle, now):
+            continue
+        full = f"{pattern.directory.rstrip('/')}/{name}"
+        file = _found(full, known_as(name, pattern, numbers, order), _date(numbers, full), info)
+        other = found.setdefault(file.name, file)
+        if other is not file:
+            raise SourceRefused(
+                f"{full}: has the same numbers in its name as {other.path}, so that nothing orders the two; rename one"
+            )
+    return sorted(found.values(), key=lambda file: (file.date or date.min, file.name))
+
+
+def names_now(path: str, files: Iterable[Named], order: FileOrder | None) -> Iterator[tuple[str, str]]:
+    """Yield, for files that a lake knows, the name that it has and the one by which they would be known now.
+
+    `files`: as they were planned; their paths may be of a folder that has moved since.
+    """
+    pattern = _pattern(path)
+    for file in files:
+        levels = file.name.count("/") + 1 - has_hour(path)
+        name = "/".join(file.path.split("/")[-levels:])
+        numbers = pattern.match(name)
+        if numbers is not None:
+            yield file.name, known_as(name, pattern, numbers, order)
 
 
 def has_settled(modified: int, settle: timedelta, now: datetime) -> bool:
@@ -112,62 +163,22 @@ def _pattern(path: str) -> FilePattern:
     if pattern.parts:
         raise SourceNotFound(f"{pattern.directory}: is no directory; {plain(path)} looks for files in it")
     directory, _, name = pattern.directory.rpartition("/")
-    if _is_skipped(name):
+    if is_skipped(name):
         raise SourceRefused(
             f"{plain(path)}: a name that begins with `.` or `_` or ends in `.tmp` is never read; rename it"
         )
     return FilePattern(directory or "/", (name,))
 
 
-def _walk(
-    system: fs.FileSystem, directory: str, parts: tuple[str, ...], since: date | None
-) -> Iterator[fs.FileInfo]:
-    """Files below a directory, one level of the pattern after the other."""
-    part, rest = parts[0], parts[1:]
-    deep = part == "**"
-    if deep:
-        yield from _walk(system, directory, rest, since)
-    with reading(directory):
-        infos = system.get_file_info(fs.FileSelector(directory))
-    for info in infos:
-        name = _name(info, directory)
-        if _is_skipped(name) or not (deep or part_matches(part, name)):
-            continue
-        _refuse_symlink(system, info)
-        if info.type == fs.FileType.Directory and (deep or rest):
-            if since is None or deep or not is_before(part, name, since):
-                yield from _walk(system, info.path, parts if deep else rest, since)
-        elif info.type == fs.FileType.File and not (deep or rest):
-            yield info
-
-
-def _name(info: fs.FileInfo, directory: str) -> str:
-    try:
-        name: str = info.base_name
-    except UnicodeDecodeError as error:
-        raise SourceRefused(
-            f"{directory}: holds a name that is not UTF-8 ({error.object!r}); rename it, or move it elsewhere"
-        ) from error
-    return name
-
-
-def _refuse_symlink(system: fs.FileSystem, info: fs.FileInfo) -> None:
-    if isinstance(system, fs.LocalFileSystem) and Path(info.path).is_symlink():
-        raise SourceRefused(f"{info.path}: is a symlink, which may lead anywhere; put the file itself here")
-
-
-def _is_skipped(name: str) -> bool:
-    return name.startswith((".", "_")) or name.endswith((".tmp", "._COPYING_"))
-
-
-def _date(text: str | None, path: str) -> date | None:
+def _date(numbers: Numbers, path: str) -> date | None:
     if ":" in path.rpartition("/")[2]:
         raise SourceRefused(f"{path}: Hadoop reads no file with a colon in its name; rename it")
+    text = day_text(numbers)
     if text is None:
         return None
     try:
         return date.fromisoformat(text)
     except ValueError as error:
         raise SourceRefused(
-            f"{path}: {text} is no day, which {{date}} stands for; rename the file"
+            f"{path}: {text} is no day, which the placeholders of its path stand for; rename the file"
         ) from error

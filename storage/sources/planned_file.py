@@ -77,6 +77,13 @@ def side_by_side(parts: Sequence[PlannedFile]) -> Iterator[Sequence[PlannedFile]
         yield [part for part in parts if not part.path.startswith(TOPIC)]
 
 
+def end_of(part: PlannedFile) -> tuple[date | None, str, int]:
+    """Return the position behind its last record: day, file, line; of a version as `change_data_feed` numbers them."""
+    if part.is_divisible:
+        return (part.date, part.name, part.to_line + 1)
+    return (part.date, f"{part.to_line:020}", part.lines + 1)
+
+
 def between(parts: Iterable[PlannedFile], start: int, end: int) -> Iterator[PlannedFile]:
     """What of parts holds the records from `start` (exclusive) to `end` of their common count.
 

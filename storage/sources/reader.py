@@ -26,4 +26,5 @@ def read_records(
     """
     if not ranges:
         return empty(spark, records_schema(table))
-    return (source_format or FORMATS[options.format]).read(spark, table, options, ranges)
+    known = source_format or FORMATS[options.format].written_as(options.dialect)
+    return known.read(spark, table, options, ranges)

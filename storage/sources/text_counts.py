@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 _CRLF = b"\r\n"
+_OTHER = b"_"
 _LINES_BACK = 1000
 """How many lines are looked back for one that ends outside quotes; few have any within."""
 
@@ -10,8 +11,9 @@ _LINES_BACK = 1000
 class TextCounts:
     """What was counted of a text so far."""
 
-    def __init__(self, *, quoted: bool) -> None:
-        self._quoted = quoted
+    def __init__(self, *, quote: str = "", escape: str = "") -> None:
+        self._quote, self._escape = quote.encode(), escape.encode()
+        self._is_escaped = False
         self._ends: set[int] = set()  # whether the quotes before a CR LF were even (0) or odd (1)
         self.size = self.newlines = self.quotes = self.open_line = self.open_record = self.longest_record = 0
         self.last = self.appended = b""
@@ -21,16 +23,18 @@ class TextCounts:
         """Count what comes next."""
         if not text:
             return
+        if self._escape:
+            text = self._without_escapes(text)
         if self.at_boundary and not self.appended:
             self.continued = self.quotes % 2 == 1
         if self.at_boundary and len(self.appended) < len(_CRLF):
             self.appended += text[: len(_CRLF) - len(self.appended)]
         # one that is outside quotes is enough: of such a file nothing more has to be found out
-        if self._quoted and 0 not in self._ends:
+        if self._quote and 0 not in self._ends:
             self._ends.update(self._line_ends(text))
         self.size += len(text)
-        quotes = text.count(b'"') if self._quoted else 0
-        if self._quoted:
+        quotes = text.count(self._quote) if self._quote else 0
+        if self._quote:
             self._measure_record(text, self.quotes + quotes)
         end = text.rfind(b"\n")
         self.open_line = len(text) - end - 1 if end >= 0 else self.open_line + len(text)
@@ -43,6 +47,14 @@ class TextCounts:
         """Whether a line ends with CR LF; where a quote is left open, nothing says which are within quotes."""
         return 0 in self._ends or (bool(self._ends) and self.quotes % 2 == 1)
 
+    def _without_escapes(self, text: bytes) -> bytes:
+        """The text with other signs in the place of those that an escape stands before."""
+        if self._is_escaped and text[:1] in {self._escape, self._quote}:
+            text = _OTHER + text[1:]
+        text = text.replace(self._escape * 2, _OTHER * 2).replace(self._escape + self._quote, _OTHER * 2)
+        self._is_escaped = text.endswith(self._escape)
+        return text
+
     def _measure_record(self, text: bytes, quotes: int) -> None:
         """Add to the record that is open, or begin another behind the last line end that is outside quotes."""
         end = len(text)
@@ -50,7 +62,7 @@ class TextCounts:
             start = text.rfind(b"\n", 0, end)
             if start < 0:
                 break
-            quotes -= text.count(b'"', start, end)
+            quotes -= text.count(self._quote, start, end)
             end = start
             if quotes % 2 == 0:
                 self.open_record = len(text) - start - 1
@@ -64,7 +76,7 @@ class TextCounts:
         if self.last + text[:1] == _CRLF:
             yield quotes % 2
         while (end := text.find(b"\r", position)) >= 0:  # one byte is found much faster than two
-            quotes += text.count(b'"', position, end)
+            quotes += text.count(self._quote, position, end)
             position = end + 1
             if text[position : position + 1] == b"\n":
                 yield quotes % 2

@@ -74,14 +74,16 @@ class State:
         parts = [restrict(part, keys, table.key) for part in (base, settled(behind, wanted))]
         return latest_rows(parts[0].unionByName(parts[1]), table.key)
 
-    def all_rows(self, table: TableSpec) -> DataFrame:
-        """Every row of a table, tombstones included."""
+    def all_rows(self, table: TableSpec, columns: Sequence[str] | None = None) -> DataFrame:
+        """Every row of a table, tombstones included; of some columns, key and batch, if they are named."""
         schema = rows_schema(table.columns, table.sequence)
+        named_ones = schema.names if columns is None else {*table.key, *columns, BATCH}
+        wanted = [name for name in schema.names if name in named_ones]
         behind = self._behind(
             changes_of(table.name), rows_of(table.name), changes_schema(table.columns, table.sequence)
         )
-        both = self._base(rows_of(table.name), schema).unionByName(settled(behind, schema.names))
-        return latest_rows(both, table.key)
+        base = self._base(rows_of(table.name), schema).select(*map(named, wanted))
+        return latest_rows(base.unionByName(settled(behind, wanted)), table.key)
 
     def columns_with_values(self, table: TableSpec, names: Sequence[str]) -> set[str]:
         """Those of some columns that are not null in some row, or in a version of one that the history has."""

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from faults.shop import make_pipeline, run, write_lines
 from orchestration.planning.ambiguous_input import AmbiguousInput
+from storage.errors import SourceRefused
 from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE, Lake, changes_of
 from storage.sources.reader import read_records
@@ -401,3 +402,21 @@ def test_times_of_a_typed_column_are_asked_about_beside_one_that_is_null(
     pq.write_table(pa.table(row), tmp_path / "orders" / "1.parquet")
     text = _declare("id: int, seen: timestamp, at: timestamp", form="parquet").replace(".jsonl", ".parquet")
     assert "1 of 1 times in column at, such as" in _refused(tmp_path, text, spark)
+
+
+def test_files_whose_names_and_numbers_order_them_differently(tmp_path: Path, spark: SparkSession) -> None:
+    """The tenth file would have been older than the ninth, as in https://github.com/adobe/S3Mock/issues/67."""
+    declared = _declare("id: bigint, v: int", form="jsonl")
+    for number in (8, 9):
+        _write(tmp_path, [{"op": "u", "id": 1, "v": number}], str(number))
+    assert _rows(tmp_path, declared, spark) == {1: 9}
+    _write(tmp_path, [{"op": "u", "id": 1, "v": 10}], "10")
+    with pytest.raises(
+        SourceRefused,
+        match=r"table orders: no .*, and 10\.jsonl stands before 8\.jsonl by its name, but behind it by",
+    ):
+        run(make_pipeline(tmp_path, declared), spark)
+
+    assert _rows(tmp_path, _declare("id: bigint, v: int", "file_order: number", form="jsonl"), spark) == {
+        1: 10
+    }

@@ -106,7 +106,7 @@ def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Par
         }
     )
     row = _Event(table, F.col(_AFTER), F.col(_BEFORE), record)
-    frame = _with_op(frame, record, options).withColumns(
+    frame = _with_op(frame, record, table, options).withColumns(
         {
             **{
                 source_of(table, f.name): without_infinity(_text_source(row, f.name), f.dataType, options)
@@ -147,7 +147,7 @@ def _order(name: str) -> str:
     return f"_lj_by_{name}"
 
 
-def _with_op(frame: DataFrame, record: Column, options: ParseOptions) -> DataFrame:
+def _with_op(frame: DataFrame, record: Column, table: TableSpec, options: ParseOptions) -> DataFrame:
     written, line = F.col(_WRITTEN_OP), F.col(LINE)
     known = F.create_map(*[F.lit(text) for pair in _OPS.items() for text in pair])
     rowless = F.col(_BEFORE).isNull() & F.col(_AFTER).isNull()
@@ -163,7 +163,8 @@ def _with_op(frame: DataFrame, record: Column, options: ParseOptions) -> DataFra
             op
         )
     frame = frame.withColumn(OP, op)
-    bad_line, why = line_reason(F.coalesce(line, F.col(RAW)), F.col(_PARSED), options)
+    expected = _type(table.as_written, options)
+    bad_line, why = line_reason(F.coalesce(line, F.col(RAW)), F.col(_PARSED), expected, options)
     bad_line = F.when(~is_none, bad_line)
     unknown, no_row = F.col(OP).isNull(), (F.col(OP) == "upsert") & F.col(_AFTER).isNull()
     shown = F.coalesce(F.concat(F.lit('op "'), F.substring(written, 1, 100), F.lit('"')), F.lit("no op"))

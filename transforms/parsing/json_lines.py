@@ -26,6 +26,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from transforms.parsing.broken_lines import why_broken
 from transforms.parsing.limits import (
     JSON_TEXT,
     LONE_SURROGATE,
@@ -50,10 +51,6 @@ _PLAIN_NAME = re.compile("[A-Za-z0-9_.$-]+")
 """Names that nobody writes with escapes."""
 _BEGIN, _STOP = "\x01", "\x02"
 """Where a number stands; a line of JSON holds neither of the two signs."""
-PARSE_ERROR = (
-    "is no JSON object, is cut off or followed by something else, has a member that should be an object "
-    "or a string of over 20,000,000 characters"
-)
 
 
 def parse_line(line: Column, record: DataType) -> Column:
@@ -76,8 +73,10 @@ def is_broken(parsed: Column) -> Column:
     return parsed[_CORRUPT].isNotNull() | parsed[_END].isNull() | ~is_one
 
 
-def line_reason(line: Column, parsed: Column, options: ParseOptions) -> tuple[Column, Column]:
-    """Reason and detail for a line that is no record at all, else null."""
+def line_reason(
+    line: Column, parsed: Column, record: StructType, options: ParseOptions
+) -> tuple[Column, Column]:
+    """Reason and detail for a line that is no record at all, else null. `record`: what it was parsed for."""
     invalid, broken, lone = ~F.is_valid_utf8(line), is_broken(parsed), has_lone_surrogate(line)
     long = is_long(line, options)
     # beyond the last level that the parser reads, only what it could not read needs a look
@@ -87,7 +86,7 @@ def line_reason(line: Column, parsed: Column, options: ParseOptions) -> tuple[Co
         (long, reason_is("too_large"), longer(F.octet_length(line), options)),
         (invalid, reason_is("invalid_utf8"), in_base64),
         (deep, reason_is("too_large"), deeper(options)),
-        (broken, reason_is("parse_error"), F.lit(PARSE_ERROR)),
+        (broken, reason_is("parse_error"), why_broken(line, record)),
         (lone, reason_is("invalid_utf8"), F.lit(LONE_SURROGATE)),
     ]
     return (

@@ -44,10 +44,9 @@ def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Par
     after = {name: _path(table, name, said.row) for name in table.columns.names}
     before = {name: _path(table, name, said.old) for name in kept_of_a_delete(table) if said.old}
     frame = with_plain_rows(lines, options)
-    frame = frame.withColumn(
-        _PARSED, parse_line(F.col(LINE), tree_of([*after.values(), *before.values(), *about]))
-    )
-    reason, detail = line_reason(F.coalesce(F.col(LINE), F.col(RAW)), F.col(_PARSED), options)
+    expected = tree_of([*after.values(), *before.values(), *about])
+    frame = frame.withColumn(_PARSED, parse_line(F.col(LINE), expected))
+    reason, detail = line_reason(F.coalesce(F.col(LINE), F.col(RAW)), F.col(_PARSED), expected, options)
     written = [at(record, path) for path in about[: len(said.columns)]]
     ignored, origin = is_nothing(F.col(LINE)), _origin(options)
     if options.tables and origin is not None:

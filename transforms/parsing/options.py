@@ -37,6 +37,7 @@ from transforms.model.schemas import (
 )
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Question
+from transforms.parsing.csv_dialect import RFC_4180, CsvDialect
 from transforms.parsing.row_ops import DEFAULT_OP, RowOp
 
 TimeUnit = Literal["micros", "millis", "nanos"]
@@ -94,6 +95,8 @@ class ParseOptions:
     """What becomes of PostgreSQL's times without end: the last or first one there is, null, or no record."""
     row_op: RowOp = DEFAULT_OP
     """How a flat row tells what happened to it."""
+    dialect: CsvDialect = RFC_4180
+    """How CSV is written."""
     trusts_sequence: bool = False
     """The declared sequence is meant, even one that begins with what orders no commits."""
     max_line: int = 100_000_000

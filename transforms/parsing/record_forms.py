@@ -13,6 +13,7 @@ from pyspark.sql.types import StringType
 
 from transforms.model.schemas import RAW
 from transforms.parsing.json_lines import is_broken, parse_line, record_of, texts
+from transforms.parsing.json_patterns import STRING, after_members, members_but
 from transforms.parsing.limits import readable
 from transforms.parsing.options import ParseOptions
 
@@ -21,9 +22,6 @@ LINE = "_lj_line"
 WRAPPED = "_lj_wrapped"
 """Column with the record that holds a row as its `payload`, beside the schema."""
 _OBJECT = "_lj_object"
-_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_DEEPEST = 12
-"""Levels of objects and lists that are passed over in search of a member."""
 _STRINGS = 6
 """Strings that are taken apart: the value and its two rows, each perhaps a string in a string."""
 _OF_CLOUD_EVENTS = {
@@ -33,37 +31,15 @@ _OF_CLOUD_EVENTS = {
 """What an event says of its source, and how CloudEvents call it behind `iodebezium`."""
 
 
-def _value(depth: int) -> str:
-    """A regular expression for a value of JSON; possessive, for Java keeps each step that it could go back to."""
-    scalar = rf'{_STRING}|[^\s"{{}}\[\],:]++'
-    return rf"{scalar}|[\[{{]{_inside(depth)}[\]}}]" if depth else scalar
-
-
-def _inside(depth: int) -> str:
-    """A regular expression for what stands between the brackets of an object or list."""
-    return rf'(?:[^"\[\]{{}}]++|{_STRING}|(?=[\[{{])(?:{_value(depth - 1)}))*+'
-
-
-def _members_but(pattern: str) -> str:
-    """A regular expression for members of an object, each with the comma behind it, up to one that begins so."""
-    return rf"\s*+(?:(?!{pattern}){_STRING}\s*+:\s*+(?:{_value(_DEEPEST)})\s*+,\s*+)*+"
-
-
-def _after_members(name: str) -> str:
-    """A regular expression for an object up to an object in it, group 1, that is called so."""
-    member = rf"{name}\s*+:\s*+"
-    return rf"(?s)^\s*+\{{{_members_but(member)}{member}(\{{{_inside(_DEEPEST)}\}})"
-
-
 _OPENS = r'"(?:value|payload)"\s*+:\s*+\{'
 _IN_STRING = r'"(?:value|payload|after|before)"\s*+:\s*+"\s*+(?:\{|\\")'
-_MEMBERS = _members_but(f"{_OPENS}|{_IN_STRING}")
+_MEMBERS = members_but(f"{_OPENS}|{_IN_STRING}")
 _FIRST = (
-    rf'(?s)^(\s*+\{{{_MEMBERS}(?:{_OPENS}{_MEMBERS}){{0,3}}+(?={_IN_STRING})"[a-z]++"\s*+:\s*+)({_STRING})'
+    rf'(?s)^(\s*+\{{{_MEMBERS}(?:{_OPENS}{_MEMBERS}){{0,3}}+(?={_IN_STRING})"[a-z]++"\s*+:\s*+)({STRING})'
 )
 """A line up to the first member of the event that is a string, and this string."""
-_CLOUD_DATA = _after_members('"data"')
-_WRAPPED_ROW = _after_members('"payload"')
+_CLOUD_DATA = after_members('"data"')
+_WRAPPED_ROW = after_members('"payload"')
 """An object and, as group 1, the payload in it."""
 
 

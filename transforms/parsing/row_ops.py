@@ -86,6 +86,8 @@ class RowOp:
 
 
 DEFAULT_OP = RowOp()
+OF_SNAPSHOTS = RowOp("_lj_op", (), (), insert=(), default="upsert", other="upsert")
+"""Each row is there, whatever its columns say; no source has a column of this name."""
 PRESETS: dict[Preset, RowOp] = {
     "debezium-unwrapped": RowOp("__op", default="upsert", flag="__deleted", wrapped=True),
     "dms": RowOp("Op", ("I", "U"), ("D",), insert=("I",), default="upsert", loads=True),

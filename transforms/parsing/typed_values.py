@@ -5,6 +5,7 @@ of them raises: under ANSI mode a plain cast would end the batch at the first ba
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -26,6 +27,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from transforms.parsing.csv_dialect import RFC_4180, in_plain_form
 from transforms.parsing.nested_json import parse_nested
 from transforms.parsing.options import Encoding, ParseOptions, TimeUnit
 from transforms.parsing.unscaled_numbers import unscaled
@@ -63,6 +65,8 @@ def parse_text(text: Column, dtype: DataType, options: ParseOptions, exact: Colu
     `exact`: for what is or holds a decimal, the text with all digits of JSON numbers, where `text` may have lost some;
     else null.
     """
+    if options.encoding is None:
+        text = in_plain_form(text, dtype, options.dialect)
     match dtype:
         case StringType():
             return text
@@ -75,7 +79,8 @@ def parse_text(text: Column, dtype: DataType, options: ParseOptions, exact: Colu
         case BinaryType():
             return _binary(text, options.encoding)
         case _:
-            return parse_nested(text, dtype, lambda value, kind: parse_text(value, kind, options), exact)
+            of_json = replace(options, dialect=RFC_4180)
+            return parse_nested(text, dtype, lambda value, kind: parse_text(value, kind, of_json), exact)
 
 
 def without_infinity(text: Column, dtype: DataType, options: ParseOptions) -> Column:

@@ -1,6 +1,8 @@
 """Runs the declared tables of a batch: reads their records, applies them to stored rows, and commits the changes."""
 
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -39,9 +41,21 @@ def read_table(batch: Batch, name: str) -> TableBatch:
             read = table_batch(
                 table.spec, kept, batch.state, batch.frames, on_truncate=stated, needed=needed, load=load
             )
+        if batch.records.compares(name):
+            return replace(read, counts=_of_snapshot(batch, name, read.counts))
         check_read(table, files, None if batch.plan.kind == "retry" else read.counts["records"])
         check_as_committed(batch, table, changes_of(name), read.logged)
     return read
+
+
+def _of_snapshot(batch: Batch, name: str, counts: Mapping[str, int]) -> dict[str, int]:
+    """What became of a snapshot's rows, those that had not changed among them. Raises `SourceError`."""
+    files = batch.plan.files_of(name)
+    check_read(batch.pipeline.read_by(batch.plan.kind, name), files, None)
+    records = sum(file.records for file in files)
+    seen = {"records": records, "unchanged": records - counts["records"]}
+    found = batch.records.differences[name]
+    return {**counts, **seen, **({"withheld": found["gone"]} if found["hidden"] else {})}
 
 
 def _records(batch: Batch, name: str) -> DataFrame:

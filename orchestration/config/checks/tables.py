@@ -8,15 +8,16 @@ from pydantic import TypeAdapter
 from pyspark.sql.types import DataType, TimestampType
 
 from orchestration.config.checked_document import Reading
-from orchestration.config.problems import found, is_misspelled
+from orchestration.config.checks.sources import check_needed
+from orchestration.config.problems import found
 from orchestration.config.schema.column import encodings_of
 from orchestration.config.schema.column_types import may_be_key, may_be_sequence, parse_type, type_text
 from orchestration.config.schema.expression_types import Columns, unknown_column
 from orchestration.config.schema.operation import DeclaredOperation
-from orchestration.config.schema.source import Source
 from orchestration.config.schema.values import parse_sequence
 from storage.sources.formats.known_formats import FORMATS, format_of
 from storage.sources.formats.source_format import OF_TOPICS, SourceFormat
+from storage.sources.path_patterns import has_day
 from transforms.changelog.versions import VALIDITY
 from transforms.parsing.nested_json import is_readable
 from transforms.parsing.row_ops import DEFAULT_OP, RowOp, parts_of, path_from_record, place_of, tree_of
@@ -295,8 +296,9 @@ def _check_start(reading: Reading, where: Where) -> None:
         reading.refuse((*source, "start"), f"files begin with a day, as YYYY-MM-DD; found {found(start)}")
         return
     has_days = own is None or ("start",) not in own.not_for
-    if start is not None and path is not None and "{date}" not in path and has_days:
-        reading.refuse((*source, "start"), f"needs {{date}} in path, found {path!r}; add it or remove start")
+    if start is not None and path is not None and not has_day(path) and has_days:
+        needed = "needs {date} in path, or {year}, {month} and {day}"
+        reading.refuse((*source, "start"), f"{needed}, found {path!r}; add it or remove start")
 
 
 def _check_strict(reading: Reading, where: Where) -> None:
@@ -310,10 +312,7 @@ def _check_format(reading: Reading, where: Where) -> None:
     source, own = (*where, "source"), _format(reading, where)
     if own is None:
         return
-    for name in own.needs:
-        written, known = [*reading.names(*source)], Source.fields_by_key()
-        if name not in written and not is_misspelled(name, written, known):
-            reading.refuse((*source, name), f"required, but not given: {Source.said_of(name)}")
+    check_needed(reading, source, own)
     others = OF_TOPICS if "topic" not in own.needs else {}
     for (*parents, name), message in {**own.not_for, **others}.items():
         if name in reading.names(*source, *parents):

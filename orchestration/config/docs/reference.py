@@ -15,6 +15,7 @@ from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import ConfigurationError
 from orchestration.config.schema.column import Column
 from orchestration.config.schema.column_types import NAMES
+from orchestration.config.schema.csv_options import CsvOptions
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.functions import FUNCTIONS
 from orchestration.config.schema.joins import Join, StreamJoin
@@ -62,6 +63,7 @@ def page_text() -> str:
         "source": Source,
         "op": Operation,
         "security": Security,
+        "csv": CsvOptions,
         "limits": Limits,
         "stream": Stream,
         "join": Join,

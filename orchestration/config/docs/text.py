@@ -171,6 +171,10 @@ $security
 
 Topics as a source, with a file that is complete: [Kafka](kafka.md).
 
+### csv
+
+$csv
+
 ### limits
 
 $limits

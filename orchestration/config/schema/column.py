@@ -45,6 +45,11 @@ class Column(Frozen):
     """What the source calls it, if not by its own name; capitals count."""
 
     @property
+    def plain(self) -> "Column":
+        """The same by its own name, its values written as anybody would."""
+        return Column(type=self.type)
+
+    @property
     def data_type(self) -> DataType:
         """The type as Spark has it."""
         return parse_type(self.type)

@@ -103,7 +103,14 @@ class Input(Named, ABC):
         """The source as its format takes it."""
         source = self.source
         return SourceSpec(
-            self.name, source.path, source.first_day, source.settle, source.file_limits, source.row_op
+            self.name,
+            source.path,
+            source.first_day,
+            source.settle,
+            source.file_limits,
+            source.row_op,
+            source.file_order,
+            source.is_snapshot,
         )
 
     @property
@@ -166,6 +173,21 @@ class Table(Input):
     batches."""
     on_truncate: Literal["stop", "delete"] = "stop"
     """What Debezium's truncate event does: stop the batch, or delete every row. Only with format `debezium`."""
+    reconcile: Source | None = None
+    """Where snapshots of the table lie, with which `lakejoin reconcile` compares what came of the change data: a source
+    of rows that have the columns by their declared names; see `docs/snapshots.md`."""
+
+    @property
+    def of_snapshots(self) -> "Table":
+        """The table as its snapshots beside the change data are read: ordered by their place, values as one has them.
+
+        Raises `ValueError` where it has none.
+        """
+        if self.reconcile is None:
+            raise ValueError(f"{self.name}: declares no `reconcile`")
+        columns = {name: column.plain for name, column in self.columns.items()}
+        source = self.reconcile.model_copy(update={"mode": "snapshot"})
+        return self.model_copy(update={"source": source, "columns": columns, "sequence": ()})
 
     @property
     def is_ordered(self) -> bool:

@@ -5,14 +5,14 @@ As in `values`, each function takes what YAML gave, and raises `ValueError` with
 
 import os.path
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from pydantic import ValidationInfo
 
 from orchestration.config.problems import did_you_mean, listed
 from storage.errors import has_credentials
-from storage.sources.path_patterns import fixed
+from storage.sources.path_patterns import FIELDS, fields_in, fixed
 
 SCHEMES = ("s3a", "abfss", "gs", "hdfs")
 _ENCODED = "%[0-9A-Fa-f]{2}"
@@ -60,13 +60,30 @@ def resolve_file(value: str, info: ValidationInfo) -> str:
 
 
 def resolve_source(value: str, info: ValidationInfo) -> str:
-    """The path of source files, absolute, with its `{date}` and wildcards left in."""
+    """The path of source files, absolute, with its fields (`{date}`) and wildcards left in."""
     for placeholder in _PLACEHOLDER.findall(value):
         if placeholder.startswith("$"):
             raise ValueError(f"environment variables are not filled in ({placeholder}); write the path out")
-        if placeholder != "{date}":
-            raise ValueError(f"unknown placeholder {placeholder}; the only one is {{date}} (YYYY-MM-DD)")
+        if placeholder[1:-1] not in FIELDS:
+            raise ValueError(
+                f"unknown placeholder {placeholder}; expected {{date}} (YYYY-MM-DD), {{year}}, {{month}}, {{day}} or "
+                "{hour}"
+            )
+    _check_makes_day(fields_in(value))
     return _resolve(value, info, of_directory=fixed)
+
+
+def _check_makes_day(found: Collection[str]) -> None:
+    """Refuse parts of a day that make none: what has no day is in no partition, and nothing orders its hours."""
+    if "date" in found or not found:
+        return
+    missing = [f"{{{name}}}" for name in ("year", "month", "day") if name not in found]
+    if missing:
+        one = next(name for name in FIELDS if name in found)
+        raise ValueError(
+            f"{{{one}}} needs a day, which {{date}} makes, or {{year}}, {{month}} and {{day}} together; add "
+            f"{listed(missing)}, or write * in place of the placeholders where files have no day"
+        )
 
 
 def _resolve(value: str, info: ValidationInfo, of_directory: Callable[[str], str] = str) -> str:

@@ -11,9 +11,10 @@ from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 from pydantic.config import JsonDict
 from pydantic_core import PydanticKnownError
 
+from orchestration.config.schema.csv_options import CsvOptions
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.operation import DeclaredOperation
-from orchestration.config.schema.sizes import GIGABYTE, MEGABYTE, TERABYTE, Size
+from orchestration.config.schema.sizes import GIGABYTE, MEGABYTE, TERABYTE, Share, Size
 from orchestration.config.schema.values import (
     Duration,
     Instant,
@@ -27,12 +28,14 @@ from orchestration.config.schema.values import (
     Zone,
 )
 from storage.sources import topics
+from storage.sources.file_names import FileOrder
 from storage.sources.formats.known_formats import FORMATS, format_of
 from storage.sources.formats.source_format import SourceFormat
 from storage.sources.limits import AT_ONCE, FileLimits
 from storage.sources.path_patterns import plain
+from transforms.parsing.csv_dialect import RFC_4180, CsvDialect
 from transforms.parsing.options import DEEPEST, Absent, Infinity, ParseOptions, Snapshots
-from transforms.parsing.row_ops import DEFAULT_OP, RowOp
+from transforms.parsing.row_ops import DEFAULT_OP, OF_SNAPSHOTS, RowOp
 
 LIMITS: JsonDict = {"file": "1 TB", "line": "100 MB", "depth": DEEPEST, "ratio": 1000, "memory": "256 MB"}
 """The limits where none are declared, as one writes them."""
@@ -64,7 +67,7 @@ class Limits(Frozen):
     """A line with more levels of objects and arrays is quarantined in the same way. At most 998, as deep as Spark
     reads."""
     ratio: Annotated[int, Field(ge=1)] = 1000
-    """A gzip or Parquet file of which a byte stands for more than so many stops the batch. Of Parquet the bytes of the
+    """A packed file of which a byte stands for more than so many stops the batch. Of Parquet the bytes of the
     values count, not those of the pages. Files of up to 100 MB, unpacked, may be packed as they like. Not with
     `delta`."""
     memory: Annotated[Size, Field(ge=MEGABYTE, le=2 * GIGABYTE)] = Field(
@@ -107,8 +110,16 @@ class Source(Frozen):
     forms that `value` names."""
     path: SourcePath = ""
     """Files, relative to the configuration file or a URI. Needed unless format is `kafka`. `{date}` (YYYY-MM-DD) makes
-    daily partitions; `*`, `?`, `[…]` and `**` (any number of directories) are wildcards. Environment variables are not
-    filled in. Of format `delta`: the directory of the table."""
+    daily partitions, and so do `{year}`, `{month}` and `{day}` together, anywhere in the path
+    (`year={year}/month={month}/day={day}/*.json`); `{hour}` orders the files of a day. `*`, `?`, `[…]` and `**` (any
+    number of directories) are wildcards. Environment variables are not filled in. Of format `delta`: the directory of
+    the table."""
+    mode: Literal["changes", "snapshot"] = "changes"
+    """`changes`: each record is a change of a row; `snapshot`: the files of a day, of a folder, or each file are the
+    whole table at a time, and what changed is found by comparison; see `docs/snapshots.md`. Not with `debezium`."""
+    max_deleted: Share = Field(default=0.5, json_schema_extra={"default": "50 %"})
+    """A snapshot that lacks a larger share of the rows than this stops the batch before it is planned: it may have been
+    cut off. Only with `mode: snapshot`."""
     bootstrap_servers: Servers | None = None
     """Some brokers, as `host:port`, apart by commas. Only with `kafka`, and needed there, as the next two."""
     topic: Topics = ()
@@ -133,6 +144,8 @@ class Source(Frozen):
     """Tables of the database whose events are read, as `table` or `schema.table`, with `*` for any letters; events
     of others are `ignored`. By default all events must be of one. Only with `debezium`, and `jsonl` with a preset that
     says it."""
+    csv: CsvOptions | None = None
+    """How CSV is written where it is not as in RFC 4180; see below. Only with `csv`."""
     absent: Absent | None = None
     """What becomes of a column that an update has no member for: `clear` makes it null, `keep` leaves it as it was.
     Without it, input with such updates is refused. Only with `debezium` and `jsonl`."""
@@ -153,11 +166,15 @@ class Source(Frozen):
     settle: Duration | None = None
     """Files changed less than this ago are left for later; by default 0 for `run`, 30 seconds for the
     sensor. Not with `delta`, whose commits are whole."""
+    file_order: FileOrder | None = None
+    """How files of a day follow each other: `name` as their names do, letter by letter, which is how they are read
+    where this is left out; `number` by the numbers in their names (`part-9.json` before `part-10.json`). Where the two
+    differ and there is no `sequence`, input is refused until one is declared. Not with `delta`."""
     start: Start | None = None
-    """First daily partition; by default the date of the first file found. Only with `{date}`. Directories of
-    earlier days are not listed. With `kafka`: where the first batch begins: `earliest` (the default), `latest`, a day
-    or time, or an offset for each partition, such as `{0: 1500, 1: 0}`; an offset behind what was read passes over
-    what lies between."""
+    """First daily partition; by default the date of the first file found. Only where the path makes days. Directories
+    of earlier years, months and days are not listed. With `kafka`: where the first batch begins: `earliest` (the
+    default), `latest`, a day or time, or an offset for each partition, such as `{0: 1500, 1: 0}`; an offset behind what
+    was read passes over what lies between."""
 
     limits: Limits = Field(default=Limits(), json_schema_extra={"default": LIMITS})
     """How large files and records may be; see below."""
@@ -195,14 +212,28 @@ class Source(Frozen):
 
     def known_format(self, *, is_ordered: bool) -> SourceFormat:
         """What is known of the format. `is_ordered`: something else than its place orders a record."""
-        return format_of(self.format, self.value, self.topics(is_ordered=is_ordered) if self.topic else None)
+        return format_of(
+            self.format, self.value, self.topics(is_ordered=is_ordered) if self.topic else None
+        ).written_as(self.dialect)
+
+    @property
+    def is_snapshot(self) -> bool:
+        """Whether records are the rows of a whole table."""
+        return self.mode == "snapshot"
 
     @property
     def row_op(self) -> RowOp:
         """How flat rows say what happened to them."""
+        if self.is_snapshot:
+            return OF_SNAPSHOTS
         said = DEFAULT_OP if self.op is None else self.op.row_op
         # a row whose schema is known has it beside it
         return said if self.registry is None else replace(said, wrapped=True)
+
+    @property
+    def dialect(self) -> CsvDialect:
+        """How CSV is written."""
+        return RFC_4180 if self.csv is None else self.csv.dialect
 
     @property
     def parse_options(self) -> ParseOptions:
@@ -217,6 +248,7 @@ class Source(Frozen):
             epochs=tuple(int(start.timestamp() * 1000) for start in sorted(self.epochs)),
             infinity=self.infinity,
             row_op=self.row_op,
+            dialect=self.dialect,
             trusts_sequence=self.trust_sequence,
             max_line=self.limits.line,
             max_depth=self.limits.depth,

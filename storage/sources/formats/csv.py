@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from storage.sources.ambiguous_rows import ask_columns
 from storage.sources.column_preview import beginning
 from storage.sources.csv_files import count_records, csv_rows, take_csv_apart
-from storage.sources.csv_text import check_records, read_header
+from storage.sources.csv_text import check_records, codec_name, read_header, records_of
 from storage.sources.files import Counted, FoundFile, MeasuredFile
 from storage.sources.fingerprint import FileContent
 from storage.sources.formats.source_format import OF_EVENTS, OF_MEMBERS, Asked, Ranges
@@ -17,6 +17,7 @@ from storage.sources.limits import FileLimits
 from storage.sources.planned_file import sizes
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Answer
+from transforms.parsing.csv_dialect import RFC_4180, CsvDialect
 from transforms.parsing.options import ParseOptions, Parts
 from transforms.parsing.row_ops import RowOp
 
@@ -25,12 +26,21 @@ class Csv(TextFormat):
     """Rows as in RFC 4180, whose fields may hold line ends: only the reader itself can count them."""
 
     not_for = OF_EVENTS | OF_MEMBERS
-    quoted = True
+
+    def __init__(self, dialect: CsvDialect = RFC_4180) -> None:
+        self.dialect: CsvDialect = dialect
+
+    def written_as(self, dialect: CsvDialect) -> "Csv":
+        """CSV of that dialect."""
+        return Csv(dialect)
 
     def columns_of(self, file: FoundFile, row_op: RowOp) -> list[str]:
-        """Look at the header."""
+        """Look at the header, or the names that are declared."""
+        if self.dialect.names:
+            return list(self.dialect.names)
+        text = beginning(file, codec_name(self.dialect))
         try:
-            return next(csv.reader(io.StringIO(beginning(file), newline="")), [])
+            return next(records_of(io.StringIO(text, newline=""), self.dialect), [])
         except csv.Error:
             return []
 
@@ -38,7 +48,7 @@ class Csv(TextFormat):
         """Pass over a file's bytes, and once more over its lines if quotes might make one record of very many."""
         content = super().scan(found, known, limits)
         if content.long_record:
-            check_records(found.path, limits)
+            check_records(found.path, limits, self.dialect)
         return content
 
     def count(
@@ -51,7 +61,7 @@ class Csv(TextFormat):
             return Counted(known.lines, known.stray_quotes)
         if spark is None:
             raise ValueError(f"{found.path}: a CSV file that is read for the first time is counted by Spark")
-        return count_records(spark, found.path)
+        return count_records(spark, found.path, self.dialect)
 
     def take_apart(
         self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges
@@ -65,7 +75,9 @@ class Csv(TextFormat):
         *, begun: bool,
     ) -> list[Answer]:  # fmt: skip
         """Ask headers for names, and rows for values."""
-        headers = [(part, header.names) for part in ranges if (header := read_header(part.path)).names]
+        headers = [
+            (part, header.names) for part in ranges if (header := read_header(part.path, self.dialect)).names
+        ]
         found = super().ambiguities(spark, table, options, ranges, records, begun=begun)
         return ask_columns(table, headers) + found
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.formats.source_format import NO_OP, Ranges
+from storage.sources.formats.source_format import NO_CSV, NO_OP, Ranges
 from storage.sources.formats.text_format import LineFormat
 from storage.sources.formats.text_records import LineRecords
 from transforms.model.specs import TableSpec
@@ -20,10 +20,11 @@ from transforms.parsing.schema_drift import event_rows
 class DebeziumRecords(LineRecords):
     """Events as they go through a topic, or their values alone."""
 
-    not_for = NO_OP
+    not_for = NO_OP | NO_CSV
     envelope: Sequence[str] = SEQUENCE_NAMES
     truncates = True
     has_key_beside = True
+    has_rows = False
 
     def row_of(self, record: Any, row_op: RowOp) -> Any:
         """The last state of an event's row, wherever the envelope is wrapped."""

@@ -14,6 +14,7 @@ from pyspark.sql.types import DataType
 from storage.sources.ambiguous_rows import ask_typed
 from storage.sources.files import FoundFile
 from storage.sources.formats.source_format import (
+    NO_CSV,
     NO_OP,
     OF_EVENTS,
     OF_MEMBERS,
@@ -43,7 +44,9 @@ _NOT_FOR = {
     **OF_EVENTS,
     **OF_MEMBERS,
     **NO_OP,
+    **NO_CSV,
     ("start",): _FOR_FILES,
+    ("file_order",): _FOR_FILES,
     ("settle",): _FOR_FILES,
     ("limits", "file"): _LIMITS_FILES,
     ("limits", "ratio"): _LIMITS_FILES,
@@ -70,15 +73,22 @@ class Delta(SourceFormat):
 
     def waiting(self, source: SourceSpec, known: Known, look: Look) -> Waiting:
         """List the versions that changed a row."""
-        parts = [part for part in self.unread(source, known, look, None) if part.records]
+        unread = self.unread(source, known, look, None)
+        parts = [part for part in unread if part.records or source.is_snapshot]
         found = (FoundFile(part.path, f"version {part.to_line}", None, 0, part.modified) for part in parts)
         return Waiting(tuple(found), 1)
 
     def unread(
         self, source: SourceSpec, known: Known, look: Look, spark: SparkSession | None
     ) -> Iterator[PlannedFile]:
-        """Yield the versions behind the last one that was planned, each as a part of its own."""
+        """Yield the versions behind the last one that was planned, each as a part of its own.
+
+        Of a source of snapshots the newest version alone: what came between has no effect on the rows.
+        """
         feed, before = _feed(source.place), known.get(FEED)
+        if source.is_snapshot:
+            newest = feed.newest(before.to_line if before else None)
+            return iter([_part(source, newest)] if newest else [])
         versions = (
             [feed.whole()]
             if before is None
@@ -90,7 +100,9 @@ class Delta(SourceFormat):
         """See that the table is the same, and `thoroughly` that the log and files of the range are there."""
         for part in parts:
             feed = _feed(part.path)
-            if thoroughly or feed.identity != part.fingerprint:
+            if source.is_snapshot:
+                feed.check_whole(part.to_line, part.modified)
+            elif thoroughly or feed.identity != part.fingerprint:
                 feed.check_range(part.from_line, part.to_line, part.fingerprint, part.modified)
 
     def columns(self, source: SourceSpec, now: datetime) -> list[str]:

@@ -3,10 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
+from storage.errors import SourceRefused
 from storage.sources.files import (
     Counted,
     Dates,
@@ -15,6 +16,7 @@ from storage.sources.files import (
     changed,
     find_files,
     has_settled,
+    names_now,
     stat_file,
 )
 from storage.sources.fingerprint import FileContent
@@ -35,7 +37,7 @@ class FileFormat(SourceFormat, ABC):
 
         A file that was only touched waits, and so does a new one without records: reading it will tell.
         """
-        listed = find_files(source.path, settle=timedelta(0), now=look.now, since=source.start)
+        listed = _listed(source, known, look, timedelta(0))
         wanted = [file for file in listed if _is_wanted(file, source, look.dates)]
         unread = [file for file in wanted if not _is_read(file, known.get(file.name))]
         settled = [file for file in unread if has_settled(file.modified, _settle(source, look), look.now)]
@@ -45,7 +47,7 @@ class FileFormat(SourceFormat, ABC):
         self, source: SourceSpec, known: Known, look: Look, spark: SparkSession | None
     ) -> Iterator[PlannedFile]:
         """Yield the part of each file behind what was read of it."""
-        for file in find_files(source.path, settle=_settle(source, look), now=look.now, since=source.start):
+        for file in _listed(source, known, look, _settle(source, look)):
             if not _is_wanted(file, source, look.dates):
                 continue
             before = known.get(file.name)
@@ -63,11 +65,12 @@ class FileFormat(SourceFormat, ABC):
 
     def paths(self, source: SourceSpec, now: datetime) -> dict[str, str]:
         """List the files: their folder may have moved."""
-        return {file.name: file.path for file in find_files(source.path, settle=timedelta(0), now=now)}
+        found = find_files(source.path, settle=timedelta(0), now=now, order=source.order)
+        return {file.name: file.path for file in found}
 
     def columns(self, source: SourceSpec, now: datetime) -> list[str]:
         """Look at the beginning of the newest file: a source that got a new column has it there."""
-        files = find_files(source.path, settle=timedelta(0), now=now, since=source.start)
+        files = find_files(source.path, settle=timedelta(0), now=now, since=source.start, order=source.order)
         found = self.columns_of(files[-1], source.row_op) if files else []
         return [name for name in found if not (self.is_flat and name in source.row_op.columns)]
 
@@ -113,6 +116,35 @@ class FileFormat(SourceFormat, ABC):
 def _settle(source: SourceSpec, look: Look) -> timedelta:
     """How long a file is left alone: as the run was told to, or else as the source declares."""
     return look.settle if look.settle is not None else source.settle or timedelta(0)
+
+
+def _listed(source: SourceSpec, known: Known, look: Look, settle: timedelta) -> list[FoundFile]:
+    """The files of the days that are looked at. Raises `SourceRefused` if known ones would now be new."""
+    first, last = _days(source, look)
+    found = find_files(source.path, settle=settle, now=look.now, since=first, until=last, order=source.order)
+    if source.order == "number" or any(":" in name for name in known):
+        _check_names(source, known)
+    return found
+
+
+def _check_names(source: SourceSpec, known: Known) -> None:
+    """A file that was read and has another name now would be read again."""
+    for name, now in names_now(source.path, known.values(), source.order):
+        if name != now:
+            declared = f"`file_order: {source.order}`" if source.order else "no `file_order`"
+            raise SourceRefused(
+                f"{source.place}: {name} was read, and is {now} by {declared}, so that its records would be read once "
+                f"more; expected the order by {'name' if source.order == 'number' else 'number'} that this lake was "
+                "begun with. Declare that, or load the sources into a new lake"
+            )
+
+
+def _days(source: SourceSpec, look: Look) -> tuple[date | None, date | None]:
+    """The first and the last day whose directories are listed; None where there is none."""
+    if look.dates is None:
+        return source.start, None
+    first, last = look.dates
+    return max(first, source.start or first), last
 
 
 def _is_wanted(file: FoundFile, source: SourceSpec, dates: Dates | None) -> bool:

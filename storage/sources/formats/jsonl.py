@@ -4,7 +4,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.formats.source_format import OF_EVENTS, Ranges
+from storage.sources.formats.source_format import NO_CSV, OF_EVENTS, Ranges
 from storage.sources.formats.text_format import LineFormat
 from storage.sources.formats.text_records import LineRecords
 from transforms.model.specs import TableSpec
@@ -14,7 +14,7 @@ from transforms.parsing.questions import Members
 from transforms.parsing.row_ops import RowOp
 from transforms.parsing.schema_drift import json_rows
 
-_NOT_FOR = {path: why for path, why in OF_EVENTS.items() if path != ("tables",)}
+_NOT_FOR = {path: why for path, why in OF_EVENTS.items() if path != ("tables",)} | NO_CSV
 
 
 class JsonRecords(LineRecords):

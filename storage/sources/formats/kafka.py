@@ -41,6 +41,7 @@ _LIMITS_FILES = "limits files that are read whole; found format 'kafka'. Remove 
 _NOT_FOR: dict[tuple[str, ...], str] = {
     ("path",): _FOR_FILES,
     ("settle",): "is for files; what a topic has is whole. Remove it",
+    ("file_order",): _FOR_FILES,
     **{("limits", name): _LIMITS_FILES for name in ("file", "ratio", "memory")},
 }
 
@@ -52,7 +53,7 @@ class TopicFormat(LineRecords):
     """Partitions of topics."""
 
     needs = ("bootstrap_servers", "topic", "value")
-    is_dense = False
+    is_dense = has_rows = False
     unit = "partitions"
     order = "offset within the partition"
 

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
+from storage.sources.file_names import FileOrder
 from storage.sources.files import Dates, FoundFile
 from storage.sources.limits import NO_LIMITS, FileLimits
 from storage.sources.path_patterns import plain
@@ -19,6 +20,7 @@ from storage.sources.planned_file import PlannedFile
 from storage.sources.schema_check import Difference
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Answer
+from transforms.parsing.csv_dialect import CsvDialect
 from transforms.parsing.options import ParseOptions
 from transforms.parsing.row_ops import DEFAULT_OP, RowOp
 
@@ -35,11 +37,15 @@ class SourceSpec:
 
     table: str
     path: str
-    """As declared, with `{date}` and wildcards."""
+    """As declared, with `{date}` and other fields, and wildcards."""
     start: date | None = None
     settle: timedelta | None = None
     limits: FileLimits = NO_LIMITS
     row_op: RowOp = DEFAULT_OP
+    order: FileOrder | None = None
+    """How files of a day follow each other."""
+    is_snapshot: bool = False
+    """Each part of it is the whole table."""
 
     @property
     def place(self) -> str:
@@ -81,7 +87,7 @@ class Waiting:
     parts: tuple[FoundFile, ...]
     """Files, or versions of a Delta table under the name `version N`."""
     held: int
-    """How many files the source has, read or not; a Delta table has one."""
+    """How many files the source has, read or not, among the days that were looked at; a Delta table has one."""
     young: int = 0
     """How many more files wait, but changed too short a time ago to be read."""
     reached: tuple[Reached, ...] = ()
@@ -109,6 +115,10 @@ OF_MEMBERS: dict[tuple[str, ...], str] = {
 """What a configuration says only where each record has names of its own."""
 
 
+NO_CSV: dict[tuple[str, ...], str] = {("csv",): "says how CSV is written; only format csv has it, remove it"}
+"""What a configuration says of CSV only."""
+
+
 class SourceFormat(Protocol):
     """A format of change data. What most formats share is the default."""
 
@@ -118,11 +128,13 @@ class SourceFormat(Protocol):
     not_for: Mapping[tuple[str, ...], str] = {}
     """Keys of a source that mean nothing in this format, with the reason; their paths below `source`."""
     one_place: str = ""
-    """Why a path holds neither `{date}` nor wildcards; empty where it may."""
+    """Why a path holds neither fields such as `{date}` nor wildcards; empty where it may."""
     envelope: Sequence[str] = ()
     """What a record carries beside its row that can order changes."""
     truncates: bool = False
     """A record may say that its table was emptied."""
+    has_rows: bool = True
+    """A record is a row, so that records may be a whole table; else it tells of a change."""
     is_text: bool = False
     """Values are texts, and so are the keys of maps."""
     may_nest: bool = False
@@ -142,6 +154,10 @@ class SourceFormat(Protocol):
     unit: str = "files"
     order: str = "position in the files"
     """What orders the changes of a row where nothing else is declared."""
+
+    def written_as(self, dialect: CsvDialect) -> "SourceFormat":
+        """Return the format of files that are written so, which makes a difference to CSV only."""
+        return self
 
     def held(self, count: int) -> str:
         """Say how many files a source has."""

@@ -10,6 +10,7 @@ from storage.sources.formats.source_format import Ranges
 from storage.sources.formats.text_records import LineRecords, TextRecords
 from storage.sources.limits import FileLimits
 from storage.sources.text_lines import read_lines
+from transforms.parsing.csv_dialect import CsvDialect
 from transforms.parsing.options import ParseOptions
 from transforms.parsing.row_ops import RowOp
 
@@ -17,13 +18,13 @@ from transforms.parsing.row_ops import RowOp
 class TextFormat(TextRecords, FileFormat):
     """A format of text, with a record a line unless fields may hold line ends."""
 
-    quoted: bool = False
-    """Fields may hold line ends within double quotes."""
+    dialect: CsvDialect | None = None
+    """Of CSV, whose fields may hold line ends within quotes."""
 
     def scan(self, found: FoundFile, known: MeasuredFile | None, limits: FileLimits) -> FileContent:
         """Pass over a file's bytes. Raises `SourceChanged` where they do not begin with what is known."""
         boundary = known.size if known is not None else None
-        content = scan_text(found.path, found.size, boundary=boundary, quoted=self.quoted, limits=limits)
+        content = scan_text(found.path, found.size, boundary=boundary, dialect=self.dialect, limits=limits)
         if known is not None:
             _check_appended(found, known, content)
         return content

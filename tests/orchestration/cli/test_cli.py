@@ -26,6 +26,7 @@ COMMANDS = (
     "check",
     "maintain",
     "migrate",
+    "reconcile",
     "repair",
     "dev",
     "quarantine",

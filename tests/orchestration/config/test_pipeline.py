@@ -27,6 +27,7 @@ tables:
       time: millis
       timezone: Europe/Berlin
       settle: 1.5 minutes
+      file_order: number
       start: 2013-01-02
       limits: {file: 1.5 GB, line: 20 kB, depth: 50, ratio: 20, memory: 1 GB}
       on_schema_change: fail
@@ -78,11 +79,15 @@ def test_every_value_is_taken_over() -> None:
         "tables": ("public.flights", "flights_*"),
         "absent": "keep",
         "snapshots": "oldest",
+        "csv": None,
         "epochs": (),
+        "mode": "changes",
+        "max_deleted": 0.5,
         "infinity": "max",
         "op": None,
         "trust_sequence": True,
         "settle": timedelta(seconds=90),
+        "file_order": "number",
         "start": date(2013, 1, 2),
         "limits": {"file": 1_500_000_000, "line": 20_000, "depth": 50, "ratio": 20, "memory": 1_000_000_000},
         "on_schema_change": "fail",
@@ -124,16 +129,20 @@ def test_what_is_left_out_has_its_default() -> None:
         "value": None,
         "registry": None,
         "security": None,
+        "mode": "changes",
+        "max_deleted": 0.5,
         "time": "micros",
         "timezone": None,
         "tables": (),
         "absent": None,
         "snapshots": None,
+        "csv": None,
         "epochs": (),
         "infinity": "quarantine",
         "op": None,
         "trust_sequence": False,
         "settle": None,
+        "file_order": None,
         "start": None,
         "limits": {"file": 10**12, "line": 100_000_000, "depth": 998, "ratio": 1000, "memory": 256_000_000},
         "on_schema_change": "ignore",

@@ -71,6 +71,7 @@ def check(folder: Path, old: str, new: str) -> None:
         ("    event_time: at\n", "", "4: tables.orders.event_time"),
         ("city: string", "town: string", "12: tables.customers.columns"),
         ('"orders/{date}.jsonl"', '"orders/*.jsonl"', "5: tables.orders.source.path"),
+        ('"orders/{date}.jsonl"', '"orders/{date}/{hour}.jsonl"', "5: tables.orders.source.path"),
         ("how: left", "how: inner", "15: joins.orders_with_customers.how"),
         ("how: left", "how: left, prefix: c_", "15: joins.orders_with_customers.prefix"),
         ("[customer], how", "[upper(customer)], how", "15: joins.orders_with_customers.foreign_key"),
@@ -194,6 +195,7 @@ def test_specification_of_hashes_is_a_part_of_what_a_join_was_built_with(
     [
         ("name: shop", "name: other"),
         ("orders/{date}.jsonl", "moved/{date}.jsonl"),
+        ("orders/{date}.jsonl", "orders/{year}-{month}-{day}.jsonl"),
         ("id: bigint", "id: long"),
         ("    event_time: at\n", "    event_time: at\n    tombstone_retention: 90 days\n"),
         ("    event_time: at\n", "    event_time: at\n    max_bad_ratio: 0.1\n"),

@@ -170,7 +170,7 @@ def test_file_without_new_records_is_planned_beside_others(
     write(folder / "2024-01-01.csv", "op,id\n")
     write(folder / "2024-01-03.csv", "")
     journal = Journal(Lake(shop.lake))
-    counted = lambda _, path: Counted(counts[Path(path).name])  # noqa: E731 - a stand-in for Spark
+    counted = lambda _, path, __: Counted(counts[Path(path).name])  # noqa: E731 - a stand-in for Spark
     monkeypatch.setattr("storage.sources.formats.csv.count_records", counted)
     pending = partial(pending_groups, shop, journal, now=NOW, spark=SPARK)
     assert pending() == []

@@ -53,6 +53,63 @@ def test_directories_before_a_day_are_not_listed(tmp_path: Path, write: Callable
     assert [file.name for file in found] == ["2013-01-02/a.csv", "2013-01-03/a.csv"]
 
 
+def test_folders_of_other_years_and_months_are_not_listed(
+    tmp_path: Path, write: Callable[..., FoundFile]
+) -> None:
+    """Nor those of other days, on either side: https://github.com/elastic/elasticsearch/issues/153618 read them all."""
+    months = ["year=2012/month=12", "year=2013/month=9", "year=2013/month=10", "year=2013/month=11"]
+    for name in [f"{month}/day={day}/a.json" for month in months for day in (3, 20)]:
+        write(name)
+    for outside in ("2012/month=12", "2013/month=9", "2013/month=10/day=3", "2013/month=11"):
+        (tmp_path / f"year={outside}" / "day=4").symlink_to(tmp_path)
+    path = f"{tmp_path}/year={{year}}/month={{month}}/day={{day}}/*.json"
+    day = date(2013, 10, 20)
+
+    found = find_files(path, settle=ANY_AGE, now=NOW, since=day, until=day)
+
+    assert [(file.date, file.name) for file in found] == [(day, "year=2013/month=10/day=20/a.json")]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("year={year}/month={month}/day={day}/*.json", ["2013-09-30", "2013-10-01", "2013-10-02"]),
+        ("**/day={day}/{year}_{month}_*.json", []),
+        ("{year}{month}{day}T{hour}*.csv", ["2013-09-30 09/20130930T0915.csv", "2013-09-30 10/20130930T1000.csv"]),
+        ("{year}/{date}/*-{hour}.csv", ["2013-09-30 09/2013/2013-09-30/b-9.csv",
+                                        "2013-09-30 10/2013/2013-09-30/a-10.csv"]),
+        ("date={date}/hour={hour}/*.json", ["2013-09-30 09/date=2013-09-30/hour=9/b.json",
+                                            "2013-09-30 10/date=2013-09-30/hour=10/a.json"]),
+        ("x*{day}-{month}-{year}.txt", ["2013-09-30"]),
+    ],
+)  # fmt: skip
+def test_numbers_make_days_and_hours(
+    tmp_path: Path, write: Callable[..., FoundFile], pattern: str, expected: list[str]
+) -> None:
+    """Without padding as well; what stands twice is the same, and an hour orders before the rest of the name."""
+    for name in (
+        "year=2013/month=9/day=30/a.json",
+        "year=2013/month=10/day=1/a.json",
+        "year=2013/month=10/day=02/a.json",
+        "year=2013/month=10/day=2x/a.json",
+        "20130930T0915.csv",
+        "20130930T1000.csv",
+        "2013/2013-09-30/a-10.csv",
+        "2013/2013-09-30/b-9.csv",
+        "2014/2013-09-30/c-9.csv",
+        "date=2013-09-30/hour=10/a.json",
+        "date=2013-09-30/hour=9/b.json",
+        "x7-30-9-2013.txt",
+        "x7-30-9-20130.txt",
+    ):
+        write(name)
+
+    found = find_files(f"{tmp_path}/{pattern}", settle=ANY_AGE, now=NOW)
+
+    shown = [f"{file.date} {file.name}" if "hour" in pattern else str(file.date) for file in found]
+    assert shown == expected
+
+
 @pytest.mark.bad_input(43)
 @pytest.mark.parametrize(
     ("pattern", "expected"),
@@ -128,6 +185,8 @@ def test_young_files_wait_until_they_settled(tmp_path: Path, write: Callable[...
         ("a.csv/{date}.csv", SourceNotFound, "a.csv: is no directory"),
         ("_a.csv", SourceRefused, "never read; rename it"),
         ("{date}.jsonl", SourceRefused, "2013-02-30 is no day"),
+        ("{year}-{month}-{day}.jsonl", SourceRefused, "2013-02-30 is no day"),
+        ("{date}T{hour}.jsonl", SourceRefused, "24 is no hour from 0 to 23"),
         ("links/*.csv", SourceRefused, "b.csv: is a symlink"),
         ("links/*/*.csv", SourceRefused, "c: is a symlink"),
         ("*.json", SourceRefused, "colon in its name"),
@@ -138,7 +197,15 @@ def test_path_is_refused_with_a_reason(
     tmp_path: Path, write: Callable[..., FoundFile], pattern: str, error: type[Exception], message: str
 ) -> None:
     """What cannot be listed, or must not be read, names the path and the way out."""
-    for name in ("a.csv", "_a.csv", "2013-02-30.jsonl", "10:00.json", "dir/x.csv", "links/a.csv"):
+    for name in (
+        "a.csv",
+        "_a.csv",
+        "2013-02-30.jsonl",
+        "2013-02-03T24.jsonl",
+        "10:00.json",
+        "dir/x.csv",
+        "links/a.csv",
+    ):
         write(name)
     (tmp_path / "links/b.csv").symlink_to(tmp_path / "a.csv")
     (tmp_path / "links/c").symlink_to(tmp_path / "dir")

@@ -95,7 +95,7 @@ def test_bad_row_is_quarantined(spark: SparkSession) -> None:
         ),
         ('{"op":"c","price" : 1.%s1,"id":1,"version":1}' % ("0" * 40), "type_mismatch", 'price: "1.0" is no'),
         ('{"op":"c","id":1', "parse_error", "cut off"),
-        ("nil", "parse_error", "is no JSON object"),
+        ("nil", "parse_error", 'begins with "nil"; expected an object'),
     ]
 
     found = parse(spark, orders(), [line for line, _, _ in cases])

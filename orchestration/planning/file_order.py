@@ -1,0 +1,30 @@
+"""Refuses new files whose names say two orders, where nothing else orders the changes of a row."""
+
+from collections.abc import Collection
+
+from orchestration.config import Input
+from orchestration.config.schema.model import Table
+from storage.errors import SourceRefused
+from storage.sources.file_names import out_of_order
+from storage.sources.formats.source_format import Known
+from storage.sources.planned_file import PlannedFile
+from transforms.model.printable_text import printable
+
+
+def check_file_order(table: Input, known: Known, unread: Collection[PlannedFile]) -> None:
+    """Ask which of two files is the older. Raises `SourceRefused`.
+
+    A lake that has read such files goes on as it began. `known`: what was read, by name.
+    """
+    asked = isinstance(table, Table) and not table.sequence and table.source.file_order is None
+    if not (asked and table.source_format.has_lines):
+        return
+    read = {(file.date, file.name) for file in known.values()}
+    added = dict.fromkeys((file.date, file.name) for file in unread)
+    if swapped := out_of_order(read, [file for file in added if file not in read]):
+        first, second = (printable(name) for name in swapped[0])
+        raise SourceRefused(
+            f"no `sequence` orders the changes, and {first} stands before {second} by its name, but behind it by the "
+            f"numbers in it ({len(swapped):,} such pairs of files). Expected one order: write `file_order: number` "
+            "under source if the numbers say it, `file_order: name` if the names do"
+        )
