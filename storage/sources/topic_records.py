@@ -73,7 +73,7 @@ def _scan(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
     try:
         return spark.read.format("kafka").options(**options).load()
     except AnalysisException as error:
-        if error.getCondition() is None or "DATA_SOURCE" not in str(error.getCondition()):
+        if "data source: kafka" not in str(error):
             raise
         raise SourceUnreadable(
             "the Spark session was started without the JARs that read Kafka, by a pipeline that has no topics; JARs "
