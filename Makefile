@@ -20,14 +20,20 @@ COUNT ?= 200
 MINUTES ?= 240
 SEED ?= 1
 
+# How many days of the week `make kafka` runs.
+DAYS ?= 7
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow reliability mutants check lint conformance soak bench performance
+.PHONY: help demo kafka test test-slow reliability mutants check lint conformance soak bench performance
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/installed ## join seven days of flights with their planes and compare with PostgreSQL
 	$(BIN)/lakejoin demo
+
+kafka: .venv/installed ## the week of flights through a broker of Kafka, with runs that are killed; `make kafka DAYS=2`
+	$(BIN)/python examples/kafka/run.py --days $(DAYS)
 
 test: .venv/installed ## the tests, and the branch coverage of the transforms
 	$(BIN)/coverage erase

@@ -40,6 +40,7 @@ def status(
     rows: list[Row] = [(t, *reason) for t, reasons in found.quarantine.items() for reason in reasons.items()]
     if rows:
         print_table("Quarantine (`lakejoin quarantine list CONFIG`)", ["table", "reason", "records"], rows)
+    _print_reached(found)
     _print_waiting(pipeline, found)
     for name, columns in found.undeclared.items():
         say(f"table {name}: source columns that are not declared, and so ignored: {', '.join(columns)}")
@@ -69,6 +70,11 @@ def _told(pipeline: "Pipeline", found: "Status") -> dict[str, Any]:
         "joins": found.joins,
         "quarantine": found.quarantine,
         "waiting": waiting and [{"table": w.table, "file": w.file.name} for w in waiting.files],
+        "offsets": waiting
+        and {
+            name: {at.part: {"next": at.next, "end": at.end, "lag": at.lag} for at in partitions}
+            for name, partitions in waiting.reached.items()
+        },
         "new_joins": waiting and waiting.new_joins,
         "unlisted": found.unlisted or None,
         "undeclared": found.undeclared,
@@ -81,6 +87,16 @@ def _print_batches(found: "Status") -> None:
         say(f"last cut: {batch_line(found.last)}; planned {found.last.planned_at:%Y-%m-%d %H:%M:%S} UTC")
     if found.unfinished is not None:
         say(f"batch {found.unfinished.batch} is planned and not finished: `lakejoin run` begins with it")
+
+
+def _print_reached(found: "Status") -> None:
+    """Print how far topics are read, and how much of them waits."""
+    of_topics = found.backlog.reached if found.backlog is not None else {}
+    rows: list[Row] = [
+        (name, at.part, at.next, at.end, at.lag) for name, all_ in of_topics.items() for at in all_
+    ]
+    if rows:
+        print_table("Offsets by partition", ["table", "partition", "next", "end", "lag"], rows)
 
 
 def _print_waiting(pipeline: "Pipeline", found: "Status") -> None:

@@ -6,7 +6,7 @@ All problems of a file travel in one `ConfigurationError`, so that a file is cor
 import difflib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,11 @@ def path_text(path: KeyPath) -> str:
         else:
             text += f"[{json.dumps(step, ensure_ascii=False)}]"
     return text
+
+
+def is_misspelled(key: str, written: Iterable[str], known: Collection[str]) -> bool:
+    """Whether one of the keys that are written is unknown, and nearest to this one."""
+    return any(name not in known and nearest(name, known) == key for name in written)
 
 
 def found(value: Any) -> str:

@@ -8,14 +8,14 @@ from pydantic_core import ErrorDetails
 
 from orchestration.config.checked_document import Reading
 from orchestration.config.pipeline import Pipeline
-from orchestration.config.problems import KeyPath, did_you_mean, found, listed, nearest
+from orchestration.config.problems import KeyPath, did_you_mean, found, is_misspelled, listed
 from orchestration.config.schema.column import Column
 from orchestration.config.schema.csv_options import CsvOptions
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.joins import Join, StreamJoin, model_of_join
 from orchestration.config.schema.model import Maintenance, Spark, Table, Versioned
 from orchestration.config.schema.operation import Operation
-from orchestration.config.schema.source import Limits, Source
+from orchestration.config.schema.source import Limits, Security, Source
 from orchestration.config.schema.stream import Stream
 
 _MODELS: Mapping[KeyPath, type[Frozen]] = {
@@ -27,6 +27,8 @@ _MODELS: Mapping[KeyPath, type[Frozen]] = {
     ("streams", "source"): Source,
     ("tables", "source", "limits"): Limits,
     ("streams", "source", "limits"): Limits,
+    ("tables", "source", "security"): Security,
+    ("streams", "source", "security"): Security,
     ("tables", "source", "csv"): CsvOptions,
     ("tables", "reconcile"): Source,
     ("tables", "reconcile", "limits"): Limits,
@@ -128,10 +130,9 @@ def _unknown_key(path: KeyPath, reading: Reading) -> str:
 
 def _missing_key(path: KeyPath, reading: Reading) -> str | None:
     model, key = model_at(path[:-1], reading), str(path[-1])
-    misspelled = [name for name in reading.names(*path[:-1]) if name not in model.fields_by_key()]
-    if any(nearest(name, model.fields_by_key()) == key for name in misspelled):
+    if is_misspelled(key, reading.names(*path[:-1]), model.fields_by_key()):
         return None  # the unknown key says which one was meant
-    return f"required, but not given: {first_sentence(model, key)}"
+    return f"required, but not given: {model.said_of(key)}"
 
 
 def _no_such_choice(value: Any, detail: ErrorDetails) -> str:
@@ -149,9 +150,3 @@ def model_at(path: KeyPath, reading: Reading) -> type[Frozen]:
         return model_of_join(reading.raw(*path))
     shape = tuple(step for index, step in enumerate(path) if index != 1)
     return _MODELS.get(shape[:2] if "columns" in shape[1:2] else shape, Pipeline)
-
-
-def first_sentence(model: type[Frozen], key: str) -> str:
-    """What a key means, in few words."""
-    text = " ".join((model.fields_by_key()[key].description or "").split())
-    return text.split(". ")[0].split("; see")[0].rstrip(".")

@@ -11,9 +11,11 @@ from orchestration.defs.asset_keys import LakeAsset
 from orchestration.defs.steps import STEPS
 from orchestration.defs.time_asset_specs import clock_metadata
 from storage.errors import LakejoinError
+from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Published
 from storage.lake.table_counts import row_count
+from storage.sources.planned_file import TOPIC
 
 STANDING = "already applied"
 """The status of what a run found done."""
@@ -64,6 +66,7 @@ def batch_metadata(asset: LakeAsset, batch: Published, lake: Lake) -> dict[str, 
         **clock_metadata(batch, asset.name, asset.step),
         "seconds": round(seconds, 3),
         **_files(asset, batch),
+        **_offsets(asset, batch, lake),
         **_state(asset, batch, lake),
     }
 
@@ -83,6 +86,20 @@ def _files(asset: LakeAsset, batch: Published) -> dict[str, int]:
     tables = [table(asset.name) for table in STEPS[asset.step].reads]
     read = [batch.files[table] for table in tables if table in batch.files]
     return {f"files_{name}": sum(counts[name] for counts in read) for name in ("read", "held") if read}
+
+
+def _offsets(asset: LakeAsset, batch: Published, lake: Lake) -> dict[str, Any]:
+    """Of an asset that reads topics: the next offset of each partition, and how many waited when it was planned."""
+    if asset.step not in {"table", "versions", "stream"}:
+        return {}
+    journal = Journal(lake)
+    known = journal.known_files(asset.name, until=batch.batch)
+    partitions = {name: part for name, part in known.items() if part.path.startswith(TOPIC)}
+    if not partitions:
+        return {}
+    read = {part.name for part in journal.plans[batch.batch - 1].files_of(asset.name)}
+    lag = sum(part.lines - part.to_line for name, part in partitions.items() if name in read)
+    return {"offsets": {name: part.to_line for name, part in sorted(partitions.items())}, "lag": lag}
 
 
 def _state(asset: LakeAsset, batch: Published, lake: Lake) -> dict[str, Any]:

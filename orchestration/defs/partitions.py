@@ -65,10 +65,10 @@ def _days(table: Input, now: datetime) -> list[date]:
     A source that cannot be listed has no files: the assets are shown all the same; a run says what is wrong.
     """
     try:
-        found = find_files(table.source.path, settle=timedelta(0), now=now, since=table.source.start)
+        found = find_files(table.source.path, settle=timedelta(0), now=now, since=table.source.first_day)
     except (LakejoinError, OSError):
         found = []
-    start = table.source.start
+    start = table.source.first_day
     days = {file.date for file in found if file.date is not None and (start is None or start <= file.date)}
     return sorted(within_reach(days | {start} if start else days, now))
 

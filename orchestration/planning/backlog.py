@@ -11,7 +11,7 @@ from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan
 from storage.sources.files import Dates, FoundFile
-from storage.sources.formats.source_format import Look
+from storage.sources.formats.source_format import Look, Reached
 
 SETTLE = timedelta(seconds=30)
 """A file that changed less than this ago may still be being written; tables may declare another time."""
@@ -41,6 +41,8 @@ class Backlog:
     """How many files each table's source has, read or not; a Delta table has one."""
     young: int = 0
     """How many more files wait, but changed too short a time ago to be read."""
+    reached: Mapping[str, tuple[Reached, ...]] = field(default_factory=dict)
+    """How far the partitions are read of each table or stream whose source is a topic."""
 
     @property
     def is_empty(self) -> bool:
@@ -79,11 +81,14 @@ def backlog(
     """
     journal, look = Journal(Lake(pipeline.lake)), Look(now, settle, dates)
     files, found, young = list[WaitingFile](), dict[str, int](), 0
+    reached = dict[str, tuple[Reached, ...]]()
     for name, table in pipeline.inputs.items():
         with blamed(table):
             waiting = table.source_format.waiting(table.source_spec, journal.known_files(name), look)
         files += [WaitingFile(name, file) for file in waiting.parts]
         found[name] = waiting.held
         young += waiting.young
+        if waiting.reached:
+            reached[name] = waiting.reached
     new_joins = tuple(name for name in pipeline.joins if name not in kept_joins(pipeline, journal))
-    return Backlog(tuple(files), journal.unfinished, new_joins, found, young)
+    return Backlog(tuple(files), journal.unfinished, new_joins, found, young, reached)

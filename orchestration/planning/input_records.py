@@ -114,7 +114,7 @@ class InputRecords:
         table = self._input(name)
         options = replace(table.parse_options, asks=asks, flawless=flawless)
         spec, names, files = table.spec, table.spec.columns.names, self.plan.files_of(name)
-        records = read_records(self.spark, spec.as_read, options, files)
+        records = read_records(self.spark, spec.as_read, options, files, table.source_format)
         records = refuse_places(records, names, self.plan.refused_of(name))
         if self.compares(name):
             records = self._compared(records, name)

@@ -1,6 +1,6 @@
 """Finds which input is not read yet, and splits it into batches."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -15,7 +15,7 @@ from storage.lake.journal import Journal
 from storage.lake.plan import Plan, dates_of
 from storage.sources.files import Dates
 from storage.sources.formats.source_format import Look
-from storage.sources.planned_file import PlannedFile, between, together
+from storage.sources.planned_file import PlannedFile, between, side_by_side, together
 from storage.sources.snapshots import check_new, snapshots
 
 BatchBy = Literal["date", "all"]
@@ -54,7 +54,7 @@ def pending_groups(  # noqa: PLR0913 - the options of a run that choose its inpu
     look = Look(now, settle, dates)
     found = [file for table in pipeline.inputs.values() for file in _unread(table, journal, look, spark)]
     # a snapshot without records says that all rows are gone
-    waiting = [file for file in found if file.records or file.table in pipeline.of_snapshots]
+    waiting = [file for file in found if file.waits or file.table in pipeline.of_snapshots]
     days = sorted({file.date for file in waiting if file.date is not None})
     if batch_by == "all" or not days:
         groups = [Group(tuple(days), tuple(found))] if waiting else []
@@ -120,7 +120,9 @@ def check_same(pipeline: Pipeline, plan: Plan) -> None:
     """Refuse input that is no longer what a plan says of it. Raises `SourceError`."""
     for name in pipeline.inputs:
         if files := plan.files_of(name):
-            _check_same(pipeline.read_by(plan.kind, name), files, thoroughly=True)
+            table = pipeline.read_by(plan.kind, name)
+            with blamed(table):
+                table.source_format.check_same(table.source_spec, files, thoroughly=True)
 
 
 def check_read(table: Input, files: Sequence[PlannedFile], records: int | None) -> None:
@@ -129,19 +131,14 @@ def check_read(table: Input, files: Sequence[PlannedFile], records: int | None) 
     A file may be truncated, replaced or continued between its measuring and its reading. `records`: how many were read,
     None where not all of them were wanted.
     """
-    _check_same(table, files, thoroughly=False)
+    with blamed(table):
+        table.source_format.check_same(table.source_spec, files, thoroughly=False)
     planned = sum(file.records for file in files)
-    if records not in {None, planned} and table.source_format.has_lines:
+    if records not in {None, planned} and table.source_format.is_dense:
         raise SourceChanged(
             f"table {table.name}: {records:,} records were read of {_files(files)}, expected {planned:,} as planned; "
             "a file was changed while it was read. Put back what it had, then run again."
         )
-
-
-def _check_same(table: Input, files: Iterable[PlannedFile], *, thoroughly: bool) -> None:
-    for file in files:
-        with blamed(table):
-            table.source_format.check_same(table.source_spec, file, thoroughly=thoroughly)
 
 
 def _files(files: Sequence[PlannedFile]) -> str:
@@ -153,7 +150,8 @@ def cut(group: Group, rows: int | None, whole: Collection[str] = ()) -> list[Gro
     """Split a group into batches of about `rows` records, each with its share of every table's backlog.
 
     A version of a Delta table is never split, not even one that stands for a whole table; nor are the files of the
-    tables `whole`, which go with the first batch.
+    tables `whole`, which go with the first batch. Of each partition of a topic a batch has its share, for their records
+    came side by side.
     """
     if rows is None or group.records <= rows:
         return [Group(group.dates, together(group.files))]
@@ -163,10 +161,11 @@ def cut(group: Group, rows: int | None, whole: Collection[str] = ()) -> list[Gro
     pieces[0] += [file for file in group.files if file.table in whole and file.records]
     for table in tables:
         files = [file for file in group.files if file.table == table]
-        total = sum(file.records for file in files)
-        bounds = [total * part // parts for part in range(parts + 1)]
-        for part in range(parts):
-            start, end = bounds[part] if part else -1, bounds[part + 1]
-            pieces[part] += together(list(between(files, start, end)))
+        for side in side_by_side(files):
+            total = sum(file.records for file in side)
+            bounds = [total * part // parts for part in range(parts + 1)]
+            for part in range(parts):
+                start, end = bounds[part] if part else -1, bounds[part + 1]
+                pieces[part] += together(list(between(side, start, end)))
     pieces[0] += [file for file in group.files if file.from_line == file.to_line]
     return [Group(dates_of(piece), tuple(piece)) for piece in pieces if piece]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -27,7 +27,6 @@ from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.lock import writing
 from storage.lake.plan import Plan, Published, RecordPlace
-from storage.sources.files import find_files
 from storage.sources.planned_file import PlannedFile
 from storage.state.pinned_state import State
 from transforms.model.refused_records import BY_HAND
@@ -137,15 +136,13 @@ def _files_read_before(
         raise WrongUsage(f"{name} is {what}: what its records met in a finished batch cannot be taken back")
     read = pipeline.inputs[name]
     with blamed(read):
-        found = find_files(
-            read.source.path, settle=timedelta(0), now=datetime.now(UTC), order=read.source.file_order
-        )
-    paths = {file.name: file.path for file in found}  # the folder may have moved since
-    files = [known[file] for file in dict.fromkeys(place.file for place in places)]
-    whole = [replace(file, path=paths.get(file.name, file.path), from_line=0) for file in files]
-    with blamed(read):
-        for file in whole:
-            read.source_format.check_same(read.source_spec, file, thoroughly=True)
+        paths = read.source_format.paths(read.source_spec, datetime.now(UTC))
+        files = [known[file] for file in dict.fromkeys(place.file for place in places)]
+        starts = journal.first_lines(name)
+        whole = [
+            replace(file, path=paths.get(file.name, file.path), from_line=starts[file.name]) for file in files
+        ]
+        read.source_format.check_same(read.source_spec, whole, thoroughly=True)
     return whole
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -22,7 +22,6 @@ from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.lock import writing
 from storage.lake.plan import Published
-from storage.sources.files import find_files
 from storage.sources.planned_file import PlannedFile
 from storage.state.pinned_state import State
 from transforms.model.schemas import POSITION, QUARANTINE_SCHEMA, named
@@ -90,8 +89,7 @@ def _files(
             continue
         known = journal.known_files(name)
         with blamed(read):
-            found = find_files(read.source.path, settle=timedelta(0), now=now, order=read.source.file_order)
-        paths = {file.name: file.path for file in found}  # the folder may have moved since
+            paths = read.source_format.paths(read.source_spec, now)
         for row in parts:
             if row["table"] == name:
                 file = known[row["file"]]

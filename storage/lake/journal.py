@@ -90,13 +90,24 @@ class Journal:
         """The joins that the last finished batch kept."""
         return self.last.joins if self.last else ()
 
-    def known_files(self, table: str, *, finished: bool = False) -> dict[str, PlannedFile]:
-        """For each file of a table that was ever planned, the last part of it that was; or that a batch has read."""
-        among = self.plans[: len(self.published)] if finished else self.plans
-        plans = [
-            plan for plan in among if plan.kind not in {"retry", "reconcile"} and not self._is_abandoned(plan)
-        ]
-        return {file.name: file for plan in plans for file in plan.files_of(table)}
+    def known_files(
+        self, table: str, *, finished: bool = False, until: int | None = None
+    ) -> dict[str, PlannedFile]:
+        """For each file of a table that was ever planned, the last part of it that was.
+
+        `finished`: that a batch has read. `until`: that this batch, or one before it, was planned with.
+        """
+        among = self.plans[: len(self.published)] if finished else self.plans[:until]
+        return {file.name: file for plan in among if self._reads_on(plan) for file in plan.files_of(table)}
+
+    def first_lines(self, table: str) -> dict[str, int]:
+        """For each file of a table that was ever planned, where the reading of it began."""
+        plans = filter(self._reads_on, reversed(self.plans))
+        return {file.name: file.from_line for plan in plans for file in plan.files_of(table)}
+
+    def _reads_on(self, plan: Plan) -> bool:
+        """Whether a batch reads what was not read before."""
+        return plan.kind not in {"retry", "reconcile"} and not self._is_abandoned(plan)
 
     def finished(self, *kinds: Kind) -> list[Plan]:
         """The plans of these kinds whose batch is finished, in its order."""

@@ -27,7 +27,12 @@ def says_types(paths: Sequence[str]) -> bool:
     those of a source that says nothing.
     """
     step = max(1, -(-len(paths) // _FILES))
-    return any(_TYPES.search(_bytes(path, _BYTES)) for path in {*paths[::step], *paths[-1:]})
+    return any(describes(_bytes(path, _BYTES)) for path in {*paths[::step], *paths[-1:]})
+
+
+def describes(text: bytes) -> bool:
+    """Whether a text of JSON says somewhere how a value is written."""
+    return _TYPES.search(text) is not None
 
 
 def _bytes(path: str, most: int) -> bytes:

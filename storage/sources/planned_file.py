@@ -12,13 +12,18 @@ from storage.sources.files import MeasuredFile
 FEED = "_delta_log"
 """What a plan calls a range of versions, where it has the name of a file: no source file begins with `_`."""
 
+TOPIC = "kafka://"
+"""How the path of a topic begins."""
+
 
 @dataclass(frozen=True)
 class PlannedFile:
     """A part of a source file that a batch reads: lines after `from_line` up to `to_line`.
 
-    Of a Delta table, whose name here is `FEED`: the changes after version `from_line` up to version `to_line`, about
-    `lines` records; the fingerprint is Delta's own name of the table.
+    Of a topic: of one of its partitions the offsets from `from_line` up to, and without, `to_line`; `lines` is where it
+    ended, and the fingerprint the broker's own name of the topic. Of a Delta table, whose name here is `FEED`: the
+    changes after version `from_line` up to version `to_line`, about `lines` records; the fingerprint is Delta's own
+    name of the table.
     """
 
     table: str
@@ -45,8 +50,13 @@ class PlannedFile:
 
     @property
     def records(self) -> int:
-        """How many source records the part has; of a Delta table about how many."""
+        """How many source records the part has; of a Delta table about how many, of a topic at most."""
         return self.to_line - self.from_line if self.is_divisible else self.lines
+
+    @property
+    def waits(self) -> bool:
+        """Whether a batch is to read it: it has records, or says where reading of a partition begins."""
+        return self.records > 0 or (self.path.startswith(TOPIC) and self.from_line > 0)
 
     @property
     def is_divisible(self) -> bool:
@@ -57,6 +67,14 @@ class PlannedFile:
     def measured(self) -> MeasuredFile:
         """What was found of the whole file, to hold the file against."""
         return MeasuredFile(**{part.name: getattr(self, part.name) for part in fields(MeasuredFile)})
+
+
+def side_by_side(parts: Sequence[PlannedFile]) -> Iterator[Sequence[PlannedFile]]:
+    """Divide parts of a source into those that follow each other: files or versions; each partition by itself."""
+    partitions = [part for part in parts if part.path.startswith(TOPIC)]
+    yield from ([part] for part in partitions)
+    if len(partitions) < len(parts):
+        yield [part for part in parts if not part.path.startswith(TOPIC)]
 
 
 def end_of(part: PlannedFile) -> tuple[date | None, str, int]:

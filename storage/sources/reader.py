@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from storage.sources.formats.known_formats import FORMATS
+from storage.sources.formats.source_format import SourceFormat
 from storage.sources.planned_file import PlannedFile
 from transforms.model.schemas import empty
 from transforms.model.specs import TableSpec
@@ -12,9 +13,12 @@ from transforms.parsing.options import ParseOptions, records_schema
 
 
 def read_records(
-    spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Sequence[PlannedFile]
-) -> DataFrame:
+    spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Sequence[PlannedFile],
+    source_format: SourceFormat | None = None,
+) -> DataFrame:  # fmt: skip
     """Read parts of a table's source by their format, as `transforms.parsing.options.records_schema` says.
+
+    `source_format`: one that knows where its source is, by default the one that the options name.
 
     Every line in the ranges gives one record that is not derived, and the line before each range one more as
     context; what versions of a Delta table give, `storage.sources.change_data_feed` says. Raises `SourceError` for a
@@ -22,4 +26,5 @@ def read_records(
     """
     if not ranges:
         return empty(spark, records_schema(table))
-    return FORMATS[options.format].written_as(options.dialect).read(spark, table, options, ranges)
+    known = source_format or FORMATS[options.format].written_as(options.dialect)
+    return known.read(spark, table, options, ranges)

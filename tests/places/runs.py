@@ -14,10 +14,12 @@ from pyspark.sql import SparkSession  # noqa: E402 - only now it is found
 
 from faults.crashing import Crash, commits  # noqa: E402 - as above
 from orchestration.config import Pipeline, load  # noqa: E402 - as above
+from orchestration.runs.retry_quarantine import retry  # noqa: E402 - as above
 from orchestration.runs.run import run_batches  # noqa: E402 - as above
 from storage.spark.session import start_session  # noqa: E402 - as above
 
 COMMITS_BETWEEN_CRASHES = 4
+ROWS_OF_A_BATCH = 8000
 
 
 def straight(pipeline: Pipeline, spark: SparkSession) -> str:
@@ -46,7 +48,18 @@ def crashing(pipeline: Pipeline, spark: SparkSession) -> str:
             return f"{crashes} crashes"
 
 
-WAYS = {way.__name__: way for way in (straight, large, crashing)}
+def cut(pipeline: Pipeline, spark: SparkSession) -> str:
+    """Work everything off in batches of some thousand records."""
+    return f"{len(list(run_batches(pipeline, spark, batch_rows=ROWS_OF_A_BATCH)))} batches"
+
+
+def retried(pipeline: Pipeline, spark: SparkSession) -> str:
+    """Read once more what is in quarantine."""
+    done = list(retry(pipeline, lambda: spark, list(pipeline.inputs)))
+    return f"{sum(counts['applied'] for batch in done for counts in batch.tables.values())} applied"
+
+
+WAYS = {way.__name__: way for way in (straight, large, crashing, cut, retried)}
 
 
 def main(text: str) -> None:

@@ -7,10 +7,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
+from orchestration.batch.committed_before import check_as_committed
 from orchestration.batch.context import Batch
 from orchestration.batch.quarantine import only_open
 from orchestration.batch.tables.verdicts import VERDICTS
 from orchestration.planning.pending_input import check_read
+from storage.lake.layout import records_of
 from storage.spark.kept_frames import aggregated
 from transforms.model.event_time import from_micros, instant, moved_back, refuse_times, times_of
 from transforms.model.keys import restrict
@@ -94,6 +96,8 @@ def read_stream(batch: Batch, name: str) -> StreamBatch:
         records = batch.frames.keep(judge_records(timed, seen, spec, stream.condition))
         read = _counted(spec, records)
         check_read(stream, files, None if batch.plan.kind == "retry" else read.counts["records"])
+        logged = read.counts["records"] - read.counts["quarantined"]
+        check_as_committed(batch, stream, records_of(name), logged)
     return read
 
 

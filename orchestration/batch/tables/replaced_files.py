@@ -106,7 +106,7 @@ def check_truncates(
         files, options = draft.files_of(name), table.parse_options
         if not files or not table.source_format.truncates:
             continue
-        now = read_records(spark, table.spec.as_read, options, files)
+        now = read_records(spark, table.spec.as_read, options, files, table.source_format)
         replaced_now = files_of(name, journal, draft)
         known = known_changes(State(spark, lake, draft), table.spec, replaced_now.before)
         in_files = F.col(POSITION)["file"].isin(*replaced_now.names)

@@ -7,6 +7,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
+from orchestration.batch.committed_before import check_as_committed
 from orchestration.batch.context import Batch
 from orchestration.batch.first_load import table_load
 from orchestration.batch.quarantine import commit_refused, only_open
@@ -43,6 +44,7 @@ def read_table(batch: Batch, name: str) -> TableBatch:
         if batch.records.compares(name):
             return replace(read, counts=_of_snapshot(batch, name, read.counts))
         check_read(table, files, None if batch.plan.kind == "retry" else read.counts["records"])
+        check_as_committed(batch, table, changes_of(name), read.logged)
     return read
 
 

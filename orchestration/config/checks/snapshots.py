@@ -1,6 +1,7 @@
 """Checks what snapshots as sources go with: whole tables say neither what happened to a row nor when."""
 
 from orchestration.config.checked_document import Reading
+from orchestration.config.checks.sources import check_needed
 from orchestration.config.problems import KeyPath
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.formats.source_format import SourceFormat
@@ -54,6 +55,8 @@ def _check_reconcile(reading: Reading, where: KeyPath) -> None:
     if reading.raw(*where, "versioned") is not None:
         reading.refuse(source, "a snapshot does not say what versions there were; remove it", at_key=True)
     own = _check_rows(reading, source, "format", "name a format of rows")
+    if own is not None and own.has_rows:
+        check_needed(reading, source, own)
     for (*parents, name), message in (own.not_for if own else {}).items():
         if name in reading.names(*source, *parents):
             reading.refuse((*source, *parents, name), message, at_key=True)

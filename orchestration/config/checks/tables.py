@@ -1,18 +1,22 @@
 """Checks what must fit together within a table or stream: columns, key, sequence, event time, source."""
 
 import re
+from collections.abc import Callable
+from functools import partial
 
 from pydantic import TypeAdapter
 from pyspark.sql.types import DataType, TimestampType
 
 from orchestration.config.checked_document import Reading
+from orchestration.config.checks.sources import check_needed
+from orchestration.config.problems import found
 from orchestration.config.schema.column import encodings_of
 from orchestration.config.schema.column_types import may_be_key, may_be_sequence, parse_type, type_text
 from orchestration.config.schema.expression_types import Columns, unknown_column
 from orchestration.config.schema.operation import DeclaredOperation
 from orchestration.config.schema.values import parse_sequence
-from storage.sources.formats.known_formats import FORMATS
-from storage.sources.formats.source_format import SourceFormat
+from storage.sources.formats.known_formats import FORMATS, format_of
+from storage.sources.formats.source_format import OF_TOPICS, SourceFormat
 from storage.sources.path_patterns import has_day
 from transforms.changelog.versions import VALIDITY
 from transforms.parsing.nested_json import is_readable
@@ -151,7 +155,7 @@ def _check_operation(reading: Reading, where: Where) -> None:
         return
     found = reading.value(*source, "format")
     if row_op.row is not None and not own.may_nest:
-        nesting = " or ".join(form for form, one in FORMATS.items() if one.may_nest)
+        nesting = " or ".join(_forms(lambda one: one.may_nest))
         message = f"its rows lie in the member {row_op.row!r}, which format {found!r} has not"
         reading.refuse(
             (*source, "op"), f"{message}; use format {nesting}, or say `column`, `upsert`, `delete`"
@@ -204,7 +208,7 @@ def _check_sequence(reading: Reading, where: Where) -> None:
         if name in sequence[:index]:
             reading.refuse(path, f"{name!r} already stands in the sequence")
         elif name not in columns and name not in envelope:
-            carriers = [form for form, one in FORMATS.items() if name in one.envelope]
+            carriers = _forms(partial(_carries, name))
             if carriers:
                 message = (
                     f"only records of format {' or '.join(carriers)} carry {name!r}; name a declared column"
@@ -252,12 +256,21 @@ def _check_truncate(reading: Reading, table: str) -> None:
     """Not every format tells that a table was emptied."""
     own = _format(reading, ("tables", table))
     if own is not None and not own.truncates and "on_truncate" in reading.names("tables", table):
-        tellers = " or ".join(form for form, one in FORMATS.items() if one.truncates)
+        tellers = " or ".join(_forms(lambda one: one.truncates))
         found = reading.value("tables", table, "source", "format")
         message = (
             f"only records of format {tellers} tell of truncation, found format {found!r}; remove on_truncate"
         )
         reading.refuse(("tables", table, "on_truncate"), message, at_key=True)
+
+
+def _carries(name: str, one: SourceFormat) -> bool:
+    return name in one.envelope
+
+
+def _forms(has: Callable[[SourceFormat], bool]) -> list[str]:
+    """The forms of records that have something, wherever they lie."""
+    return [form for form, one in FORMATS.items() if form != "kafka" and has(one)]
 
 
 def _columns(reading: Reading, where: Where) -> Columns | None:
@@ -266,12 +279,22 @@ def _columns(reading: Reading, where: Where) -> Columns | None:
 
 def _format(reading: Reading, where: Where) -> SourceFormat | None:
     name = reading.value(*where, "source", "format")
-    return None if name is None else FORMATS[name]
+    return None if name is None else format_of(name, reading.value(*where, "source", "value"))
 
 
 def _check_start(reading: Reading, where: Where) -> None:
     source, own = (*where, "source"), _format(reading, where)
     start, path = reading.value(*source, "start"), reading.value(*source, "path")
+    is_day = isinstance(start, str) and re.fullmatch(r"[0-9-]+", start)
+    if (
+        start is not None
+        and not is_day
+        and own is not None
+        and "path" in own.needs
+        and ("start",) not in own.not_for
+    ):
+        reading.refuse((*source, "start"), f"files begin with a day, as YYYY-MM-DD; found {found(start)}")
+        return
     has_days = own is None or ("start",) not in own.not_for
     if start is not None and path is not None and not has_day(path) and has_days:
         needed = "needs {date} in path, or {year}, {month} and {day}"
@@ -289,7 +312,9 @@ def _check_format(reading: Reading, where: Where) -> None:
     source, own = (*where, "source"), _format(reading, where)
     if own is None:
         return
-    for (*parents, name), message in own.not_for.items():
+    check_needed(reading, source, own)
+    others = OF_TOPICS if "topic" not in own.needs else {}
+    for (*parents, name), message in {**own.not_for, **others}.items():
         if name in reading.names(*source, *parents):
             reading.refuse((*source, *parents, name), message, at_key=True)
     path = reading.value(*source, "path")

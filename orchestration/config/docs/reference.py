@@ -22,7 +22,7 @@ from orchestration.config.schema.joins import Join, StreamJoin
 from orchestration.config.schema.model import Maintenance, Spark, Table, Versioned
 from orchestration.config.schema.operation import Operation
 from orchestration.config.schema.sizes import SIZE_PATTERN
-from orchestration.config.schema.source import Limits, Source
+from orchestration.config.schema.source import Limits, Security, Source
 from orchestration.config.schema.stream import Stream
 from orchestration.config.schema.values import DURATION_PATTERN
 
@@ -62,6 +62,7 @@ def page_text() -> str:
         "column": Column,
         "source": Source,
         "op": Operation,
+        "security": Security,
         "csv": CsvOptions,
         "limits": Limits,
         "stream": Stream,

@@ -165,6 +165,12 @@ the load as the newer of the two; begin with changes that were made after the lo
 Where a preset says that a member holds the row, columns are looked for there, and `from: $$.xid` takes one of the
 record itself. In `jsonl`, `from` is a path: `from: customer.id` is `id` within `customer`, and backquotes keep a dot.
 
+### security
+
+$security
+
+Topics as a source, with a file that is complete: [Kafka](kafka.md).
+
 ### csv
 
 $csv

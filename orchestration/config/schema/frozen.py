@@ -13,3 +13,9 @@ class Frozen(BaseModel):
     def fields_by_key(cls) -> dict[str, FieldInfo]:
         """The fields by the names that the file has for them."""
         return {field.alias or name: field for name, field in cls.model_fields.items()}
+
+    @classmethod
+    def said_of(cls, key: str) -> str:
+        """What a key means, in few words."""
+        text = " ".join((cls.fields_by_key()[key].description or "").split())
+        return text.split(". ")[0].split("; see")[0].rstrip(".")

@@ -23,7 +23,6 @@ from orchestration.config.schema.values import (
     Setting,
     SettingText,
 )
-from storage.sources.formats.known_formats import FORMATS
 from storage.sources.formats.source_format import SourceFormat, SourceSpec
 from transforms.model.schemas import POSITION_TYPE, TIME
 from transforms.model.specs import TableSpec
@@ -92,7 +91,12 @@ class Input(Named, ABC):
     @property
     def source_format(self) -> SourceFormat:
         """What is known of the source's format."""
-        return FORMATS[self.source.format].written_as(self.source.dialect)
+        return self.source.known_format(is_ordered=self.is_ordered)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether anything but the place of a record orders the changes of its key."""
+        return bool(self.sequence)
 
     @property
     def source_spec(self) -> SourceSpec:
@@ -101,7 +105,7 @@ class Input(Named, ABC):
         return SourceSpec(
             self.name,
             source.path,
-            source.start,
+            source.first_day,
             source.settle,
             source.file_limits,
             source.row_op,
@@ -184,6 +188,11 @@ class Table(Input):
         columns = {name: column.plain for name, column in self.columns.items()}
         source = self.reconcile.model_copy(update={"mode": "snapshot"})
         return self.model_copy(update={"source": source, "columns": columns, "sequence": ()})
+
+    @property
+    def is_ordered(self) -> bool:
+        """By a sequence, or by event time."""
+        return bool(self.sequence) or self.versioned is not None
 
     @property
     def spec(self) -> TableSpec:

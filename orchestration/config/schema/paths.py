@@ -51,6 +51,14 @@ def _is_file(path: str) -> bool:
         return False
 
 
+def resolve_file(value: str, info: ValidationInfo) -> str:
+    """A file of this machine, as an absolute path."""
+    resolved = _resolve(value, info)
+    if "://" in resolved:
+        raise ValueError("is read from this machine; write a plain path")
+    return resolved
+
+
 def resolve_source(value: str, info: ValidationInfo) -> str:
     """The path of source files, absolute, with its fields (`{date}`) and wildcards left in."""
     for placeholder in _PLACEHOLDER.findall(value):

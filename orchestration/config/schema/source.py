@@ -3,9 +3,11 @@
 As in `model`, the texts below the fields make the reference and the JSON Schema.
 """
 
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from datetime import UTC, date, datetime, time
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import Field, PlainValidator, WithJsonSchema
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 from pydantic.config import JsonDict
 from pydantic_core import PydanticKnownError
 
@@ -13,9 +15,22 @@ from orchestration.config.schema.csv_options import CsvOptions
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.operation import DeclaredOperation
 from orchestration.config.schema.sizes import GIGABYTE, MEGABYTE, TERABYTE, Share, Size
-from orchestration.config.schema.values import Day, Duration, Instant, SourcePath, SourceTable, Zone
+from orchestration.config.schema.values import (
+    Duration,
+    Instant,
+    LocalFile,
+    Registry,
+    Servers,
+    SourcePath,
+    SourceTable,
+    Start,
+    Topics,
+    Zone,
+)
+from storage.sources import topics
 from storage.sources.file_names import FileOrder
-from storage.sources.formats.known_formats import FORMATS
+from storage.sources.formats.known_formats import FORMATS, format_of
+from storage.sources.formats.source_format import SourceFormat
 from storage.sources.limits import AT_ONCE, FileLimits
 from storage.sources.path_patterns import plain
 from transforms.parsing.csv_dialect import RFC_4180, CsvDialect
@@ -64,23 +79,59 @@ class Limits(Frozen):
     `delta`."""
 
 
+class Security(Frozen):
+    """How the brokers of topics are spoken to; user and password stand in the environment."""
+
+    protocol: Literal["SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+    """`SSL`: encrypted; `SASL_SSL`: with a login as well; `SASL_PLAINTEXT`: with a login only."""
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
+    """How `SASL…` logs in, with the environment's `LAKEJOIN_KAFKA_USERNAME` and `LAKEJOIN_KAFKA_PASSWORD`."""
+    ca: LocalFile | None = None
+    """PEM file with the certificates that sign those of the brokers; by default what the machine trusts."""
+    certificate: LocalFile | None = None
+    """PEM file with a certificate and its private key, for brokers that ask for one. A key that is encrypted is opened
+    with the environment's `LAKEJOIN_KAFKA_KEY_PASSWORD`."""
+
+    @model_validator(mode="after")
+    def _logs_in(self) -> "Security":
+        if self.protocol.startswith("SASL") != (self.mechanism is not None):
+            raise ValueError(
+                "`mechanism` goes with a `protocol` that begins with SASL, and such a protocol needs one"
+            )
+        return self
+
+
 class Source(Frozen):
     """Where the change data of a table lies."""
 
     format: Format
     """`debezium`: JSON lines as Debezium writes them; `jsonl`, `csv`, `parquet`: flat rows with a column that says what
-    happened (`op`); `delta`: the Change Data Feed of a Delta table."""
-    path: SourcePath
-    """Files, relative to the configuration file or a URI. `{date}` (YYYY-MM-DD) makes daily partitions, and so do
-    `{year}`, `{month}` and `{day}` together, anywhere in the path (`year={year}/month={month}/day={day}/*.json`);
-    `{hour}` orders the files of a day. `*`, `?`, `[…]` and `**` (any number of directories) are wildcards. Environment
-    variables are not filled in. Of format `delta`: the directory of the table."""
+    happened (`op`); `delta`: the Change Data Feed of a Delta table; `kafka`: topics, whose records are of one of the
+    forms that `value` names."""
+    path: SourcePath = ""
+    """Files, relative to the configuration file or a URI. Needed unless format is `kafka`. `{date}` (YYYY-MM-DD) makes
+    daily partitions, and so do `{year}`, `{month}` and `{day}` together, anywhere in the path
+    (`year={year}/month={month}/day={day}/*.json`); `{hour}` orders the files of a day. `*`, `?`, `[…]` and `**` (any
+    number of directories) are wildcards. Environment variables are not filled in. Of format `delta`: the directory of
+    the table."""
     mode: Literal["changes", "snapshot"] = "changes"
     """`changes`: each record is a change of a row; `snapshot`: the files of a day, of a folder, or each file are the
     whole table at a time, and what changed is found by comparison; see `docs/snapshots.md`. Not with `debezium`."""
     max_deleted: Share = Field(default=0.5, json_schema_extra={"default": "50 %"})
     """A snapshot that lacks a larger share of the rows than this stops the batch before it is planned: it may have been
     cut off. Only with `mode: snapshot`."""
+    bootstrap_servers: Servers | None = None
+    """Some brokers, as `host:port`, apart by commas. Only with `kafka`, and needed there, as the next two."""
+    topic: Topics = ()
+    """The topic, or a list of topics, that hold the records. Only with `kafka`."""
+    value: Literal["debezium", "jsonl"] | None = None
+    """What the values of records are: events as Debezium writes them, or flat rows as JSON. Only with `kafka`."""
+    registry: Registry | None = None
+    """URL of the schema registry (Confluent's, or one with its interface) in which a record's schema is that it names
+    by a number: Avro, or JSON Schema. With the environment's `LAKEJOIN_REGISTRY_USERNAME` and
+    `LAKEJOIN_REGISTRY_PASSWORD` if it asks for a login. Only with `kafka`."""
+    security: Security | None = None
+    """How brokers are spoken to; see below. By default without encryption and login. Only with `kafka`."""
     op: DeclaredOperation | None = None
     """How flat rows say what happened to them: the name of a preset, or a mapping; see below. By default a column `op`
     with c, r or u for an upsert and d for a delete."""
@@ -119,9 +170,11 @@ class Source(Frozen):
     """How files of a day follow each other: `name` as their names do, letter by letter, which is how they are read
     where this is left out; `number` by the numbers in their names (`part-9.json` before `part-10.json`). Where the two
     differ and there is no `sequence`, input is refused until one is declared. Not with `delta`."""
-    start: Day | None = None
-    """First daily partition; by default the date of the first file found. Only where the path
-    makes days. Directories of earlier years, months and days are not listed."""
+    start: Start | None = None
+    """First daily partition; by default the date of the first file found. Only where the path makes days. Directories
+    of earlier years, months and days are not listed. With `kafka`: where the first batch begins: `earliest` (the
+    default), `latest`, a day or time, or an offset for each partition, such as `{0: 1500, 1: 0}`; an offset behind what
+    was read passes over what lies between."""
 
     limits: Limits = Field(default=Limits(), json_schema_extra={"default": LIMITS})
     """How large files and records may be; see below."""
@@ -134,8 +187,34 @@ class Source(Frozen):
 
     @property
     def place(self) -> str:
-        """The path as a person writes it: a Delta table's directory, or what messages show."""
-        return plain(self.path)
+        """The path as a person writes it: a Delta table's directory, topics, or what messages show."""
+        return (
+            plain(self.path)
+            if self.bootstrap_servers is None
+            else self.topics(is_ordered=False).path(",".join(self.topic))
+        )
+
+    @property
+    def first_day(self) -> date | None:
+        """The first daily partition, where one is declared."""
+        return self.start if isinstance(self.start, date) and not isinstance(self.start, datetime) else None
+
+    def topics(self, *, is_ordered: bool) -> topics.Topics:
+        """The topics of the source. `is_ordered`: see there."""
+        start = self.start
+        if self.first_day is not None:
+            start = datetime.combine(self.first_day, time(), UTC)
+        return topics.Topics(
+            self.bootstrap_servers or "", self.topic, cast("topics.Start", start or "earliest"),
+            topics.Security(**self.security.model_dump()) if self.security else topics.Security(),
+            self.registry, is_ordered=is_ordered,
+        )  # fmt: skip
+
+    def known_format(self, *, is_ordered: bool) -> SourceFormat:
+        """What is known of the format. `is_ordered`: something else than its place orders a record."""
+        return format_of(
+            self.format, self.value, self.topics(is_ordered=is_ordered) if self.topic else None
+        ).written_as(self.dialect)
 
     @property
     def is_snapshot(self) -> bool:
@@ -147,7 +226,9 @@ class Source(Frozen):
         """How flat rows say what happened to them."""
         if self.is_snapshot:
             return OF_SNAPSHOTS
-        return DEFAULT_OP if self.op is None else self.op.row_op
+        said = DEFAULT_OP if self.op is None else self.op.row_op
+        # a row whose schema is known has it beside it
+        return said if self.registry is None else replace(said, wrapped=True)
 
     @property
     def dialect(self) -> CsvDialect:

@@ -19,6 +19,11 @@ class Stream(Input):
         return quoted(self.where) if self.where in self.columns else self.where
 
     @property
+    def is_ordered(self) -> bool:
+        """Records of a stream are events of their own."""
+        return True
+
+    @property
     def spec(self) -> TableSpec:
         """The stream as the stages take it."""
         return TableSpec(

@@ -10,11 +10,11 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, PlainValidator, WithJsonSchema
 
 from orchestration.config.problems import did_you_mean
 from orchestration.config.schema.column_types import field_names, parse_type
-from orchestration.config.schema.paths import resolve_lake, resolve_source
+from orchestration.config.schema.paths import resolve_file, resolve_lake, resolve_source
 from transforms.model import sql_settings
 from transforms.parsing.source_position import SOURCE
 
@@ -41,6 +41,10 @@ _S3_KEY = re.compile(r"spark\.hadoop\.fs\.s3a\.(bucket\..+\.)?(access\.key|secre
 
 _MILLISECONDS = {"millisecond": 1, "second": 1000, "minute": 60_000, "hour": 3_600_000, "day": 86_400_000}
 _LONGEST_DAYS = 36_500
+_SERVER = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]):[0-9]{1,5}")
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+ENDS = ("earliest", "latest")
+"""Where a topic begins and ends."""
 _MASTER = re.compile(r"local|local\[.+\]|local-cluster\[.+\]|yarn|(spark|k8s)://.+")
 
 
@@ -102,6 +106,57 @@ def parse_date(value: Any) -> date:
     except ValueError as error:
         raise ValueError(f"no such date ({error}); expected YYYY-MM-DD") from error
     raise ValueError("expected a date as YYYY-MM-DD")
+
+
+def parse_start(value: Any) -> date | datetime | str | dict[int, int]:
+    """A day, an end of a topic, a time, or offsets by partition."""
+    if isinstance(value, dict):
+        # keys of the file are text
+        if not value or any(not re.fullmatch("[0-9]+", f"{at}{offset}") for at, offset in value.items()):
+            raise ValueError("expected an offset for each partition, such as {0: 1500, 1: 0}")
+        return {int(partition): int(offset) for partition, offset in value.items()}
+    if value in ENDS:
+        return str(value)
+    if not isinstance(value, str) or not re.search("[A-Za-z]", value):
+        return parse_date(value)
+    try:
+        return parse_instant(value)
+    except ValueError as error:
+        raise ValueError(
+            "expected a date as YYYY-MM-DD; of a topic also earliest, latest, a time with its zone such as "
+            "2013-01-01T12:00:00Z, or an offset for each partition such as {0: 1500, 1: 0}"
+        ) from error
+
+
+def parse_servers(value: Any) -> str:
+    """Brokers as `host:port`, apart by commas."""
+    servers = value.split(",") if isinstance(value, str) else []
+    if not servers or not all(_SERVER.fullmatch(server.strip()) for server in servers):
+        raise ValueError("expected brokers as host:port, apart by commas, such as 'kafka1:9092,kafka2:9092'")
+    return ",".join(server.strip() for server in servers)
+
+
+def parse_topics(value: Any) -> tuple[str, ...]:
+    """A topic, or a list of some."""
+    names = (value,) if isinstance(value, str) else value
+    if (
+        not names
+        or not isinstance(names, tuple)
+        or not all(isinstance(name, str) and _TOPIC.fullmatch(name) for name in names)
+    ):
+        raise ValueError(
+            "expected the name of a topic, or a list of names: letters, digits, '.', '_' and '-'"
+        )
+    return names
+
+
+def check_registry(url: str) -> str:
+    """Where a schema registry is."""
+    if not re.fullmatch(r"https?://[^\s/@]+(/\S*)?", url):
+        raise ValueError(
+            "expected an URL such as http://registry:8081, without user and password, which stand in the environment"
+        )
+    return url.rstrip("/")
 
 
 def parse_instant(value: Any) -> datetime:
@@ -197,6 +252,22 @@ Duration = Annotated[
     WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN}),
 ]
 Day = Annotated[date, BeforeValidator(parse_date), WithJsonSchema({"type": "string", "format": "date"})]
+_OFFSETS = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
+Start = Annotated[
+    date | datetime | str | dict[int, int],
+    PlainValidator(parse_start),
+    WithJsonSchema({"anyOf": [{"type": "string", "format": "date"}, {"enum": [*ENDS]},
+                              {"type": "string", "format": "date-time"}, _OFFSETS]}),
+]  # fmt: skip
+Servers = Annotated[str, BeforeValidator(parse_servers)]
+Topics = Annotated[
+    tuple[str, ...],
+    PlainValidator(parse_topics),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
+    ),
+]
+Registry = Annotated[str, AfterValidator(check_registry)]
 Instant = Annotated[
     datetime, BeforeValidator(parse_instant), WithJsonSchema({"type": "string", "format": "date-time"})
 ]
@@ -215,4 +286,5 @@ SettingText = Annotated[
     str, BeforeValidator(setting_text), WithJsonSchema({"type": ["string", "boolean", "integer"]})
 ]
 LakePath = Annotated[str, AfterValidator(resolve_lake)]
+LocalFile = Annotated[str, AfterValidator(resolve_file)]
 SourcePath = Annotated[str, AfterValidator(resolve_source)]

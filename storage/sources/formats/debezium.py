@@ -1,12 +1,13 @@
 """Reads JSON lines as Debezium writes them: events of a database, each with its row before and after."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.column_preview import json_objects, names_of
-from storage.sources.files import FoundFile
 from storage.sources.formats.source_format import NO_CSV, NO_OP, Ranges
-from storage.sources.formats.text_format import TextFormat
-from storage.sources.text_lines import read_lines
+from storage.sources.formats.text_format import LineFormat
+from storage.sources.formats.text_records import LineRecords
 from transforms.model.specs import TableSpec
 from transforms.parsing.debezium import members, take_apart
 from transforms.parsing.debezium_envelope import SEQUENCE_NAMES
@@ -16,25 +17,27 @@ from transforms.parsing.row_ops import RowOp
 from transforms.parsing.schema_drift import event_rows
 
 
-class Debezium(TextFormat):
+class DebeziumRecords(LineRecords):
     """Events as they go through a topic, or their values alone."""
 
     not_for = NO_OP | NO_CSV
-    envelope = SEQUENCE_NAMES
+    envelope: Sequence[str] = SEQUENCE_NAMES
     truncates = True
     has_key_beside = True
-    is_flat = False
     has_rows = False
 
-    def columns_of(self, file: FoundFile, row_op: RowOp) -> list[str]:
-        """Look at the last state of each event's row, wherever the envelope is wrapped."""
-        return names_of(map(_row, json_objects(file)))
+    def row_of(self, record: Any, row_op: RowOp) -> Any:
+        """The last state of an event's row, wherever the envelope is wrapped."""
+        value = record.get("value", record) if isinstance(record, dict) else None
+        if isinstance(value, dict) and "payload" in value:
+            value = value["payload"]
+        return (value.get("after") or value.get("before")) if isinstance(value, dict) else None
 
     def take_apart(
         self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges
     ) -> list[Parts]:
         """Read each line as an event."""
-        return [take_apart(read_lines(spark, ranges), table, options)]
+        return [take_apart(self.lines(spark, options, ranges), table, options)]
 
     def may_describe(self, options: ParseOptions) -> bool:
         """An event may come with its schema."""
@@ -46,11 +49,10 @@ class Debezium(TextFormat):
 
     def entries(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read the row after each event."""
-        return event_rows(read_lines(spark, ranges), options)
+        return event_rows(self.lines(spark, options, ranges), options)
 
 
-def _row(event: object) -> object:
-    value = event.get("value", event) if isinstance(event, dict) else None
-    if isinstance(value, dict) and "payload" in value:
-        value = value["payload"]
-    return (value.get("after") or value.get("before")) if isinstance(value, dict) else None
+class Debezium(DebeziumRecords, LineFormat):
+    """Files of events."""
+
+    is_flat = False

@@ -59,7 +59,7 @@ class Delta(SourceFormat):
 
     not_for = _NOT_FOR
     one_place = "{date} and wildcards stand for files; write the directory of one Delta table"
-    has_lines = False
+    has_lines = is_dense = False
     unit = "versions"
     order = "commit version"
 
@@ -96,13 +96,14 @@ class Delta(SourceFormat):
         )
         return (_part(source, version) for version in versions)
 
-    def check_same(self, source: SourceSpec, part: PlannedFile, *, thoroughly: bool) -> None:
+    def check_same(self, source: SourceSpec, parts: Ranges, *, thoroughly: bool) -> None:
         """See that the table is the same, and `thoroughly` that the log and files of the range are there."""
-        feed = _feed(part.path)
-        if source.is_snapshot:
-            feed.check_whole(part.to_line, part.modified)
-        elif thoroughly or feed.identity != part.fingerprint:
-            feed.check_range(part.from_line, part.to_line, part.fingerprint, part.modified)
+        for part in parts:
+            feed = _feed(part.path)
+            if source.is_snapshot:
+                feed.check_whole(part.to_line, part.modified)
+            elif thoroughly or feed.identity != part.fingerprint:
+                feed.check_range(part.from_line, part.to_line, part.fingerprint, part.modified)
 
     def columns(self, source: SourceSpec, now: datetime) -> list[str]:
         """Return the table's columns; of a joined table those that are its own business are nobody's to declare."""

@@ -20,7 +20,7 @@ from storage.sources.files import (
     stat_file,
 )
 from storage.sources.fingerprint import FileContent
-from storage.sources.formats.source_format import Known, Look, SourceFormat, SourceSpec, Waiting
+from storage.sources.formats.source_format import Known, Look, Ranges, SourceFormat, SourceSpec, Waiting
 from storage.sources.limits import NO_LIMITS, FileLimits
 from storage.sources.planned_file import PlannedFile
 from transforms.parsing.row_ops import RowOp
@@ -57,10 +57,16 @@ class FileFormat(SourceFormat, ABC):
             if measured.lines > start or not _is_known(file, before):
                 yield PlannedFile.behind(start, measured, source.table)
 
-    def check_same(self, source: SourceSpec, part: PlannedFile, *, thoroughly: bool) -> None:
-        """Hold the file against what was measured of it."""
-        found = stat_file(part.path, part.name, part.date)
-        self.measure(found, part.measured, None, source.limits)
+    def check_same(self, source: SourceSpec, parts: Ranges, *, thoroughly: bool) -> None:
+        """Hold the files against what was measured of them."""
+        for part in parts:
+            found = stat_file(part.path, part.name, part.date)
+            self.measure(found, part.measured, None, source.limits)
+
+    def paths(self, source: SourceSpec, now: datetime) -> dict[str, str]:
+        """List the files: their folder may have moved."""
+        found = find_files(source.path, settle=timedelta(0), now=now, order=source.order)
+        return {file.name: file.path for file in found}
 
     def columns(self, source: SourceSpec, now: datetime) -> list[str]:
         """Look at the beginning of the newest file: a source that got a new column has it there."""

@@ -1,12 +1,12 @@
 """Reads JSON lines: each a flat row, or a record that holds one, with a member that says what the row does."""
 
+from typing import Any
+
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.column_preview import json_objects, names_of
-from storage.sources.files import FoundFile
 from storage.sources.formats.source_format import NO_CSV, OF_EVENTS, Ranges
-from storage.sources.formats.text_format import TextFormat
-from storage.sources.text_lines import read_lines
+from storage.sources.formats.text_format import LineFormat
+from storage.sources.formats.text_records import LineRecords
 from transforms.model.specs import TableSpec
 from transforms.parsing.json_rows import members, take_apart
 from transforms.parsing.options import ParseOptions, Parts
@@ -17,22 +17,23 @@ from transforms.parsing.schema_drift import json_rows
 _NOT_FOR = {path: why for path, why in OF_EVENTS.items() if path != ("tables",)} | NO_CSV
 
 
-class Jsonl(TextFormat):
+class JsonRecords(LineRecords):
     """Rows as JSON objects."""
 
     not_for = _NOT_FOR
     may_nest = True
     is_one_object = True
 
-    def columns_of(self, file: FoundFile, row_op: RowOp) -> list[str]:
-        """Look at the members of the first objects."""
-        return names_of(_row(found, row_op) for found in json_objects(file))
+    def row_of(self, record: Any, row_op: RowOp) -> Any:
+        """The row within the record, or the record."""
+        row = record.get("payload", record) if row_op.wrapped and isinstance(record, dict) else record
+        return row.get(row_op.row) if row_op.row is not None and isinstance(row, dict) else row
 
     def take_apart(
         self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges
     ) -> list[Parts]:
         """Read each line as a row."""
-        return [take_apart(read_lines(spark, ranges), table, options)]
+        return [take_apart(self.lines(spark, options, ranges), table, options)]
 
     def may_describe(self, options: ParseOptions) -> bool:
         """A row that was taken out of an event may still come with its schema."""
@@ -44,9 +45,8 @@ class Jsonl(TextFormat):
 
     def entries(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read each whole line that is no delete."""
-        return json_rows(read_lines(spark, ranges), options)
+        return json_rows(self.lines(spark, options, ranges), options)
 
 
-def _row(record: object, row_op: RowOp) -> object:
-    row = record.get("payload", record) if row_op.wrapped and isinstance(record, dict) else record
-    return row.get(row_op.row) if row_op.row is not None and isinstance(row, dict) else row
+class Jsonl(JsonRecords, LineFormat):
+    """Files of rows."""

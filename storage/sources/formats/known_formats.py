@@ -4,8 +4,10 @@ from storage.sources.formats.csv import Csv
 from storage.sources.formats.debezium import Debezium
 from storage.sources.formats.delta import Delta
 from storage.sources.formats.jsonl import Jsonl
+from storage.sources.formats.kafka import VALUES, DebeziumTopic
 from storage.sources.formats.parquet import Parquet
 from storage.sources.formats.source_format import SourceFormat
+from storage.sources.topics import Topics
 
 FORMATS: dict[str, SourceFormat] = {
     "debezium": Debezium(),
@@ -13,4 +15,11 @@ FORMATS: dict[str, SourceFormat] = {
     "csv": Csv(),
     "parquet": Parquet(),
     "delta": Delta(),
+    "kafka": DebeziumTopic(),
 }
+
+
+def format_of(name: str, value: str | None = None, topics: Topics | None = None) -> SourceFormat:
+    """Return a format by its name. `value`: of topics, what their values are; `topics`: those of the source."""
+    is_topic = name == "kafka" and value in VALUES
+    return VALUES[value or ""](topics) if is_topic else FORMATS[name]

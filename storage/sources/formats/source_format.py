@@ -1,7 +1,7 @@
 """Says what each format of change data has to tell of a source.
 
-A source is read in parts (`PlannedFile`): lines of files, or versions of a Delta table. Nothing here or in the modules
-of the formats starts a JVM; what reads with Spark is handed a session.
+A source is read in parts (`PlannedFile`): lines of files, versions of a Delta table, or offsets of a topic. Nothing
+here or in the modules of the formats starts a JVM; what reads with Spark is handed a session.
 """
 
 from abc import abstractmethod
@@ -65,6 +65,22 @@ class Look:
 
 
 @dataclass(frozen=True)
+class Reached:
+    """How far a partition of a topic is read."""
+
+    part: str
+    next: int
+    """The offset that is read next."""
+    end: int
+    """The offset that the next record will have."""
+
+    @property
+    def lag(self) -> int:
+        """How many offsets wait."""
+        return max(self.end - self.next, 0)
+
+
+@dataclass(frozen=True)
 class Waiting:
     """What of a source is not read yet."""
 
@@ -74,6 +90,8 @@ class Waiting:
     """How many files the source has, read or not, among the days that were looked at; a Delta table has one."""
     young: int = 0
     """How many more files wait, but changed too short a time ago to be read."""
+    reached: tuple[Reached, ...] = ()
+    """Of topics: how far each partition is read."""
 
 
 _ONLY_EVENTS = "only events of format debezium have it; remove it"
@@ -86,6 +104,11 @@ OF_EVENTS: dict[tuple[str, ...], str] = {
 """What a configuration says of events only."""
 NO_OP: dict[tuple[str, ...], str] = {("op",): "each record says itself what it does; remove it"}
 """What a configuration says of rows only."""
+OF_TOPICS: dict[tuple[str, ...], str] = {
+    (name,): "only topics of format kafka have it; remove it"
+    for name in ("bootstrap_servers", "topic", "value", "registry", "security")
+}
+"""What a configuration says of topics only."""
 OF_MEMBERS: dict[tuple[str, ...], str] = {
     ("absent",): "all rows of a file or table have the same columns; remove it"
 }
@@ -100,6 +123,8 @@ class SourceFormat(Protocol):
     """A format of change data. What most formats share is the default."""
 
     # What a configuration may say of a source.
+    needs: Sequence[str] = ("path",)
+    """Keys of a source that say where it is, and may not be left out."""
     not_for: Mapping[tuple[str, ...], str] = {}
     """Keys of a source that mean nothing in this format, with the reason; their paths below `source`."""
     one_place: str = ""
@@ -119,7 +144,9 @@ class SourceFormat(Protocol):
 
     # What a batch may do with its records.
     has_lines: bool = True
-    """Each record has a line of its own, by which it is counted and read again."""
+    """Each record has a line of its own, by which it is read again."""
+    is_dense: bool = True
+    """Each line of a part has a record; else there are fewer."""
     is_columnar: bool = False
     """Many records are rather read again than kept."""
 
@@ -156,11 +183,15 @@ class SourceFormat(Protocol):
         """
 
     @abstractmethod
-    def check_same(self, source: SourceSpec, part: PlannedFile, *, thoroughly: bool) -> None:
-        """Refuse a part that is no longer what was planned. Raises `SourceError`.
+    def check_same(self, source: SourceSpec, parts: Ranges, *, thoroughly: bool) -> None:
+        """Refuse parts that are no longer what was planned. Raises `SourceError`.
 
         `thoroughly`: see as well that all it needs is still there, where the reading itself would tell.
         """
+
+    def paths(self, source: SourceSpec, now: datetime) -> dict[str, str]:
+        """Return where parts are now that may have moved since they were planned, by their names."""
+        return {}
 
     @abstractmethod
     def columns(self, source: SourceSpec, now: datetime) -> list[str]:
@@ -171,8 +202,9 @@ class SourceFormat(Protocol):
     def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read parts, of which there is one or more, into records (`transforms.parsing.options.records_schema`).
 
-        Every line in the ranges gives one record that is not derived, and the line before each range one more as
-        context. Raises `SourceError` for what is gone, shorter than planned or not of the format.
+        Every line in the ranges gives one record that is not derived, unless the format is not `is_dense`; and the
+        line before each range, if it is there, one more as context. Raises `SourceError` for what is gone, shorter than
+        planned or not of the format.
         """
 
     def ambiguities(

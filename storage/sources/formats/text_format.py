@@ -1,34 +1,23 @@
-"""Measures text files and compares their columns: what all formats share whose records are lines or rows of text."""
-
-from abc import abstractmethod
-from dataclasses import replace
-from functools import partial, reduce
+"""Measures text files: what all formats of files share whose records are lines or rows of text."""
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.ambiguous_rows import ask
-from storage.sources.column_preview import says_types
+from storage.sources.column_preview import json_objects, names_of, says_types
 from storage.sources.files import FoundFile, MeasuredFile, changed
 from storage.sources.fingerprint import FileContent, scan_text
 from storage.sources.formats.file_format import FileFormat
-from storage.sources.formats.source_format import Asked, Ranges
+from storage.sources.formats.source_format import Ranges
+from storage.sources.formats.text_records import LineRecords, TextRecords
 from storage.sources.limits import FileLimits
-from storage.sources.schema_check import Difference, of_rows
-from transforms.model.schemas import empty
-from transforms.model.specs import TableSpec
-from transforms.parsing.ambiguity import Answer
+from storage.sources.text_lines import read_lines
 from transforms.parsing.csv_dialect import CsvDialect
-from transforms.parsing.options import ParseOptions, Parts, records_schema
-from transforms.parsing.questions import Members, is_asked, questions, with_questions
-from transforms.parsing.validation import finish_records
+from transforms.parsing.options import ParseOptions
+from transforms.parsing.row_ops import RowOp
 
 
-class TextFormat(FileFormat):
+class TextFormat(TextRecords, FileFormat):
     """A format of text, with a record a line unless fields may hold line ends."""
 
-    is_text = True
-    has_key_beside: bool = False
-    """A record has its key beside the row, so that the row may lack it."""
     dialect: CsvDialect | None = None
     """Of CSV, whose fields may hold line ends within quotes."""
 
@@ -40,65 +29,21 @@ class TextFormat(FileFormat):
             _check_appended(found, known, content)
         return content
 
-    @abstractmethod
-    def take_apart(
-        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges
-    ) -> list[Parts]:
-        """Take parts apart into records whose values are texts; several frames where files differ."""
+    def says_types(self, ranges: Ranges) -> bool:
+        """Look at the beginnings of some files."""
+        return says_types([part.path for part in ranges])
 
-    def may_describe(self, options: ParseOptions) -> bool:
-        """Whether records may say how their values are written."""
-        return False
 
-    def _looked_at(self, options: ParseOptions, ranges: Ranges) -> ParseOptions:
-        """The options with whether records say how their values are written, as far as beginnings of files show."""
-        described = self.may_describe(options) and says_types([part.path for part in ranges])
-        return replace(options, described=described)
+class LineFormat(LineRecords, TextFormat):
+    """A format of JSON, with a record a line."""
 
-    def members(self, table: TableSpec, options: ParseOptions) -> Members | None:
-        """What a record that was taken apart says by names of its own; None where those of a file are the same."""
-        return None
+    def lines(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
+        """Read lines of files."""
+        return read_lines(spark, ranges)
 
-    def _parts(
-        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges
-    ) -> list[Parts]:
-        parts = self.take_apart(spark, table, options, ranges)
-        if not options.asks:
-            return parts
-        members = self.members(table, options)
-        return [with_questions(part, table, options, members) for part in parts]
-
-    def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
-        """Read the texts by the declared types."""
-        parts = self._parts(spark, table, self._looked_at(options, ranges), ranges)
-        read = [finish_records(part, table) for part in parts] or [empty(spark, records_schema(table))]
-        return reduce(DataFrame.unionByName, read)
-
-    def ambiguities(
-        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, records: Asked,
-        *, begun: bool,
-    ) -> list[Answer]:  # fmt: skip
-        """Ask of values; and of names, of what orders events and whose they are, where records say that."""
-        asking = self._looked_at(replace(options, asks=True), ranges)
-        asked = questions(table, asking, self.members(table, asking), begun=begun)
-
-        def apart() -> DataFrame:
-            frames = [part.frame for part in self._parts(spark, table, asking, ranges)]
-            return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), frames).where(is_asked())
-
-        return ask(records, asked, apart)
-
-    def differences(
-        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges, *, strict: bool
-    ) -> list[Difference]:
-        """Read the rows, once more than a batch does, and count what they have."""
-        rows, files = self.entries(spark, options, ranges), len(ranges) if strict else None
-        written = table.as_written
-        return of_rows(rows, written, options, files, may_lack=written.key if self.has_key_beside else ())
-
-    @abstractmethod
-    def entries(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
-        """Read the names and texts of rows that are whole and no deletes: position, entries."""
+    def columns_of(self, file: FoundFile, row_op: RowOp) -> list[str]:
+        """Look at the first records."""
+        return names_of(self.row_of(found, row_op) for found in json_objects(file))
 
 
 def _check_appended(found: FoundFile, known: MeasuredFile, content: FileContent) -> None:

@@ -69,6 +69,11 @@ def test_every_value_is_taken_over() -> None:
     assert table.source.model_dump() == {
         "format": "debezium",
         "path": "/etc/pipelines/data/{date}.jsonl.gz",
+        "bootstrap_servers": None,
+        "topic": (),
+        "value": None,
+        "registry": None,
+        "security": None,
         "time": "millis",
         "timezone": "Europe/Berlin",
         "tables": ("public.flights", "flights_*"),
@@ -119,6 +124,11 @@ def test_what_is_left_out_has_its_default() -> None:
     planes, once = pipeline().tables["planes"], pipeline().joins["once"]
 
     assert planes.source.model_dump(exclude={"format", "path"}) == {
+        "bootstrap_servers": None,
+        "topic": (),
+        "value": None,
+        "registry": None,
+        "security": None,
         "mode": "changes",
         "max_deleted": 0.5,
         "time": "micros",
