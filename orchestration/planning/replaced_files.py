@@ -36,7 +36,7 @@ def exported_again(
     """
     found = list(_changed(pipeline, journal, what, now, spark))
     just_replaced = finished.files if finished is not None and finished.kind == "replace" else ()
-    if not found and not any(what in (file.date, file.name) for file in just_replaced):
+    if not found and not any(_is_meant(what, file) for file in just_replaced):
         which = f"of the name {what!r}" if isinstance(what, str) else "of that day"
         raise WrongUsage(
             f"--replace {what}: no file {which} that was read has other content now; new files and new lines need no "
@@ -88,12 +88,21 @@ def _listed(table: Input, what: date | str, now: datetime) -> list[FoundFile]:
     with blamed(table):
         day, order = what if isinstance(what, date) else None, table.source.file_order
         found = find_files(table.source.path, settle=timedelta(0), now=now, since=day, until=day, order=order)
-    return [file for file in found if what in (file.date, file.name)]
+    return [file for file in found if _is_meant(what, file)]
 
 
 def _known(journal: Journal, table: str, what: date | str) -> dict[str, PlannedFile]:
     known = journal.known_files(table)
-    return {name: file for name, file in known.items() if what in (file.date, name)}
+    return {name: file for name, file in known.items() if _is_meant(what, file)}
+
+
+def _is_meant(what: date | str, file: FoundFile | PlannedFile) -> bool:
+    """Whether a file is of the day, or has the name by which the lake knows it, or that it really has."""
+    if what in (file.date, file.name):
+        return True
+    if not isinstance(what, str) or file.path.endswith(f"/{file.name}"):
+        return False
+    return file.path.endswith(f"/{what}") and file.name.count("/") - what.count("/") in {0, 1}
 
 
 def _check_none_gone(table: Input, there: Collection[str], known: Mapping[str, PlannedFile]) -> None:

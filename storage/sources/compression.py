@@ -1,8 +1,8 @@
 """Unpacks compressed text piece by piece, as Spark does it: which codec it takes a file for, its name alone says.
 
 gzip, bzip2 and Zstandard are streams of members, and a file that was appended to has several. LZ4 and Snappy are
-Hadoop's: blocks of chunks, each behind its length. What other tools call LZ4 and Snappy are frames, which Spark reads
-as nothing at all, or as an error. A chunk that is larger than Hadoop's buffers ends the JVM, so it is refused here.
+Hadoop's (`storage.sources.hadoop_blocks`). What other tools call LZ4 and Snappy are frames, which Spark reads as
+nothing at all, or as an error.
 """
 
 import bz2
@@ -11,20 +11,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-import lz4.block
-import pyarrow as pa
 import zstandard
 
 from storage.errors import SourceBroken
+from storage.sources.hadoop_blocks import WRONG, Blocks, chunk_of_lz4, chunk_of_snappy
 
 PIECE = 1 << 20
 """About how many bytes are unpacked at once."""
-_BUFFER = 256 * 1024
-"""What a chunk may have, packed or not: the size of Hadoop's buffers."""
-_LENGTH = 4
 _SLICE = 256
 """How much of Zstandard is unpacked at once: nothing bounds its output but its input, and four bytes may be 128 KB."""
-_WRONG = (zlib.error, OSError, zstandard.ZstdError, lz4.block.LZ4BlockError, pa.ArrowException, ValueError)
+_WRONG = (zlib.error, OSError, zstandard.ZstdError, *WRONG)
 
 
 @dataclass(frozen=True)
@@ -93,62 +89,12 @@ class _Zstandard:
                 return
 
 
-class _Blocks:
-    """Blocks as Hadoop writes them: the length of their text, then chunks, each behind its length."""
-
-    def __init__(self, unpack: Callable[[bytes, int], bytes]) -> None:
-        self._unpack = unpack
-        self._held, self._left, self._is_over = b"", 0, False
-        self.ended, self.rest = False, b""
-
-    @property
-    def is_begun(self) -> bool:
-        return bool(self._held) or self._left > 0
-
-    def pieces(self, data: bytes) -> Iterator[bytes]:
-        self._held += data
-        while len(self._held) >= _LENGTH:
-            if self._is_over:
-                raise ValueError("more stands behind a block without bytes, at which Spark stops")
-            length = int.from_bytes(self._held[:_LENGTH])
-            if not self._left:
-                self._left, self._is_over = length, not length
-                self._held = self._held[_LENGTH:]
-                continue
-            if not 0 < length <= _BUFFER:
-                raise ValueError(f"a chunk of {length:,} bytes; Spark reads them up to {_BUFFER:,}")
-            end = _LENGTH + length
-            if len(self._held) < end:
-                return
-            text = self._unpack(self._held[_LENGTH:end], min(self._left, _BUFFER))
-            self._left, self._held = self._left - len(text), self._held[end:]
-            yield text
-
-
-def _of_lz4(chunk: bytes, most: int) -> bytes:
-    unpacked: bytes = lz4.block.decompress(chunk, uncompressed_size=most)
-    return unpacked
-
-
-def _of_snappy(chunk: bytes, most: int) -> bytes:
-    size = shift = 0
-    for byte in chunk[:5]:
-        size |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
-    if size > most:
-        raise ValueError(f"a chunk of {size:,} bytes, unpacked; expected at most {most:,}")
-    unpacked: bytes = pa.Codec("snappy").decompress(chunk, size, asbytes=True)
-    return unpacked
-
-
 CODECS = (
     Codec("gzip", (".gz", ".gzip"), b"\x1f\x8b", _Gzip),
     Codec("bzip2", (".bz2",), b"BZh", _Bzip2),
     Codec("zstd", (".zst", ".zstd"), b"\x28\xb5\x2f\xfd", _Zstandard),
-    Codec("lz4", (".lz4",), b"", lambda: _Blocks(_of_lz4)),
-    Codec("snappy", (".snappy",), b"", lambda: _Blocks(_of_snappy)),
+    Codec("lz4", (".lz4",), b"", lambda: Blocks(chunk_of_lz4)),
+    Codec("snappy", (".snappy",), b"", lambda: Blocks(chunk_of_snappy)),
 )
 _UNREAD: Mapping[bytes, str] = {
     b"\x04\x22\x4d\x18": "as frames of LZ4, as its command line writes them",

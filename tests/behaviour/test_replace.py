@@ -231,27 +231,28 @@ def test_what_cannot_be_replaced_is_refused_before_anything_is_written(
 
 @pytest.mark.slow
 def test_file_without_a_date_is_replaced_by_its_name(tmp_path: Path, spark: SparkSession) -> None:
-    """The error says how; files of other names stay, and a name that none has is refused."""
+    """The error says how, by the name that the lake has for it; the file's own will do. Other files stay."""
     old, new = OLD["customers"], [customer("c", "ada", "Nice"), customer("c", "bob", "Rome")]
 
     def begin(name: str, customers: Sequence[dict[str, object]]) -> Pipeline:
         folder = declare(tmp_path / name, {"2024-01-01": {"orders": FIRST["orders"]}}).path.parent
         text = (folder / "lakejoin.yaml").read_text()
-        write_lines(folder / "of the shop" / "known customers.jsonl", customers)
+        write_lines(folder / "of the shop" / "customers 10.jsonl", customers)
         write_lines(folder / "of the shop" / "later.jsonl", [customer("c", "eve", "Kiel")])
-        return make_pipeline(folder, text.replace("customers/{date}.jsonl", "of the shop/*.jsonl"))
+        numbered = '"of the shop/*.jsonl", file_order: number'
+        return make_pipeline(folder, text.replace('"customers/{date}.jsonl"', numbered))
 
     pipeline, expected = begin("replaced", old), begin("expected", new)
     run(pipeline, spark)
     run(expected, spark)
-    write_lines(tmp_path / "replaced" / "of the shop" / "known customers.jsonl", new)
-    with pytest.raises(SourceChanged, match=r"`lakejoin run FILE --replace 'known customers\.jsonl'`"):
+    write_lines(tmp_path / "replaced" / "of the shop" / "customers 10.jsonl", new)
+    with pytest.raises(SourceChanged, match=r"`lakejoin run FILE --replace 'customers :10\.jsonl'`"):
         run(pipeline, spark)
     with pytest.raises(
         WrongUsage, match=r"--replace later.jsonl: no file of the name 'later.jsonl' that was read"
     ):
         run(pipeline, spark, replace="later.jsonl")
-    assert run(pipeline, spark, replace="known customers.jsonl") == 1
+    assert run(pipeline, spark, replace="customers 10.jsonl") == 1
     assert results(pipeline, spark) == results(expected, spark)
 
 
