@@ -60,8 +60,8 @@ def test_pipeline_of_the_page_runs(spark: SparkSession, tmp_path: Path) -> None:
     assert not Path(lake.path(QUARANTINE)).exists()
     joined = spark.read.format("delta").load(lake.path(joined_of("sales_with_stations")))
     rows = {row["sale"]: row.asDict() for row in joined.collect()}
-    assert {row["city"] for row in rows.values()} == {"Aachen"}
-    assert [(rows[n]["name"], str(rows[n]["price"])) for n in (1, 2)] == [
+    assert {row["right_city"] for row in rows.values()} == {"Aachen"}
+    assert [(rows[n]["right_name"], str(rows[n]["right_price"])) for n in (1, 2)] == [
         ('Käse, "jung"', "1.50"),
         (None, "None"),
     ]
