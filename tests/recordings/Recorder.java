@@ -39,7 +39,11 @@ public class Recorder {
         while (System.in.read() >= 0) {
         }
         for (DebeziumEngine<?> engine : engines) {
-            engine.close();
+            try {
+                engine.close();
+            } catch (IllegalStateException ended) {
+                System.err.println("LJ_ENDED before: " + ended.getMessage());
+            }
         }
         threads.shutdown();
         System.exit(0);

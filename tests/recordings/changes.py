@@ -44,7 +44,7 @@ def later_rows(seed: int, orders: range, tags: bool) -> Iterator[str]:
             case 6:
                 yield f"update customers set credit = {_amount(chance)} where id = {customer};"
             case _:
-                yield f"update lines set quantity = {chance.randrange(100)}, price = {_amount(chance)} where order_id = {order};"
+                yield f"update items set quantity = {chance.randrange(100)}, price = {_amount(chance)} where order_id = {order};"
 
 
 def _new_order(chance: random.Random, order: int, tags: bool) -> str:
@@ -56,7 +56,7 @@ def _new_order(chance: random.Random, order: int, tags: bool) -> str:
 
 def _new_line(chance: random.Random, order: int, line: int) -> str:
     return _insert(
-        "lines", order, line, chance.choice(["pen", "ink", None]), chance.randrange(1, 9), _amount(chance)
+        "items", order, line, chance.choice(["pen", "ink", None]), chance.randrange(1, 9), _amount(chance)
     )
 
 

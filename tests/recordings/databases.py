@@ -16,7 +16,7 @@ _POSTGRES = (
 )  # fmt: skip
 _MARIADB = (
     "--log-bin=binlog", "--binlog-format=ROW", "--binlog-row-image=FULL", "--server-id=1", "--default-time-zone=+00:00",
-    "--bind-address=127.0.0.1", "--character-set-server=utf8mb4", "--sql-mode=", "--skip-networking=0",
+    "--bind-address=127.0.0.1", "--character-set-server=utf8mb4", "--sql-mode=", "--skip-networking=0", "--skip-name-resolve",
     "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M",
 )  # fmt: skip
 
@@ -128,7 +128,7 @@ def _start_mariadb(folder: Path) -> Database:
     ask = _asking(client)
     for _ in range(100):
         try:
-            version = ask("select version()")
+            version = ask("create database shop character set utf8mb4; select version()")
             break
         except subprocess.CalledProcessError:
             time.sleep(0.3)
@@ -139,7 +139,7 @@ def _start_mariadb(folder: Path) -> Database:
         process.terminate()
         process.wait(60)
 
-    return Database(port, f"MariaDB {version}", ask, stop)
+    return Database(port, f"MariaDB {version}", _asking([*client, "shop"]), stop)
 
 
 def _asking(client: Sequence[object]) -> Callable[[str], str]:

@@ -40,7 +40,10 @@ class Engines:
         """End them."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(60)
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:  # an engine that failed may not end
+            self._process.kill()
 
     def check(self) -> None:
         """Raise `SystemExit` if an engine has ended."""

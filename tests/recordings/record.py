@@ -19,9 +19,11 @@ from recordings.settings import NOTIFICATIONS, SETTINGS, is_end_of_snapshot, is_
 
 HERE, DATA = Path(__file__).parent, Path(__file__).parents[1] / "data"
 _SEED = 20261128
-_STEPS = {2: range(41, 60), 3: range(60, 80)}
+_NEW_ORDERS = {2: range(41, 60), 3: range(60, 80)}
 """The numbers of the orders that are new in a step; the first step is what is there before Debezium looks."""
-_TABLES = ("customers", "orders", "lines", "kinds", "edges", "documents")
+_WITH_SNAPSHOT = 3
+"""The step in which an incremental snapshot runs."""
+_TABLES = ("customers", "orders", "items", "kinds", "edges", "documents")
 _STREAMING = {
     "postgres": "select count(*) from pg_replication_slots where active",
     "mariadb": "select count(*) from information_schema.processlist where command like 'Binlog Dump%'",
@@ -54,13 +56,11 @@ def _record(kind: str, database: Database, folder: Path) -> None:
             time.sleep(1)
         answers = {1: _answers(kind, database)}
         _mark(database, engines, 1)
-        for step, orders in _STEPS.items():
-            changes = [
-                *later_rows(_SEED + step, orders, with_tags),
-                (HERE / kind / f"{step}.sql").read_text("utf-8"),
-            ]
-            database.ask("\n".join(changes))
-            if step == max(_STEPS):
+        for step in range(2, len(list((HERE / kind).glob("*.sql"))) + 1):
+            orders = _NEW_ORDERS.get(step)
+            random = [] if orders is None else later_rows(_SEED + step, orders, with_tags)
+            database.ask("\n".join([*random, (HERE / kind / f"{step}.sql").read_text("utf-8")]))
+            if step == _WITH_SNAPSHOT:
                 engines.wait_for(is_end_of_snapshot)
             answers[step] = _answers(kind, database)
             _mark(database, engines, step)

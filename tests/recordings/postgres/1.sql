@@ -14,7 +14,7 @@ create table orders (
     tags text[]
 );
 alter table orders replica identity full;
-create table lines (
+create table items (
     order_id bigint, line int, product text, quantity smallint, price numeric, primary key (order_id, line)
 );
 
@@ -129,5 +129,5 @@ from customers;
 create view orders_answer as select
     id, customer_id, amount::text, placed::text, status::text, to_jsonb(tags)::text as tags
 from orders;
-create view lines_answer as select order_id, line, product, quantity, price::text from lines;
+create view items_answer as select order_id, line, product, quantity, price::text from items;
 create view edges_answer as select id, moment::text, instant::text, day::text from edges;
