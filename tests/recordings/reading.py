@@ -36,7 +36,8 @@ from transforms.model.schemas import is_internal, named
 
 HERE, DATA = Path(__file__).parent, Path(__file__).parents[1] / "data"
 Rows = dict[str, list[dict[str, Any]]]
-Special = Mapping[str, Callable[[str], object]]
+Special = Mapping[str, Callable[[Mapping[str, Any]], object]]
+"""By column, what the database's answer is in the form that Debezium gives it."""
 
 
 def pipeline_of(kind: str, setting: str, folder: Path) -> Pipeline:
@@ -58,13 +59,13 @@ def add_steps(kind: str, setting: str, folder: Path, steps: Iterable[int]) -> No
 def joined(pipeline: Pipeline, spark: SparkSession) -> tuple[dict[str, StructType], Rows]:
     """The types and rows of every joined table, with all values as texts; in one job."""
     lake, frames, types = Lake(pipeline.lake), list[DataFrame](), dict[str, StructType]()
-    for name, join in pipeline.joins.items():
+    for name in pipeline.joins:
         table = spark.read.format("delta").load(lake.path(f"joins/{name}/joined"))
         fields = [field for field in table.schema if not is_internal(field.name)]
         types[name] = StructType(fields)
         texts = F.struct(*[_text(named(field.name), field.dataType).alias(field.name) for field in fields])
-        frames.append(table.select(F.lit(name).alias("name"), F.to_json(texts, {"ignoreNullFields": "false"}).alias("row")))
-        assert join is not None
+        row = F.to_json(texts, {"ignoreNullFields": "false"})
+        frames.append(table.select(F.lit(name).alias("name"), row.alias("row")))
     rows: Rows = {name: [] for name in types}
     for found in reduce(DataFrame.unionAll, frames).collect():
         rows[found["name"]].append(json.loads(found["row"]))
@@ -73,15 +74,21 @@ def joined(pipeline: Pipeline, spark: SparkSession) -> tuple[dict[str, StructTyp
 
 def answers(kind: str, question: str, step: int) -> list[dict[str, Any]]:
     """What the database answered."""
-    text = gzip.decompress((DATA / f"debezium-{kind}/answers/{question}/{step}.jsonl.gz").read_bytes()).decode()
+    text = gzip.decompress(
+        (DATA / f"debezium-{kind}/answers/{question}/{step}.jsonl.gz").read_bytes()
+    ).decode()
     return [json.loads(line) for line in text.splitlines()]
 
 
 def differences(
-    dtype: StructType, found: list[dict[str, Any]], expected: list[dict[str, Any]], key: list[str], special: Special
+    dtype: StructType,
+    found: list[dict[str, Any]],
+    expected: list[dict[str, Any]],
+    key: list[str],
+    special: Special,
 ) -> list[str]:
     """Cells that are not what the database answered, and rows that only one of both has."""
-    by_key = [{tuple(row[name] for name in key): row for row in _keyed(rows, key)} for rows in (found, expected)]
+    by_key = [{tuple(int(row[name]) for name in key): row for row in rows} for rows in (found, expected)]
     told = [f"{at}: only {who}" for at in by_key[0].keys() ^ by_key[1].keys()
             for who in ["here" if at in by_key[0] else "in the database"]]  # fmt: skip
     for at in by_key[0].keys() & by_key[1].keys():
@@ -89,19 +96,11 @@ def differences(
         for field in dtype:
             if field.name.removeprefix("c_").removeprefix("o_").startswith("__"):
                 continue
-            own, other = row[field.name], _answer(answer, field.name, special)
+            own = row[field.name]
+            other = special[field.name](answer) if field.name in special else answer[field.name]
             if not _same(own, other, field.dataType):
                 told.append(f"{at} {field.name}: {own!r:.200}, the database {other!r:.200}")
     return sorted(told)
-
-
-def _keyed(rows: list[dict[str, Any]], key: list[str]) -> list[dict[str, Any]]:
-    return [{**row, **{name: int(row[name]) for name in key}} for row in rows]
-
-
-def _answer(answer: Mapping[str, Any], name: str, special: Special) -> object:
-    value = answer.get(name)
-    return special[name](answer) if name in special else value
 
 
 def _text(value: Column, dtype: DataType) -> Column:
@@ -122,29 +121,27 @@ def _same(own: Any, other: Any, dtype: DataType) -> bool:
     match dtype:
         case ArrayType():
             mine, theirs = (json.loads(side) if isinstance(side, str) else side for side in (own, other))
-            return len(mine) == len(theirs) and all(map(lambda one, two: _same(one, two, dtype.elementType), mine, theirs))
+            pairs = zip(mine, theirs, strict=len(mine) == len(theirs))
+            return len(mine) == len(theirs) and all(_same(*pair, dtype.elementType) for pair in pairs)
         case MapType() | StructType():
-            return bool(json.loads(own) == (json.loads(other) if isinstance(other, str) else other))
+            return bool(json.loads(own) == json.loads(other))
         case DecimalType() | IntegralType():
             return Decimal(own) == Decimal(str(other))
-        case FloatType():
-            return _as_float(float(own)) == _as_float(float(other)) or math.isnan(float(own)) and math.isnan(float(other))
-        case DoubleType():
-            return float(own) == float(other) or math.isnan(float(own)) and math.isnan(float(other))
+        case FloatType() | DoubleType():
+            mine, theirs = (_number(side, dtype) for side in (float(own), float(other)))
+            return mine == theirs or (math.isnan(mine) and math.isnan(theirs))
         case BooleanType():
-            return str(own).lower() in {"true": ("true", "t", "1"), "false": ("false", "f", "0")}[str(_truth(other)).lower()]
+            return (own == "true") == (str(other).lower() in {"true", "t", "1"})
         case TimestampType() | TimestampNTZType() | DateType():
             return _time(own) == _time(other)
         case _:
             return str(own) == str(other)
 
 
-def _truth(value: Any) -> bool:
-    return value in (True, 1, "1", "t", "true")
-
-
-def _as_float(value: float) -> float:
-    return float(struct.unpack("f", struct.pack("f", value))[0]) if math.isfinite(value) else value
+def _number(value: float, dtype: DataType) -> float:
+    if isinstance(dtype, FloatType) and math.isfinite(value):
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    return value
 
 
 def _time(text: str) -> str:

@@ -18,7 +18,7 @@ _CONNECTORS = {
         "connector.class": "io.debezium.connector.mariadb.MariaDbConnector", "database.user": "debezium",
         "database.password": "debezium", "database.include.list": "shop", "database.ssl.mode": "disable",
         "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
-        "signal.data.collection": "shop.signals",
+        "signal.data.collection": "shop.signals", "snapshot.locking.mode": "none",
     },
 }  # fmt: skip
 _COMMON = {
@@ -151,6 +151,7 @@ def properties(kind: str, name: str, port: int, tables: Iterable[str], folder: s
     else:
         server = 100 + list(SETTINGS[kind]).index(name)
         own |= {
+            "topic.prefix": f"shop_{name}",  # metrics are registered by it
             "database.server.id": str(server),
             "schema.history.internal.file.filename": f"{folder}/{name}.history",
         }

@@ -55,7 +55,9 @@ def place(answer: Mapping[str, Any]) -> Any:
 ALL: Special = {}
 
 
-def steps_differ(spark: SparkSession, folder: Path, setting: str, steps: list[list[int]], special: Special) -> list[str]:
+def steps_differ(
+    spark: SparkSession, folder: Path, setting: str, steps: list[list[int]], special: Special
+) -> list[str]:
     """Every difference, after each batch of steps."""
     pipeline, told = pipeline_of("postgres", setting, folder), list[str]()
     for batch in steps:
@@ -70,6 +72,7 @@ def steps_differ(spark: SparkSession, folder: Path, setting: str, steps: list[li
 
 def test_explore(tmp_path, spark):
     import os
+
     for setting in os.environ["SETTINGS"].split():
         told = steps_differ(spark, tmp_path / setting, setting, [[1, 2, 3]], {})
         print("\n".join(f"@@{setting} {line}" for line in told))
