@@ -1,4 +1,4 @@
-"""Makes changes of customers, orders and their lines at random, as SQL that both databases take; the same from a seed."""
+"""Makes changes of customers, orders and their items at random, as SQL that both databases take, from a seed."""
 
 import random
 from collections.abc import Iterator
@@ -8,12 +8,13 @@ _STATES = ("new", "paid", "sent")
 
 
 def first_rows(seed: int, tags: bool) -> Iterator[str]:
-    """Inserts of 12 customers, 40 orders and their lines. `tags`: orders have a list of them."""
+    """Inserts of 12 customers, 40 orders and their items. `tags`: orders have a list of them."""
     chance = random.Random(seed)
     for customer in range(1, 13):
         yield _insert(
             "customers", customer, f"customer {customer}", chance.choice(_CITIES), _amount(chance),
-            f"{chance.randrange(1950, 2025)}-02-{chance.randrange(1, 29):02}", chance.choice([None, "a note"]), _time(chance, 6),
+            f"{chance.randrange(1950, 2025)}-02-{chance.randrange(1, 29):02}", chance.choice([None, "a note"]),
+            _time(chance, 6),
         )  # fmt: skip
     for order in range(1, 41):
         yield _new_order(chance, order, tags)
@@ -37,14 +38,16 @@ def later_rows(seed: int, orders: range, tags: bool) -> Iterator[str]:
                 yield f"update orders set customer_id = {to} where id = {order};"
             case 4:
                 paid = chance.choice(_STATES)
-                yield f"update orders set status = '{paid}', amount = {_amount(chance)} where id between {order} and {order + 2};"
+                values, some = f"status = '{paid}', amount = {_amount(chance)}", f"{order} and {order + 2}"
+                yield f"update orders set {values} where id between {some};"
             case 5:
                 city = chance.choice(_CITIES)
                 yield f"update customers set city = '{city}', changed = '{_time(chance, 6)}' where id = {customer};"
             case 6:
                 yield f"update customers set credit = {_amount(chance)} where id = {customer};"
             case _:
-                yield f"update items set quantity = {chance.randrange(100)}, price = {_amount(chance)} where order_id = {order};"
+                values = f"quantity = {chance.randrange(100)}, price = {_amount(chance)}"
+                yield f"update items set {values} where order_id = {order};"
 
 
 def _new_order(chance: random.Random, order: int, tags: bool) -> str:

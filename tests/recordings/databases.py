@@ -16,7 +16,8 @@ _POSTGRES = (
 )  # fmt: skip
 _MARIADB = (
     "--log-bin=binlog", "--binlog-format=ROW", "--binlog-row-image=FULL", "--server-id=1", "--default-time-zone=+00:00",
-    "--bind-address=127.0.0.1", "--character-set-server=utf8mb4", "--sql-mode=", "--skip-networking=0", "--skip-name-resolve",
+    "--bind-address=127.0.0.1", "--character-set-server=utf8mb4", "--sql-mode=", "--skip-networking=0",
+    "--skip-name-resolve",
     "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=64M",
 )  # fmt: skip
 
@@ -123,8 +124,10 @@ def _start_mariadb(folder: Path) -> Database:
     process = subprocess.Popen(
         [*map(str, as_user), *map(str, settings)], stderr=(folder / "mariadb.log").open("w")
     )
-    client = ["mariadb", "--no-defaults", "-h127.0.0.1", f"-P{port}", "-uroot", "--batch", "--raw", "--skip-column-names",
-              "--default-character-set=utf8mb4"]  # fmt: skip
+    client = [
+        "mariadb", "--no-defaults", "-h127.0.0.1", f"-P{port}", "-uroot", "--batch", "--raw", "--skip-column-names",
+        "--default-character-set=utf8mb4",
+    ]  # fmt: skip
     ask = _asking(client)
     for _ in range(100):
         try:

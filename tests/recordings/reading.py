@@ -6,7 +6,7 @@ import math
 import re
 import shutil
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import reduce
 from pathlib import Path
@@ -30,11 +30,16 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from faults.shop import run
 from orchestration.config import Pipeline, load
 from storage.lake.layout import Lake
 from transforms.model.schemas import is_internal, named
 
 HERE, DATA = Path(__file__).parent, Path(__file__).parents[1] / "data"
+KEYS = {
+    "orders_with_customers": ["id"], "items_with_orders": ["order_id", "line"], "kinds_with_customers": ["id"],
+    "documents_with_customers": ["id"], "edges_with_customers": ["id"],
+}  # fmt: skip
 Rows = dict[str, list[dict[str, Any]]]
 Special = Mapping[str, Callable[[Mapping[str, Any]], object]]
 """By column, what the database's answer is in the form that Debezium gives it."""
@@ -103,6 +108,23 @@ def differences(
     return sorted(told)
 
 
+def steps_told(
+    kind: str, setting: str, folder: Path, spark: SparkSession, batches: list[list[int]], special: Special
+) -> Iterator[tuple[int, list[str]]]:
+    """Work off batches of steps; after each, its last step and every difference."""
+    pipeline = pipeline_of(kind, setting, folder)
+    for batch in batches:
+        add_steps(kind, setting, folder, batch)
+        assert run(pipeline, spark) == 1
+        types, rows = joined(pipeline, spark)
+        told = list[str]()
+        for name, key in KEYS.items():
+            expected = answers(kind, name, batch[-1])
+            found = differences(types[name], rows[name], expected, key, special)
+            told += [f"{name} {difference}" for difference in found]
+        yield batch[-1], sorted(told)
+
+
 def _text(value: Column, dtype: DataType) -> Column:
     match dtype:
         case BinaryType():
@@ -115,7 +137,7 @@ def _text(value: Column, dtype: DataType) -> Column:
             return value.cast("string")
 
 
-def _same(own: Any, other: Any, dtype: DataType) -> bool:
+def _same(own: Any, other: Any, dtype: DataType) -> bool:  # noqa: PLR0911
     if own is None or other is None:
         return own is None and other is None
     match dtype:

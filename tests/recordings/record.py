@@ -1,8 +1,8 @@
 """Records change data anew: real databases, captured by a real Debezium in several settings, and their own answers.
 
-`make record`, or `cd tests && python -m recordings.record [postgres] [mariadb]`, writes tests/data/debezium-DATABASE: what was captured in each
-step of the history in the folder here of that name, and what the database itself answered after the step. It installs
-what it needs where it may.
+`make record`, or `cd tests && python -m recordings.record [postgres] [mariadb]`, writes tests/data/debezium-DATABASE:
+what was captured in each step of the history in the folder here of that name, and what the database itself answered
+after the step. It installs what it needs where it may.
 """
 
 import gzip
@@ -122,7 +122,7 @@ was set in each folder, in `tests/recordings/settings.py`.
 
 Each folder but `answers` is a setting. The files in it are the steps of the history: `1` is the initial snapshot; in
 `3` an incremental snapshot runs beside the changes. `answers/QUESTION/STEP.jsonl.gz` is what the database itself
-answered when the step had ended.
+answered when the step had ended. A change with `binlog_row_image=minimal` is not among MariaDB's: Debezium stops at it.
 """
 
 

@@ -59,8 +59,8 @@ _LAST_DAYS = (
 _FIRST_DAYS = (
     "-2147483648", "-106751991251", "-625821272", "-2147472691", "+292269055-12-02Z", "-5877611-06-22Z",
 )  # fmt: skip
-"""The same in days: as they are, as a snapshot and the log of Debezium 3.6.1 have them (a number that overflowed), and as
-the days that `time.precision.mode: isostring` makes of those."""
+"""The same in days: as they are, as a snapshot and the log of Debezium 3.6.1 have them (a number that overflowed), and
+as the days that `time.precision.mode: isostring` makes of those."""
 _DAYS = (-719_162, 2_932_896)
 MICROS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """The years 1 to 9999: what every reader of the tables can hold."""

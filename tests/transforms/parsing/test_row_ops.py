@@ -254,8 +254,8 @@ def test_unwrapped_row_with_a_stand_in_leaves_its_value_as_it_was(spark: SparkSe
     table = customers("raw binary, numbers array<int>, words array<string>")
     placeholder = "__debezium_unavailable_value"
     row = {
-        "id": 1, "name": placeholder, "raw": "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==", "numbers": [*placeholder.encode()],
-        "words": [placeholder], "__op": "u",
+        "id": 1, "name": placeholder, "raw": "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==",
+        "numbers": [*placeholder.encode()], "words": [placeholder], "__op": "u",
     }  # fmt: skip
     whole = {"id": 1, "name": "ann", "raw": "AA==", "numbers": [1], "words": [], "__op": "u"}
 
