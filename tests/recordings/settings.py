@@ -132,6 +132,7 @@ SETTINGS: Mapping[str, Mapping[str, Setting]] = {
             {
                 **_with_schemas(on=False),
                 **_UNWRAP,
+                "bigint.unsigned.handling.mode": "precise",
                 "transforms.unwrap.add.fields": "op,source.file,source.pos,source.row,source.ts_ms",
             },
             _value,

@@ -15,3 +15,9 @@ delete from kinds where id = 5;
 update documents set customer_id = 1003 where id = 30;
 delete from documents where id = 5;
 delete from edges where id = 10;
+
+-- with its whole row in the log
+alter table documents replica identity full;
+update documents set title = 'whole' where id = 2;
+insert into documents select * from document(9);
+update documents set title = 'whole' where id = 9;
