@@ -1,8 +1,8 @@
 """Records change data anew: real databases, captured by a real Debezium in several settings, and their own answers.
 
-`make record`, or `cd tests && python -m recordings.record [postgres] [mariadb]`, writes tests/data/debezium-DATABASE:
-what was captured in each step of the history in the folder here of that name, and what the database itself answered
-after the step. It installs what it needs where it may.
+`make record`, or `cd tests && python -m recordings.record [postgres] [mariadb]`, writes a folder of `tests/data` for
+each: what was captured in each step of the history in the folder here of that name, and what the database itself
+answered after the step. It installs what it needs where it may.
 """
 
 import gzip
