@@ -24,7 +24,7 @@ SEED ?= 1
 DAYS ?= 7
 
 .DEFAULT_GOAL := help
-.PHONY: help demo kafka test test-slow reliability mutants check lint conformance soak bench performance
+.PHONY: help demo kafka test test-slow reliability mutants check lint conformance record soak bench performance
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ conformance: .venv/installed ## what Kafka Streams answered, case by case: event
 	$(BIN)/python tests/conformance/run.py tests/conformance/cases
 	$(BIN)/python tests/conformance/run.py tests/conformance/cases --batches one
 	$(BIN)/python tests/conformance/run.py tests/conformance/cases --batches random:1
+
+record: .venv/installed ## change data by Debezium from PostgreSQL and MariaDB, recorded anew: `make record ONLY=postgres`
+	cd tests && ../$(BIN)/python -m recordings.record $(ONLY)
 
 soak: .venv/installed ## random histories with everything going wrong: `make soak COUNT=20 MINUTES=15 SEED=1`, or HISTORY=SEED
 	$(BIN)/python tests/soak/run.py --count $(COUNT) --minutes $(MINUTES) --seed $(SEED) $(if $(HISTORY),--history $(HISTORY))

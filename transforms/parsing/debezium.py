@@ -18,7 +18,7 @@ from transforms.model.schemas import DETAIL, OP, RAW, REASON, UNAVAILABLE
 from transforms.model.specs import TableSpec
 from transforms.parsing import debezium_envelope as envelope
 from transforms.parsing.connect_schema import columns_of
-from transforms.parsing.debezium_toast import is_mentioned, is_placeholder
+from transforms.parsing.debezium_toast import is_placeholder, stood_for
 from transforms.parsing.json_lines import (
     absent_from,
     is_broken,
@@ -163,9 +163,12 @@ def _with_op(frame: DataFrame, record: Column, table: TableSpec, options: ParseO
     without_op = F.when(is_none, F.lit("ignored")).otherwise(tombstone)
     op = F.when(written.isNull(), without_op).otherwise(known[written])
     if options.tables:
-        op = F.when(op.isNotNull() & ~is_of(*envelope.origin(record), options.tables), "ignored").otherwise(
-            op
+        # of a tombstone nobody may say whose it is: taken for one of this table's, it would delete another's key; the
+        # delete that it follows says so itself
+        own = F.when(op == "tombstone", envelope.is_tombstone_of(line, options.tables)).otherwise(
+            is_of(*envelope.origin(record), options.tables)
         )
+        op = F.when(op.isNotNull() & ~own, "ignored").otherwise(op)
     frame = frame.withColumn(OP, op)
     expected = _type(table.as_written, options)
     bad_line, why = line_reason(F.coalesce(line, F.col(RAW)), F.col(_PARSED), expected, options)
@@ -207,12 +210,8 @@ def _position(record: Column, name: str, options: ParseOptions) -> Column:
 def _unavailable(table: TableSpec, options: ParseOptions) -> Column:
     """Names of the columns that an upsert left out; null for none, as almost always."""
     fields = [field for field in table.columns if field.name not in table.key]
-    left_out = [
-        F.when(is_placeholder(F.col(_AFTER)[field.name], field.dataType), F.lit(field.name))
-        for field in fields
-    ]
-    mentioned = is_mentioned(F.col(LINE), [field.dataType for field in fields])
-    names = F.when(mentioned, F.array_compact(F.array(F.lit(None).cast("string"), *left_out)))
+    values = {field.name: (F.col(_AFTER)[field.name], field.dataType) for field in fields}
+    names = stood_for(F.col(LINE), values)
     if options.absent == "keep":
         wanted = {field.name: table.name_in_source(field.name) for field in fields}
         absent = absent_from(F.json_object_keys(envelope.text_after(F.col(LINE))), wanted)

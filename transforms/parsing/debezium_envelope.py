@@ -5,7 +5,7 @@ schemas. A key of one column may be its value alone, and any key the text of its
 PostgreSQL connector: "Data change events", "Transaction metadata"; "Schema change topic", `heartbeat.interval.ms`.)
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import and_
 
@@ -18,6 +18,7 @@ from transforms.model.specs import TableSpec
 from transforms.parsing.connect_schema import SCHEMA
 from transforms.parsing.json_lines import texts
 from transforms.parsing.record_forms import decoded, is_nothing
+from transforms.parsing.row_ops import is_of
 from transforms.parsing.source_position import SOURCE
 
 SEQUENCE_NAMES = ("lsn", "tx_id", "ts_ms", "offset", SOURCE)
@@ -104,6 +105,16 @@ def origin(event: Column) -> tuple[Column, Column]:
     source = member(event, "source")
     name = F.coalesce(source["table"], source["collection"])
     return name, F.concat_ws(".", F.coalesce(source["schema"], source["db"]), name)
+
+
+def is_tombstone_of(line: Column, tables: Sequence[str]) -> Column:
+    """Whether a tombstone says that it is of one of these tables: by the name of its key's schema, or by its topic."""
+    key = F.get_json_object(line, "$.key.schema.name")
+    of_key = F.nullif(F.regexp_extract(key, r"^(.+)\.Key$", 1), F.lit(""))
+    name = F.coalesce(of_key, F.get_json_object(line, "$.topic"))
+    whole = F.regexp_extract(name, r"([^.]+\.[^.]+)$", 1)
+    found = (whole != "") & is_of(F.regexp_extract(whole, r"([^.]+)$", 1), whole, tables)
+    return F.coalesce(found, F.lit(False))
 
 
 def has_null_value(event: Column, line: Column) -> Column:

@@ -8,11 +8,12 @@ import base64
 import hashlib
 import json
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import reduce
 from operator import or_
 
 from pyspark.sql import Column
+from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, NumericType, StringType
 
 UNAVAILABLE_VALUE = "__debezium_unavailable_value"
@@ -41,6 +42,13 @@ def is_mentioned(line: Column, types: Collection[DataType]) -> Column:
     if _NUMBERS in forms:
         found.append(line.contains("95") & line.rlike(_FIRST_NUMBERS))
     return reduce(or_, found)
+
+
+def stood_for(line: Column, values: Mapping[str, tuple[Column, DataType]]) -> Column:
+    """Names of the values, each a text and its type, that a stand-in was sent for; null for none, as almost always."""
+    names = [F.when(is_placeholder(text, dtype), F.lit(name)) for name, (text, dtype) in values.items()]
+    mentioned = is_mentioned(line, [dtype for _, dtype in values.values()])
+    return F.when(mentioned, F.array_compact(F.array(F.lit(None).cast("string"), *names)))
 
 
 def _forms(dtype: DataType) -> tuple[str, ...]:

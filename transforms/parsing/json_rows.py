@@ -4,6 +4,8 @@ Which member says what happened, and which holds the row, says `transforms.parsi
 within the row, or beside it (`from`). A change of the key gives two records; the delete of the old key is derived.
 """
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -11,6 +13,7 @@ from pyspark.sql.types import StructType
 from transforms.model.schemas import OP, RAW, UNAVAILABLE
 from transforms.model.specs import TableSpec
 from transforms.parsing.connect_schema import ROW_SCHEMA
+from transforms.parsing.debezium_toast import is_placeholder, stood_for
 from transforms.parsing.flat_rows import kept_of_a_delete, with_op, with_sources
 from transforms.parsing.json_lines import absent_from, line_reason, parse_digits, parse_line, record_of
 from transforms.parsing.json_values import EXACT, Texts, is_known, read_texts
@@ -52,11 +55,16 @@ def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Par
     if options.tables and origin is not None:
         ignored |= reason.isNull() & ~is_of(*origin, options.tables)
     frame = with_op(frame, said, written, reason, detail, ignored)
-    if options.absent == "keep":
-        frame = frame.withColumn(UNAVAILABLE, _absent(table, options, written[0]))
+    texts = {field.name: _text(record, after, before, field.name) for field in table.columns}
+    if options.absent == "keep" or said.placeholders:
+        frame = frame.withColumn(UNAVAILABLE, _unavailable(table, options, written[0], texts))
+    if said.placeholders:
+        texts |= {
+            name: F.when(~is_placeholder(texts[name], table.columns[name].dataType), texts[name])
+            for name in _not_in_key(table)
+        }
     texts = {
-        field.name: without_infinity(_text(record, after, before, field.name), field.dataType, options)
-        for field in table.columns
+        field.name: without_infinity(texts[field.name], field.dataType, options) for field in table.columns
     }
     frame = with_sources(frame, texts, table)
     decimals = decimals_of(table.columns)
@@ -114,9 +122,26 @@ def _text(record: Column, after: dict[str, Path], before: dict[str, Path], name:
     return F.when(F.col(OP) == "delete", F.coalesce(text, at(record, before[name]))).otherwise(text)
 
 
-def _absent(table: TableSpec, options: ParseOptions, written: Column) -> Column:
-    """Names of the columns that an update has no member for; null for none."""
+def _not_in_key(table: TableSpec) -> list[str]:
+    return [name for name in table.columns.names if name not in table.key]
+
+
+def _unavailable(
+    table: TableSpec, options: ParseOptions, written: Column, texts: Mapping[str, Column]
+) -> Column:
+    """Names of the columns that an upsert left out; null for none."""
+    names: list[Column] = []
+    if options.row_op.placeholders:
+        values = {name: (texts[name], table.columns[name].dataType) for name in _not_in_key(table)}
+        names.append(stood_for(F.col(LINE), values))
+    if options.absent == "keep":
+        names.append(F.when(options.row_op.is_update(written), _absent(table, options)))
+    nothing = F.array().cast("array<string>")
+    found = F.concat(*[F.coalesce(part, nothing) for part in names])
+    return F.when((F.col(OP) == "upsert") & (F.size(found) > 0), found)
+
+
+def _absent(table: TableSpec, options: ParseOptions) -> Column:
+    """Names of the columns that a row has no member for."""
     wanted = {name: member for name, member in _in_row(table).items() if name not in table.key}
-    left_out = absent_from(F.json_object_keys(options.row_op.row_in(F.col(LINE))), wanted)
-    updates = (F.col(OP) == "upsert") & options.row_op.is_update(written)
-    return F.when(updates & (F.size(left_out) > 0), left_out)
+    return absent_from(F.json_object_keys(options.row_op.row_in(F.col(LINE))), wanted)

@@ -50,6 +50,8 @@ class RowOp:
     """Rows without the column are of a full load, in files whose names may come behind those of its changes."""
     wrapped: bool = False
     """The record may be the `payload` beside its `schema`."""
+    placeholders: bool = False
+    """Debezium's stand-in may be in the place of a value that did not change (TOAST)."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -89,7 +91,7 @@ DEFAULT_OP = RowOp()
 OF_SNAPSHOTS = RowOp("_lj_op", (), (), insert=(), default="upsert", other="upsert")
 """Each row is there, whatever its columns say; no source has a column of this name."""
 PRESETS: dict[Preset, RowOp] = {
-    "debezium-unwrapped": RowOp("__op", default="upsert", flag="__deleted", wrapped=True),
+    "debezium-unwrapped": RowOp("__op", default="upsert", flag="__deleted", wrapped=True, placeholders=True),
     "dms": RowOp("Op", ("I", "U"), ("D",), insert=("I",), default="upsert", loads=True),
     "maxwell": RowOp(
         "type", ("insert", "update", "bootstrap-insert"), ("delete",),

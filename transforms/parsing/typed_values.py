@@ -45,12 +45,22 @@ _NO_NUMBER = r"^\s*([+-]?[iI]nf(inity)?|NaN)\s*$"
 _DAY = r"^(?!0000)[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _CLOCK = r"[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
 _ZONE = r" ?(Z|UTC|GMT|[+-][0-9]{2}(:?[0-9]{2})?)"
-_INFINITY = ("infinity", "Infinity", "9223372036825200000", "9223372036825200", str(2**63 - 1))
-_MINUS_INFINITY = ("-infinity", "-Infinity", "-9223372036832400000", "-9223372036832400", str(-(2**63)))
+_INFINITY = (
+    "infinity", "Infinity", "9223372036825200000", "9223372036825200", str(2**63 - 1), "+294247-01-10T04:00:25.2Z",
+)  # fmt: skip
+_MINUS_INFINITY = (
+    "-infinity", "-Infinity", "-9223372036832400000", "-9223372036832400", str(-(2**63)), "-290308-12-21T19:59:27.6Z",
+)  # fmt: skip
 """PostgreSQL's `infinity` as text, in micro- and milliseconds (its driver's `DATE_POSITIVE_INFINITY`), and as the
 largest number, which later releases of Debezium send."""
-_LAST_DAYS, _FIRST_DAYS = ("2147483647", "106751991167"), ("-2147483648", "-106751991251")
-"""The same in days."""
+_LAST_DAYS = (
+    "2147483647", "106751991167", "-622191234", "-2147472692", "+292278994-08-16Z", "-5877611-06-21Z",
+)  # fmt: skip
+_FIRST_DAYS = (
+    "-2147483648", "-106751991251", "-625821272", "-2147472691", "+292269055-12-02Z", "-5877611-06-22Z",
+)  # fmt: skip
+"""The same in days: as they are, as a snapshot and the log of Debezium 3.6.1 have them (a number that overflowed), and
+as the days that `time.precision.mode: isostring` makes of those."""
 _DAYS = (-719_162, 2_932_896)
 MICROS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """The years 1 to 9999: what every reader of the tables can hold."""

@@ -122,9 +122,10 @@ class Input(Named, ABC):
 
     @property
     def leaves_values_out(self) -> bool:
-        """Whether a record may lack values that its row has: an event of Debezium's, or an update that keeps them."""
+        """Whether a record may lack values that its row has: Debezium's may, and updates that keep them."""
         # a format that tells of emptied tables is one whose records leave values out
-        return self.source_format.truncates or self.source.absent == "keep"
+        by_rows = self.source.absent == "keep" or self.source.row_op.placeholders
+        return self.source_format.truncates or by_rows
 
     @property
     def names_in_source(self) -> dict[str, str]:

@@ -228,6 +228,24 @@ def test_kcat_s_record_without_payload_is_a_tombstone(spark: SparkSession) -> No
     ] * 3
 
 
+def test_tombstone_of_another_table_deletes_nothing(spark: SparkSession) -> None:
+    """It has no source: its key's schema or its topic say whose it is; where nobody does, the delete before it did."""
+    names = ("p.public.planes", "p.public.orders", "p.archive.planes")
+    schemas = [{"schema": {"type": "struct", "name": f"{name}.Key"}, "payload": {"id": 1}} for name in names]
+    lines = [
+        *(compact({"key": key, "value": None}) for key in schemas),
+        *(f'{{"topic":"{name}","key":"{{\\"id\\":1}}","payload":null}}' for name in names),
+        '{"key":{"id":1},"value":null}',
+    ]
+
+    found = [
+        only(rows)[OP]
+        for rows in parse(spark, planes(), lines, ParseOptions("debezium", tables=("public.planes",)))
+    ]
+
+    assert found == [*["tombstone", "ignored", "ignored"] * 2, "ignored"]
+
+
 def test_cloud_event_is_read(spark: SparkSession) -> None:
     """What happened stands in its attributes, the rows in `data`, with a schema or without."""
     about = {

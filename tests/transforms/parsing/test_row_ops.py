@@ -247,3 +247,22 @@ def test_path_that_goes_on_behind_another_is_refused() -> None:
     )
     with pytest.raises(ValueError, match="'a' is read as text, and 'b' within it"):
         tree_of([("a",), ("a", "b")])
+
+
+def test_unwrapped_row_with_a_stand_in_leaves_its_value_as_it_was(spark: SparkSession) -> None:
+    """ExtractNewRecordState keeps what PostgreSQL's connector writes for a value out of line that did not change."""
+    table = customers("raw binary, numbers array<int>, words array<string>")
+    placeholder = "__debezium_unavailable_value"
+    row = {
+        "id": 1, "name": placeholder, "raw": "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==",
+        "numbers": [*placeholder.encode()], "words": [placeholder], "__op": "u",
+    }  # fmt: skip
+    whole = {"id": 1, "name": "ann", "raw": "AA==", "numbers": [1], "words": [], "__op": "u"}
+
+    for absent in (None, "keep"):
+        (stand_in,), (plain,) = parse(
+            spark, PRESETS["debezium-unwrapped"], [row, whole], table, absent=absent
+        )
+        assert stand_in[UNAVAILABLE] == ["name", "raw", "numbers", "words"]
+        assert [stand_in[name] for name in stand_in[UNAVAILABLE]] == [None] * 4
+        assert (plain[UNAVAILABLE], plain["name"], plain["numbers"]) == (None, "ann", [1])

@@ -251,6 +251,18 @@ def test_time_without_end_is_what_the_source_declares(
     assert found("quarantine") == [[*starts, *ends], [None] * 6]
 
 
+def test_dates_without_end_that_overflowed(spark: SparkSession) -> None:
+    """As Debezium 3.6.1 recorded them: in a snapshot, from the log, and both with `time.precision.mode: isostring`."""
+    ends = ["-622191234", "-2147472692", "+292278994-08-16Z", "-5877611-06-21Z"]
+    starts = ["-625821272", "-2147472691", "+292269055-12-02Z", "-5877611-06-22Z"]
+    options = ParseOptions("debezium", infinity="max")
+    texts = [without_infinity(F.lit(text), DateType(), options) for text in (*starts, *ends)]
+
+    (row,) = spark.range(1).select(F.array(*texts).alias("texts")).collect()
+
+    assert row["texts"] == ["0001-01-01"] * 4 + ["9999-12-31"] * 4
+
+
 @pytest.mark.bad_input(11)
 @pytest.mark.parametrize(
     ("unit", "number"),

@@ -1,0 +1,23 @@
+-- Keys that change, rows that others refer to, and what went without a word.
+insert into signals values ('ad-hoc-1', 'execute-snapshot', '{"data-collections": ["public.customers"], "type": "incremental"}');
+update customers set id = 1003 where id = 3;
+update orders set customer_id = 1003 where customer_id = 3;
+update customers set id = id + 2000 where id in (4, 5);
+update customers set name = 'four', credit = credit + 0.01 where id = 2004;
+insert into customers values (3, 'new three', 'Bonn', null, null, null, '2024-07-02 00:00:00+00');
+update orders set id = id + 500 where id between 3 and 6;
+update items set order_id = order_id + 500 where order_id between 3 and 5;
+update items set line = line + 10 where order_id = 505;
+update customers set city = 'Lima' where id = 1;
+update kinds set id = id + 20 where id in (1, 2);
+update kinds set customer_id = 2004 where id = 3;
+delete from kinds where id = 5;
+update documents set customer_id = 1003 where id = 30;
+delete from documents where id = 5;
+delete from edges where id = 10;
+
+-- with its whole row in the log
+alter table documents replica identity full;
+update documents set title = 'whole' where id = 2;
+insert into documents select * from document(9);
+update documents set title = 'whole' where id = 9;
