@@ -79,7 +79,7 @@ class Broker:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.port, self._controller = self.port or free_port(), free_port()
             text = _PROPERTIES.format(port=self.port, controller=self._controller, folder=self.folder)
-            said = dict(line.split("=", 1) for line in text.splitlines()) | self.settings
+            said = dict(line.split("=", 1) for line in text.splitlines()) | dict(self.settings)
             properties.write_text("".join(f"{name}={value}\n" for name, value in said.items()))
             (self.folder / "log4j2.xml").write_text(_LOGGING)
             arguments = ["format", "-t", _CLUSTER, "-c", str(properties), "--standalone"]
