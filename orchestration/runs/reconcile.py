@@ -133,6 +133,11 @@ def _placed(draft: Plan, table: Table, journal: Journal, state: State, at: str |
     known, spec = journal.known_files(table.name), table.spec
     if not known or not state.has_rows(table.name):
         raise WrongUsage(f"{table.name} has no rows yet; `lakejoin run` reads its change data first")
+    if spec.sequence == POSITION_TYPE and len(known) > 1 and not table.source_format.is_dense:
+        raise WrongUsage(
+            f"{table.name} is read from {len(known)} partitions, and no sequence says which of their changes are newer "
+            "than a snapshot; declare `sequence`"
+        )
     day, file, line = last_place(known)
     place = json.dumps({"date": day and day.isoformat(), "file": file, "line": line})
     if at is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,10 +12,11 @@ from orchestration.config import Pipeline
 from orchestration.config.problems import ConfigurationError
 from orchestration.errors import WrongUsage
 from orchestration.planning.input_checks import TooManyDeleted
-from orchestration.runs.reconcile import BadSnapshot, Differences, reconcile
+from orchestration.runs.reconcile import BadSnapshot, Differences, _placed, reconcile
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Published
+from storage.sources.planned_file import PlannedFile
 
 FILE = """\
 name: shop
@@ -163,3 +164,15 @@ def test_snapshots_of_no_rows_are_refused(tmp_path: Path) -> None:
     ):  # fmt: skip
         with pytest.raises(ConfigurationError, match=message):
             make_pipeline(tmp_path, text.replace(*change))
+
+
+def test_partitions_without_a_sequence_are_refused(tmp_path: Path) -> None:
+    """Nothing says which of their changes are newer than a snapshot: the offset of one is no place among another's."""
+    source = 'kafka, bootstrap_servers: "127.0.0.1:9092", topic: customers, value: jsonl'
+    table = make_pipeline(tmp_path, FILE.format(form=source, more="", order="")).tables["customers"]
+    parts = [
+        PlannedFile("customers", "kafka://x", f"customers+{n}", None, 0, 0, "", 5, True, 0, 5) for n in (0, 1)
+    ]
+    journal = Mock(known_files=lambda name: {part.name: part for part in parts})
+    with pytest.raises(WrongUsage, match="customers is read from 2 partitions, and no sequence says"):
+        _placed(Mock(), table, journal, Mock(has_rows=lambda name: True), None)
