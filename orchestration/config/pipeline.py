@@ -96,7 +96,7 @@ class Pipeline(Frozen):
         return self.tables[name].of_snapshots if kind == "reconcile" else self.inputs[name]
 
     @property
-    def of_snapshots(self) -> tuple[str, ...]:
+    def snapshot_tables(self) -> tuple[str, ...]:
         """The tables whose sources are snapshots."""
         return tuple(name for name, table in self.tables.items() if table.source.is_snapshot)
 

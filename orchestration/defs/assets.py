@@ -142,12 +142,12 @@ def _results(
 ) -> Iterator[MaterializeResult[None]]:
     """One result for each selected asset, of which Dagster makes a materialisation for each partition."""
     lake = Lake(pipeline.lake)
-    published = Journal(lake).published
+    journal = Journal(lake)
     for asset in selected:
         metadata = {
-            partition: batch_metadata(asset, outputs[partition], lake)
+            partition: batch_metadata(asset, outputs[partition], lake, journal)
             if partition in outputs
-            else standing_metadata(asset, published, partition, lake)
+            else standing_metadata(asset, journal.published, partition, lake)
             for partition in targeted
         }
         for partition, values in metadata.items():
@@ -160,10 +160,13 @@ def _beside(
     pipeline: Pipeline, selected: Sequence[LakeAsset], rest: Sequence[Materialization]
 ) -> Iterator[AssetMaterialization]:
     """Report batches that no output of this run stands for."""
+    if not rest:
+        return
     lake = Lake(pipeline.lake)
+    journal = Journal(lake)
     for done in rest:
         for asset in selected:
-            metadata = batch_metadata(asset, done.batch, lake)
+            metadata = batch_metadata(asset, done.batch, lake, journal)
             yield AssetMaterialization(asset.key, partition=done.partition, metadata=metadata)
 
 

@@ -51,8 +51,8 @@ def split(
     return outputs, rest
 
 
-def batch_metadata(asset: LakeAsset, batch: Published, lake: Lake) -> dict[str, Any]:
-    """Metadata of an asset after a batch; what is not known is left out."""
+def batch_metadata(asset: LakeAsset, batch: Published, lake: Lake, journal: Journal) -> dict[str, Any]:
+    """Metadata of an asset after a batch; what is not known is left out. `journal`: that of the lake."""
     of_asset = batch.tables if asset.step in {"table", "versions", "stream"} else batch.joins
     counts = of_asset.get(asset.name, {})
     step = STEPS[asset.step]
@@ -66,7 +66,7 @@ def batch_metadata(asset: LakeAsset, batch: Published, lake: Lake) -> dict[str, 
         **clock_metadata(batch, asset.name, asset.step),
         "seconds": round(seconds, 3),
         **_files(asset, batch),
-        **_offsets(asset, batch, lake),
+        **_offsets(asset, batch, journal),
         **_state(asset, batch, lake),
     }
 
@@ -88,11 +88,10 @@ def _files(asset: LakeAsset, batch: Published) -> dict[str, int]:
     return {f"files_{name}": sum(counts[name] for counts in read) for name in ("read", "held") if read}
 
 
-def _offsets(asset: LakeAsset, batch: Published, lake: Lake) -> dict[str, Any]:
+def _offsets(asset: LakeAsset, batch: Published, journal: Journal) -> dict[str, Any]:
     """Of an asset that reads topics: the next offset of each partition, and how many waited when it was planned."""
     if asset.step not in {"table", "versions", "stream"}:
         return {}
-    journal = Journal(lake)
     known = journal.known_files(asset.name, until=batch.batch)
     partitions = {name: part for name, part in known.items() if part.path.startswith(TOPIC)}
     if not partitions:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
 from orchestration.lake_state.active_joins import kept_joins
+from orchestration.lake_state.config_fingerprints import check_shapes
 from orchestration.lake_state.declared_schemas import check_types
 from orchestration.lake_state.fold_progress import folded_ahead, folded_through
 from orchestration.lake_state.inventory import stages_of, state_tables
@@ -15,6 +16,19 @@ from storage.lake.journal import Journal
 from storage.lake.layout import PLAN, Lake, rows_of
 from storage.lake.plan import Plan
 from storage.state.folds import Folds
+
+
+def journal_at_rest(pipeline: Pipeline, lake: Lake) -> Journal:
+    """Return the journal of a lake that is as its plans say, and of which no batch is under way.
+
+    Raises `WrongUsage` while one is, and what `check_shapes` and `check_progress` do.
+    """
+    journal = Journal(lake)
+    check_shapes(pipeline, journal)
+    check_progress(pipeline, lake, journal)
+    if journal.unfinished is not None:
+        raise WrongUsage(f"batch {journal.unfinished.batch} is under way; `lakejoin run` finishes it first")
+    return journal
 
 
 def check_progress(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Collection[str] = ()) -> None:

@@ -15,10 +15,8 @@ from orchestration.config import Input, Pipeline
 from orchestration.config.schema.model import Table
 from orchestration.config.schema.stream import Stream
 from orchestration.planning.input_records import InputRecords
-from orchestration.planning.pending_input import blamed, new_parts
+from orchestration.planning.pending_input import blamed, new_parts, paths_text
 from storage.errors import LakejoinError
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
 from storage.sources.planned_file import PlannedFile
 from storage.sources.schema_check import Difference
 from transforms.model.event_time import has_time, refuse_times
@@ -103,24 +101,18 @@ class TooManyDeleted(LakejoinError):
 
 def check_deleted(pipeline: Pipeline, read: InputRecords) -> None:
     """Compare the snapshots of a plan, not committed yet, with the rows there are. Raises `TooManyDeleted`."""
-    last = Journal(Lake(pipeline.lake)).last
     for name in pipeline.tables:
         if read.plan.files_of(name) and read.compares(name):
             read.kept(name)
             source, found = pipeline.read_by(read.plan.kind, name).source, read.differences[name]
-            gone = 0 if found["hidden"] else found["gone"]
-            rows = last.rows.get(name, 0) if last else 0
+            gone, rows = 0 if found["hidden"] else found["gone"], found["rows"]
             if gone > source.max_deleted * rows:
                 raise TooManyDeleted(
-                    f"table {name}: the snapshot {_files(read.plan.files_of(name))} lacks {gone:,} of {rows:,} rows "
-                    f"({gone / rows:.1%}). Expected at most {source.max_deleted:.1%} (max_deleted). Nothing of the "
-                    "batch was written. If it was cut off, put a whole one in its place; if so many rows are gone, "
+                    f"table {name}: the snapshot {paths_text(read.plan.files_of(name))} lacks {gone:,} of {rows:,} "
+                    f"rows ({gone / rows:.1%}). Expected at most {source.max_deleted:.1%} (max_deleted). Nothing of "
+                    "the batch was written. If it was cut off, put a whole one in its place; if so many rows are gone, "
                     "raise max_deleted for this run. Then run again."
                 )
-
-
-def _files(files: Sequence[PlannedFile]) -> str:
-    return files[0].path + (f" and {len(files) - 1} more" if files[1:] else "")
 
 
 class SchemaChanged(LakejoinError):

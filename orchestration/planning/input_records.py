@@ -49,7 +49,7 @@ class InputRecords:
     keeps: bool = True
     """Whether anything is kept; else each look reads the sources."""
     differences: dict[str, dict[str, int]] = field(default_factory=dict)
-    """By table, in what a snapshot differs from the rows: the counts of `difference_counts`."""
+    """By table, in what a snapshot differs from the rows: the counts of `difference_counts`, and of all `rows`."""
     _kept: dict[str, DataFrame] = field(default_factory=dict)
 
     def asked(self, name: str) -> DataFrame:
@@ -74,10 +74,8 @@ class InputRecords:
 
     def compares(self, name: str) -> bool:
         """Whether the records are a snapshot that is compared with the rows there are."""
-        is_compared = {"batch": self._input(name).source.is_snapshot, "reconcile": True}.get(
-            self.plan.kind, False
-        )
-        return is_compared and self.keeps and self._state.has_rows(name)
+        is_snapshot = self.plan.kind == "batch" and self._input(name).source.is_snapshot
+        return (is_snapshot or self.plan.kind == "reconcile") and self.keeps and self._state.has_rows(name)
 
     def _input(self, name: str) -> Input:
         return self.pipeline.read_by(self.plan.kind, name)
@@ -90,14 +88,15 @@ class InputRecords:
         """What a snapshot changes; where a bad record hides its key, nothing is called gone."""
         table, end = self.pipeline.tables[name].spec, end_of(self.plan.files_of(name)[-1])
         last = Journal(Lake(self.pipeline.lake)).last
-        self.frames.expect(last.rows.get(name, 0) if last else 0)
+        count = last.rows.get(name, 0) if last else 0
+        self.frames.expect(count)
         at = F.from_json(F.lit(self.plan.at), table.sequence) if self.plan.at else None
         rows = self._state.all_rows(table, (HASH, DELETED, *([] if at is None else [SEQUENCE])))
         changed = self.frames.keep(snapshot_changes(records, rows, table, _place(*end), at))
         if at is not None:
             place = F.from_json(F.lit(self.plan.place), POSITION_TYPE)
             changed = changed.withColumns({POSITION: place, SEQUENCE: at})
-        found = aggregated(changed, *difference_counts(table))
+        found = aggregated(changed, *difference_counts(table)) | {"rows": count}
         self.differences[name] = found
         changed = changed.drop(WAS_THERE)
         return changed.where(~is_found_gone()) if found["hidden"] else changed

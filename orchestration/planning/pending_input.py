@@ -47,28 +47,28 @@ def pending_groups(  # noqa: PLR0913 - the options of a run that choose its inpu
     """Unread input in the order in which it is to be worked off: one group a `{date}`, or one for all.
 
     Files without a date, and those of days without new records, go with the first group. No group has two snapshots of
-    a table: each is compared with the rows that the one before it left. `dates` (inclusive) leaves
-    out dated files beyond them, a source's `start` those before it. Raises `SourceError` for a file that changed
-    after it was read, or that cannot be read.
+    a table: each is compared with the rows that the one before it left. `dates` (inclusive) leaves out dated files
+    beyond them, a source's `start` those before it. Raises `SourceError` for a file that changed after it was read, or
+    that cannot be read.
     """
     look = Look(now, settle, dates)
     found = [file for table in pipeline.inputs.values() for file in _unread(table, journal, look, spark)]
     # a snapshot without records says that all rows are gone
-    waiting = [file for file in found if file.waits or file.table in pipeline.of_snapshots]
+    waiting = [file for file in found if file.waits or file.table in pipeline.snapshot_tables]
     days = sorted({file.date for file in waiting if file.date is not None})
     if batch_by == "all" or not days:
         groups = [Group(tuple(days), tuple(found))] if waiting else []
-        return [one for group in groups for one in _by_snapshots(pipeline, group)]
-    groups = [Group((day,), tuple(file for file in found if file.date == day)) for day in days]
-    beside = [file for file in found if file.date not in days]
-    groups[0] = replace(groups[0], files=(*beside, *groups[0].files))
+    else:
+        groups = [Group((day,), tuple(file for file in found if file.date == day)) for day in days]
+        beside = [file for file in found if file.date not in days]
+        groups[0] = replace(groups[0], files=(*beside, *groups[0].files))
     return [one for group in groups for one in _by_snapshots(pipeline, group)]
 
 
 def _by_snapshots(pipeline: Pipeline, group: Group) -> list[Group]:
     """Split a group so that none has two snapshots of a table; the first has all that is no snapshot."""
-    pieces = [[file for file in group.files if file.table not in pipeline.of_snapshots]]
-    for name in pipeline.of_snapshots:
+    pieces = [[file for file in group.files if file.table not in pipeline.snapshot_tables]]
+    for name in pipeline.snapshot_tables:
         own = [file for file in group.files if file.table == name]
         for number, files in enumerate(snapshots(pipeline.tables[name].source.path, own)):
             pieces += [[] for _ in range(number + 1 - len(pieces))]
@@ -136,12 +136,13 @@ def check_read(table: Input, files: Sequence[PlannedFile], records: int | None) 
     planned = sum(file.records for file in files)
     if records not in {None, planned} and table.source_format.is_dense:
         raise SourceChanged(
-            f"table {table.name}: {records:,} records were read of {_files(files)}, expected {planned:,} as planned; "
-            "a file was changed while it was read. Put back what it had, then run again."
+            f"table {table.name}: {records:,} records were read of {paths_text(files)}, expected {planned:,} as "
+            "planned; a file was changed while it was read. Put back what it had, then run again."
         )
 
 
-def _files(files: Sequence[PlannedFile]) -> str:
+def paths_text(files: Sequence[PlannedFile]) -> str:
+    """The first of some files, and how many more there are."""
     others = len(files) - 1
     return files[0].path + (f" and {others} more" if others else "")
 

@@ -48,7 +48,7 @@ def exported_again(
                 f"--replace {what}: {name} is a stream, and what its records met cannot be taken back; bring the "
                 "correction as later records"
             )
-        if name in pipeline.of_snapshots:
+        if name in pipeline.snapshot_tables:
             raise WrongUsage(
                 f"--replace {what}: {name} is made of snapshots; bring the correction as a later one, and what "
                 "differs is found"

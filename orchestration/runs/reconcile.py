@@ -13,8 +13,7 @@ from orchestration.batch.run_batch import run_batch
 from orchestration.config import Pipeline
 from orchestration.config.schema.model import Table
 from orchestration.errors import WrongUsage, unknown
-from orchestration.lake_state.config_fingerprints import check_shapes
-from orchestration.lake_state.preflight import check_progress
+from orchestration.lake_state.preflight import journal_at_rest
 from orchestration.planning.input_checks import check_deleted
 from orchestration.planning.input_records import InputRecords, reading
 from orchestration.planning.pending_input import Group, blamed
@@ -87,14 +86,7 @@ def reconcile(
     """
     table, lake = _table(pipeline, name), Lake(pipeline.lake)
     with writing(lake), explained(pipeline, "comparing with a snapshot"):
-        journal = Journal(lake)
-        check_shapes(pipeline, journal)
-        check_progress(pipeline, lake, journal)
-        if journal.unfinished is not None:
-            raise WrongUsage(
-                f"batch {journal.unfinished.batch} is under way; `lakejoin run` finishes it first"
-            )
-        spark = session()
+        journal, spark = journal_at_rest(pipeline, lake), session()
         draft = PlanBuilder(pipeline, lake, journal).batch(Group((), _last_snapshot(table, spark)))
         plan = _placed(draft, table, journal, State(spark, lake, draft), at)
         with reading(pipeline, spark, plan) as read:

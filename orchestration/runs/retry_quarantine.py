@@ -11,9 +11,8 @@ from orchestration.batch.context import Progress
 from orchestration.batch.quarantine import open_records
 from orchestration.batch.run_batch import run_batch
 from orchestration.config import Pipeline
-from orchestration.errors import WrongUsage, unknown
-from orchestration.lake_state.config_fingerprints import check_shapes
-from orchestration.lake_state.preflight import check_progress
+from orchestration.errors import unknown
+from orchestration.lake_state.preflight import journal_at_rest
 from orchestration.lake_state.published_snapshot import published_snapshot
 from orchestration.planning.pending_input import Group, blamed, check_same
 from orchestration.planning.plan_builder import PlanBuilder
@@ -59,13 +58,7 @@ def retry(
     """
     lake = Lake(pipeline.lake)
     with writing(lake), explained(pipeline, "reading the quarantine"):
-        journal = Journal(lake)
-        check_shapes(pipeline, journal)
-        check_progress(pipeline, lake, journal)
-        if journal.unfinished is not None:
-            raise WrongUsage(
-                f"batch {journal.unfinished.batch} is under way; `lakejoin run` finishes it first"
-            )
+        journal = journal_at_rest(pipeline, lake)
         spark, draft = session(), PlanBuilder(pipeline, lake, journal).batch(Group((), ()))
         waiting = open_records(pipeline, journal, State(spark, lake, draft))
         files = list(_files(pipeline, journal, waiting, names, draft.planned_at))

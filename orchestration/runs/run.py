@@ -135,7 +135,7 @@ def _plans(
     )  # fmt: skip
     for group in groups:
         check_schemas(pipeline, spark, group.files)
-        pieces = cut(group, asked.batch_rows, pipeline.of_snapshots)
+        pieces = cut(group, asked.batch_rows, pipeline.snapshot_tables)
         if len(pieces) > 1:  # one piece alone does not tell what the others say to a question
             with reading(pipeline, spark, draft.batch(group), keeps=False) as read:
                 check_unambiguous(read, journal)

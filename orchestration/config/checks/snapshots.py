@@ -1,7 +1,7 @@
 """Checks what snapshots as sources go with: whole tables say neither what happened to a row nor when."""
 
 from orchestration.config.checked_document import Reading
-from orchestration.config.checks.sources import check_needed
+from orchestration.config.checks.sources import check_needed, refuse_keys
 from orchestration.config.problems import KeyPath
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.formats.source_format import SourceFormat
@@ -57,9 +57,7 @@ def _check_reconcile(reading: Reading, where: KeyPath) -> None:
     own = _check_rows(reading, source, "format", "name a format of rows")
     if own is not None and own.has_rows:
         check_needed(reading, source, own)
-    for (*parents, name), message in (own.not_for if own else {}).items():
-        if name in reading.names(*source, *parents):
-            reading.refuse((*source, *parents, name), message, at_key=True)
+    refuse_keys(reading, source, own.not_for if own else {})
 
 
 def _check_rows(reading: Reading, source: KeyPath, key: str, what_to_do: str) -> SourceFormat | None:

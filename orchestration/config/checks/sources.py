@@ -1,4 +1,6 @@
-"""Checks that a source says where it is."""
+"""Checks that a source says what its format needs, and nothing that means nothing in it."""
+
+from collections.abc import Mapping
 
 from orchestration.config.checked_document import Reading
 from orchestration.config.problems import KeyPath, is_misspelled
@@ -12,3 +14,10 @@ def check_needed(reading: Reading, source: KeyPath, own: SourceFormat) -> None:
     for name in own.needs:
         if name not in written and not is_misspelled(name, written, known):
             reading.refuse((*source, name), f"required, but not given: {Source.said_of(name)}")
+
+
+def refuse_keys(reading: Reading, source: KeyPath, not_for: Mapping[tuple[str, ...], str]) -> None:
+    """Refuse keys that a source has though they mean nothing there. `not_for`: why, by their paths below the source."""
+    for (*parents, name), message in not_for.items():
+        if name in reading.names(*source, *parents):
+            reading.refuse((*source, *parents, name), message, at_key=True)

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from pyspark.sql.types import DataType, TimestampType
 
 from orchestration.config.checked_document import Reading
-from orchestration.config.checks.sources import check_needed
+from orchestration.config.checks.sources import check_needed, refuse_keys
 from orchestration.config.problems import found
 from orchestration.config.schema.column import encodings_of
 from orchestration.config.schema.column_types import may_be_key, may_be_sequence, parse_type, type_text
@@ -270,7 +270,7 @@ def _carries(name: str, one: SourceFormat) -> bool:
 
 def _forms(has: Callable[[SourceFormat], bool]) -> list[str]:
     """The forms of records that have something, wherever they lie."""
-    return [form for form, one in FORMATS.items() if form != "kafka" and has(one)]
+    return [form for form, one in FORMATS.items() if "topic" not in one.needs and has(one)]
 
 
 def _columns(reading: Reading, where: Where) -> Columns | None:
@@ -285,18 +285,12 @@ def _format(reading: Reading, where: Where) -> SourceFormat | None:
 def _check_start(reading: Reading, where: Where) -> None:
     source, own = (*where, "source"), _format(reading, where)
     start, path = reading.value(*source, "start"), reading.value(*source, "path")
-    is_day = isinstance(start, str) and re.fullmatch(r"[0-9-]+", start)
-    if (
-        start is not None
-        and not is_day
-        and own is not None
-        and "path" in own.needs
-        and ("start",) not in own.not_for
-    ):
-        reading.refuse((*source, "start"), f"files begin with a day, as YYYY-MM-DD; found {found(start)}")
+    if start is None or (own is not None and ("start",) in own.not_for):
         return
-    has_days = own is None or ("start",) not in own.not_for
-    if start is not None and path is not None and not has_day(path) and has_days:
+    is_day = isinstance(start, str) and re.fullmatch(r"[0-9-]+", start)
+    if own is not None and "path" in own.needs and not is_day:
+        reading.refuse((*source, "start"), f"files begin with a day, as YYYY-MM-DD; found {found(start)}")
+    elif path is not None and not has_day(path):
         needed = "needs {date} in path, or {year}, {month} and {day}"
         reading.refuse((*source, "start"), f"{needed}, found {path!r}; add it or remove start")
 
@@ -314,9 +308,7 @@ def _check_format(reading: Reading, where: Where) -> None:
         return
     check_needed(reading, source, own)
     others = OF_TOPICS if "topic" not in own.needs else {}
-    for (*parents, name), message in {**own.not_for, **others}.items():
-        if name in reading.names(*source, *parents):
-            reading.refuse((*source, *parents, name), message, at_key=True)
+    refuse_keys(reading, source, {**own.not_for, **others})
     path = reading.value(*source, "path")
     if own.one_place and path is not None and re.search(r"[*?\[\]{]", path):
         reading.refuse((*source, "path"), own.one_place)

@@ -161,7 +161,8 @@ class TopicFormat(LineRecords):
         first = self._starts(client, [at for at, _ in there if part_name(*at) not in known], extents, known)
         for at, identity in there:
             topic, partition = at
-            before, name, extent = known.get(part_name(*at)), part_name(*at), extents[at]
+            name, extent = part_name(topic, partition), extents[at]
+            before = known.get(name)
             if before is not None:
                 self._check_identity(before, states)
                 self._check_end(before, extent)

@@ -15,6 +15,7 @@ from orchestration.defs.materializations import batch_metadata
 from orchestration.maintenance.maintain import Done
 from orchestration.maintenance.steps import Leftovers, Step
 from storage.delta_log.live_files import Extent
+from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Published
 
@@ -142,8 +143,9 @@ def test_batch_tells_clocks_and_what_waits(pipeline: Pipeline) -> None:
             "tables/prices/versions": {"read": 4, "held": 4},
         },
     )  # fmt: skip
+    lake = Lake(pipeline.lake)
     told = {
-        "/".join(asset.key.path[1:]): batch_metadata(asset, published, Lake(pipeline.lake))
+        "/".join(asset.key.path[1:]): batch_metadata(asset, published, lake, Journal(lake))
         for asset in lake_assets(pipeline)
     }
 
