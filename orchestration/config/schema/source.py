@@ -75,8 +75,8 @@ class Limits(Frozen):
     )
     """A file with a larger part that can only be read whole stops the batch before it is planned: a line; with two
     bytes for each character, a record of CSV, or a file with `one_per_line: false`; of Parquet a page, an average row,
-    or the footer, which becomes four times as large. At most 2 GB. Spark needs some sixteen times as much (`spark.driver.memory`, by default 4 GB). Not with
-    `delta`."""
+    or the footer, which becomes four times as large. At most 2 GB. Spark needs some sixteen times as much
+    (`spark.driver.memory`, by default 4 GB). Not with `delta`."""
 
 
 class Security(Frozen):
