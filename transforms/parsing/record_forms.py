@@ -14,6 +14,7 @@ from pyspark.sql.types import StringType
 from transforms.model.schemas import RAW
 from transforms.parsing.json_lines import is_broken, parse_line, record_of, texts
 from transforms.parsing.json_patterns import STRING, after_members, members_but
+from transforms.parsing.json_pieces import with_row_of
 from transforms.parsing.limits import readable
 from transforms.parsing.mongo_updates import with_updated_fields
 from transforms.parsing.options import ParseOptions
@@ -62,8 +63,9 @@ def with_plain_events(lines: DataFrame, options: ParseOptions, *, documents: boo
 
 def with_plain_rows(lines: DataFrame, options: ParseOptions) -> DataFrame:
     """Put `LINE` beside lines (raw), and `WRAPPED`: the record whose `payload` it is, null where it is the record."""
-    record = _object_on(readable(F.col(RAW), options))
-    if not options.row_op.wrapped:
+    said, record = options.row_op, _object_on(readable(F.col(RAW), options))
+    if not said.wrapped:
+        record = with_row_of(record, said.members) if said.lists else record
         return lines.withColumn(LINE, record)
     frame, record = lines.withColumn(_OBJECT, record), F.col(_OBJECT)
     is_wrapped = record.contains('"payload"') & record.rlike(r'"schema"\s*+:\s*+(?:\{|null)')

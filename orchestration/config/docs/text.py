@@ -153,6 +153,8 @@ $op
 | `debezium-unwrapped` | `ExtractNewRecordState`, alone or as `payload` beside its `schema` | `__op`; `__deleted` |
 | `dms` | AWS DMS | `Op`; rows of a full load have none |
 | `maxwell` | Maxwell: the row in `data`, former values in `old` | `type` |
+| `canal` | Canal, TiCDC: the row in the list `data`, former values in `old`; lists of several rows need \
+`one_per_line: false`, and are quarantined in topics | `type` |
 | `goldengate` | Oracle GoldenGate: the row in `after` and `before` | `op_type` |
 | `airbyte` | Airbyte's columns of change data capture | `_ab_cdc_deleted_at` |
 | `fivetran` | Fivetran | `_fivetran_deleted` |
