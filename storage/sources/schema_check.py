@@ -4,7 +4,7 @@ The schema of Parquet files and Delta tables stands in a footer or a log. JSON a
 once more than a batch does, and counted by file and column.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Row
@@ -34,7 +34,12 @@ class Difference:
 
 
 def of_schema(
-    place: str, schema: dict[str, DataType | None], table: TableSpec, options: ParseOptions, *, strict: bool
+    place: str,
+    schema: Mapping[str, DataType | None],
+    table: TableSpec,
+    options: ParseOptions,
+    *,
+    strict: bool,
 ) -> Iterator[Difference]:
     """Compare a schema with the declared columns: types of those that there are, and names of others."""
     for field in table.columns:
