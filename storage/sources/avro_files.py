@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.types import DataType, StructType, TimestampNTZType, TimestampType
 
-from storage.errors import SourceBroken
+from storage.errors import SourceBroken, SourceUnreadable
 from storage.filesystem import file_info, spark_path
 from storage.sources.avro_blocks import read_header
 from storage.sources.avro_fields import field_names, nanoseconds, reader_schema
@@ -63,7 +63,13 @@ def _read_by(path: str, schema: _Schema, names: Sequence[str]) -> _Schema:
 
 def _columns(spark: SparkSession, path: str, schema: _Schema) -> Columns:
     """Types of the fields, as Spark reads them."""
-    decoded = from_avro(F.lit(None).cast("binary"), json.dumps(schema))
+    try:
+        decoded = from_avro(F.lit(None).cast("binary"), json.dumps(schema))
+    except TypeError as error:  # of PySpark, where the JVM has no such class
+        raise SourceUnreadable(
+            f"{path}: the Spark session that runs already cannot read Avro; stop it, for Lakejoin to start another, or "
+            f"start it with `spark.jars.packages` org.apache.spark:spark-avro_2.13:{spark.version}"
+        ) from error
     try:
         found = spark.range(0).select(decoded.alias("record")).schema["record"].dataType
     except (PySparkException, Py4JJavaError) as error:

@@ -19,7 +19,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from storage.errors import SourceBroken
+from storage.errors import SourceBroken, SourceUnreadable
 from storage.filesystem import open_file_system, spark_path
 from storage.sources.line_numbers import number_lines
 from storage.sources.planned_file import PlannedFile, sizes
@@ -110,7 +110,22 @@ def _parse(
     columns: Columns,
     ranges: Sequence[PlannedFile],
 ) -> DataFrame:
+    if any(stored.read != stored.meant for stored in columns.values()):
+        _check_zone(spark, ranges[0].path)
     scan = spark.read.option("recursiveFileLookup", "true").schema(read_as(columns))
     rows = scan.orc([spark_path(part.path) for part in ranges])
     one_task = in_one_task(spark, sizes(ranges))
     return parse_rows(number_lines(rows, ranges, one_task=one_task), table, options, columns)
+
+
+def _check_zone(spark: SparkSession, path: str) -> None:
+    """Refuse times without a zone in a session that somebody else started. Raises `SourceUnreadable`."""
+    java = spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no other way to ask
+    assert java is not None  # there is a session
+    zone = java.java.util.TimeZone.getDefault()
+    if zone.getRawOffset() or zone.useDaylightTime():
+        raise SourceUnreadable(
+            f"{path}: times without a zone are read by that of the JVM, and found {zone.getID()}, expected UTC. Stop the "
+            "Spark session that runs already, or start it with `-Duser.timezone=UTC` in "
+            "`spark.driver.extraJavaOptions` and `spark.executor.extraJavaOptions`"
+        )

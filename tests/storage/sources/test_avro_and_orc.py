@@ -6,17 +6,19 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID
 
 import fastavro
 import pyarrow as pa
 import pytest
+from py4j.java_gateway import get_field, set_field
 from pyarrow import orc
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from storage.errors import SourceBroken
+from storage.errors import SourceBroken, SourceUnreadable
 from storage.sources.files import find_files
 from storage.sources.formats.file_format import FileFormat
 from storage.sources.formats.known_formats import FORMATS
@@ -188,7 +190,7 @@ def test_types_of_avro_are_read_as_what_they_stand_for(spark: SparkSession, tmp_
     """Whatever the file has beside: types that Spark does not read are no matter unless they are declared."""
     kind = {"type": "enum", "name": "k.Kind", "symbols": ["big", "small"]}
     node = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
-    money = logical({"type": "fixed", "name": "Money", "size": 9}, "decimal", precision=12, scale=2)
+    money = logical("fixed", "decimal", name="Money", size=9, precision=12, scale=2)
     times = {
         "type": "record",
         "name": "Inner",
@@ -266,18 +268,17 @@ def write_by_java(spark: SparkSession, path: str, schema: str, texts: Sequence[s
     """A file of one row, whose first columns are these texts and whose others are null: Python writes no CHAR."""
     java: Any = spark.sparkContext._jvm
     kind = java.org.apache.orc.TypeDescription.fromString(schema)
-    options = java.org.apache.orc.OrcFile.writerOptions(
-        java.org.apache.hadoop.conf.Configuration()
-    ).setSchema(kind)
-    writer = java.org.apache.orc.OrcFile.createWriter(java.org.apache.hadoop.fs.Path(path), options)
+    options = java.org.apache.orc.OrcFile.writerOptions(java.org.apache.hadoop.conf.Configuration())
+    writer = java.org.apache.orc.OrcFile.createWriter(
+        java.org.apache.hadoop.fs.Path(path), options.setSchema(kind)
+    )
     batch = kind.createRowBatch()
-    columns = batch.cols
-    for n in range(len(columns)):
-        columns[n].noNulls = n < len(texts)
-        columns[n].isNull[0] = n >= len(texts)
+    for n, column in enumerate(get_field(batch, "cols")):
+        set_field(column, "noNulls", n < len(texts))
+        get_field(column, "isNull")[0] = n >= len(texts)
         if n < len(texts):
-            columns[n].setVal(0, texts[n].encode())
-    batch.size = 1
+            column.setVal(0, texts[n].encode())
+    set_field(batch, "size", 1)
     writer.addRowBatch(batch)
     writer.close()
 
@@ -306,3 +307,29 @@ def test_file_that_spark_cannot_read_by_names_is_broken(
     if form == "orc":
         with pytest.raises(SourceBroken, match="columns are called _col0 and so on"):
             read(spark, table("_col0 bigint"), form, [d])
+
+
+def test_session_that_cannot_read_a_file_right_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    """One of somebody else's: whose JVM is of another zone, or lacks the JAR of Avro."""
+    write_orc(
+        tmp_path / "a.orc",
+        [("id", pa.int32(), 1), ("at", pa.timestamp("ns"), NOON), ("op", pa.string(), "c")],
+    )
+    write_avro(tmp_path / "a.avro", [("id", "int", 1), ("op", "string", "c")])
+    in_orc, in_avro = (parts_of(tmp_path / f"a.{form}", form) for form in ("orc", "avro"))
+    zones: Any = spark.sparkContext._jvm.java.util.TimeZone  # type: ignore[union-attr] # there is a session
+    before = zones.getDefault()
+
+    zones.setDefault(zones.getTimeZone("Europe/Berlin"))
+    try:
+        with pytest.raises(SourceUnreadable, match="found Europe/Berlin, expected UTC"):
+            read(spark, table("id int, at timestamp_ntz"), "orc", in_orc)
+        assert [row["id"] for row in read(spark, table("id int"), "orc", in_orc)] == [1]
+    finally:
+        zones.setDefault(before)
+    missing = TypeError("'JavaPackage' object is not callable")
+    with (
+        patch("storage.sources.avro_files.from_avro", side_effect=missing),
+        pytest.raises(SourceUnreadable, match="cannot read Avro; stop it"),
+    ):
+        read(spark, table("id int"), "avro", in_avro)
