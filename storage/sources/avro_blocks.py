@@ -7,20 +7,18 @@ however large it becomes; here it is done piece by piece. (Avro 1.12: "Object Co
 
 import io
 import json
-import lzma
-import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from storage.errors import SourceBroken
 from storage.filesystem import open_file_system, reading
-from storage.sources.compression import CODECS, PIECE, TORN, Unpacking
-from storage.sources.hadoop_blocks import chunk_of_snappy, size_of_snappy
+from storage.sources.avro_codecs import READ, TORN, unpacked_sizes
+from storage.sources.compression import PIECE
 from storage.sources.limits import NO_LIMITS, FileLimits
 
-_MAGIC, _SYNC, _CHECKSUM = b"Obj\x01", 16, 4
+_MAGIC, _SYNC = b"Obj\x01", 16
 _LONGEST_NUMBER = 63
 
 
@@ -34,47 +32,7 @@ class Header:
     """What ends each block."""
 
 
-class _Deflate:
-    """The state within a block: deflate without the header and checksum of gzip."""
-
-    def __init__(self) -> None:
-        self._member = zlib.decompressobj(wbits=-15)
-        self.is_begun, self.ended, self.rest = False, False, b""
-
-    def pieces(self, data: bytes) -> Iterator[bytes]:
-        """Unpack what comes next."""
-        self.is_begun = True
-        while data and not self._member.eof:
-            yield self._member.decompress(data, PIECE)
-            data = self._member.unconsumed_tail
-        self.ended, self.rest = self._member.eof, self._member.unused_data
-
-
-class _Xz:
-    """The state within a block."""
-
-    def __init__(self) -> None:
-        self._member = lzma.LZMADecompressor()
-        self.is_begun, self.ended, self.rest = False, False, b""
-
-    def pieces(self, data: bytes) -> Iterator[bytes]:
-        """Unpack what comes next."""
-        self.is_begun = True
-        yield self._member.decompress(data, PIECE)
-        while not (self._member.needs_input or self._member.eof):
-            yield self._member.decompress(b"", PIECE)
-        self.ended, self.rest = self._member.eof, self._member.unused_data
-
-
-_OF_FILES = {codec.name: codec.unpacker for codec in CODECS}
-_UNPACKERS: Mapping[str, Callable[[], Unpacking]] = {
-    "deflate": _Deflate, "bzip2": _OF_FILES["bzip2"], "xz": _Xz, "zstandard": _OF_FILES["zstd"],
-}  # fmt: skip
-_HAS_FRAMES = "zstandard"
-"""Packs a block in one frame or several. What stands behind the end in another codec, such as a part of a checksum that
-some writers leave there, Spark passes over."""
-_READ = ("null", "snappy", *_UNPACKERS)
-_BROKEN = (*TORN, lzma.LZMAError, ValueError, EOFError, RecursionError)
+_BROKEN = (*TORN, ValueError, EOFError, RecursionError)
 
 
 class _Reader:
@@ -92,6 +50,13 @@ class _Reader:
         if len(found) < count:
             raise EOFError("it ends in the middle")
         return found
+
+    def pieces(self, count: int) -> Iterator[bytes]:
+        """So many bytes, piece by piece."""
+        if count < 0:
+            raise EOFError("it ends before it begins")
+        for start in range(0, count, PIECE):
+            yield self.exactly(min(PIECE, count - start))
 
     def number(self) -> int:
         """A number of one to ten bytes, the least first, whose lowest bit is its sign."""
@@ -127,7 +92,7 @@ def check_avro(path: str, size: int, limits: FileLimits) -> int:
                 raise ValueError(f"block {number:,} has less than no records")
             limits.check_memory(path, f"block {number:,}", packed)
             unpacked, what = 0, f"block {number:,}, unpacked,"
-            for piece in _pieces(path, reader, header.codec, packed, what, limits):
+            for piece in unpacked_sizes(reader.pieces(packed), header.codec, path, what, limits):
                 unpacked += piece
                 limits.check_memory(path, what, unpacked, about="at least ")
                 limits.check(path, reader.at, total + unpacked)
@@ -164,8 +129,8 @@ def _header(path: str, reader: _Reader, limits: FileLimits) -> Header:
             name, value = (_text(path, reader, limits) for _ in range(2))
             said[name] = value
     codec = said.get(b"avro.codec", b"null").decode()
-    if codec not in _READ:
-        raise ValueError(f"its codec is {codec!r}, and Spark reads {', '.join(_READ)}")
+    if codec not in READ:
+        raise ValueError(f"its codec is {codec!r}, and Spark reads {', '.join(READ)}")
     schema = json.loads(said.get(b"avro.schema", b""))
     if not isinstance(schema, dict) or schema.get("type") != "record" or not _has_names(schema.get("fields")):
         raise ValueError("its schema is none of records")
@@ -182,38 +147,3 @@ def _text(path: str, reader: _Reader, limits: FileLimits) -> bytes:
     size = reader.number()
     limits.check_memory(path, "its header", size)
     return reader.exactly(size)
-
-
-def _pieces(
-    path: str, reader: _Reader, codec: str, packed: int, what: str, limits: FileLimits
-) -> Iterator[int]:
-    """Unpack a block, and yield how many bytes each piece has. Raises one of `_BROKEN`."""
-    if codec == "snappy":
-        block = reader.exactly(packed)
-        limits.check_memory(path, what, size_of_snappy(block))
-        yield _size_in_snappy(block)
-        return
-    unpacker = _UNPACKERS.get(codec)
-    unpacking = None if unpacker is None else unpacker()
-    for start in range(0, packed, PIECE):
-        piece = reader.exactly(min(PIECE, packed - start))
-        if unpacker is None or unpacking is None:
-            yield len(piece)
-            continue
-        while piece:
-            if unpacking.ended and codec != _HAS_FRAMES:
-                break
-            if unpacking.ended:
-                unpacking = unpacker()
-            yield from map(len, unpacking.pieces(piece))
-            piece = unpacking.rest
-    if packed and unpacking is not None and not unpacking.ended:
-        raise ValueError("what is packed has no end")
-
-
-def _size_in_snappy(block: bytes) -> int:
-    """Unpack a block, which has a checksum behind it."""
-    text = chunk_of_snappy(block[:-_CHECKSUM], size_of_snappy(block))
-    if zlib.crc32(text) != int.from_bytes(block[-_CHECKSUM:]):
-        raise ValueError("a checksum is wrong")
-    return len(text)

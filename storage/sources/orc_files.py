@@ -125,7 +125,7 @@ def _check_zone(spark: SparkSession, path: str) -> None:
     zone = java.java.util.TimeZone.getDefault()
     if zone.getRawOffset() or zone.useDaylightTime():
         raise SourceUnreadable(
-            f"{path}: times without a zone are read by that of the JVM, and found {zone.getID()}, expected UTC. Stop the "
-            "Spark session that runs already, or start it with `-Duser.timezone=UTC` in "
+            f"{path}: times without a zone are read by that of the JVM, and found {zone.getID()}, expected UTC. Stop "
+            "the Spark session that runs already, or start it with `-Duser.timezone=UTC` in "
             "`spark.driver.extraJavaOptions` and `spark.executor.extraJavaOptions`"
         )
