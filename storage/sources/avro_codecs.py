@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from storage.sources import compression
 from storage.sources.compression import CODECS, PIECE, Unpacking
 from storage.sources.hadoop_blocks import chunk_of_snappy, size_of_snappy
-from storage.sources.limits import FileLimits
+from storage.sources.limits import AT_ONCE, FileLimits
 
 TORN = (*compression.TORN, lzma.LZMAError)
 """What is raised for a block that is torn, beside `ValueError`."""
@@ -35,7 +35,7 @@ class _Xz:
     """The state within a block."""
 
     def __init__(self) -> None:
-        self._member = lzma.LZMADecompressor()
+        self._member = lzma.LZMADecompressor(memlimit=AT_ONCE)
         self.is_begun, self.ended, self.rest = False, False, b""
 
     def pieces(self, data: bytes) -> Iterator[bytes]:

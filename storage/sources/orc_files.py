@@ -6,7 +6,6 @@ A time without a zone is read by Spark as if it were of the JVM's, which is UTC 
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
-from pyarrow import orc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import (
@@ -20,8 +19,9 @@ from pyspark.sql.types import (
 )
 
 from storage.errors import SourceBroken, SourceUnreadable
-from storage.filesystem import open_file_system, spark_path
+from storage.filesystem import spark_path
 from storage.sources.line_numbers import number_lines
+from storage.sources.orc_size import columns_in
 from storage.sources.planned_file import PlannedFile, sizes
 from storage.sources.splits import in_one_task
 from storage.sources.typed_columns import (
@@ -42,13 +42,13 @@ _UNNAMED = "_col"
 
 
 def orc_names(path: str) -> list[str]:
-    """Names of a file's columns. Raises `OSError` or `ValueError`."""
-    return list(_schema(path).names)
+    """Names of a file's columns. Raises `SourceBroken`."""
+    return list(columns_in(path).names)
 
 
 def orc_schema(path: str, declared: Sequence[str]) -> Mapping[str, DataType | None]:
     """Types of the declared columns that a file has, and names of its others. Raises `SourceBroken`."""
-    schema = _schema(path)
+    schema = columns_in(path)
     found = {name: stored.meant for name, stored in _columns(schema, path, declared).items()}
     return dict.fromkeys(schema.names) | found
 
@@ -58,14 +58,8 @@ def parse_orc(
 ) -> list[DataFrame]:
     """Read ORC files into records, one frame for each schema that they have. Raises `SourceBroken`."""
     names = declared_of(table, options)
-    found = by_columns(ranges, lambda path: _columns(_schema(path), path, names))
+    found = by_columns(ranges, lambda path: _columns(columns_in(path), path, names))
     return [_parse(spark, table, options, columns, parts) for columns, parts in found]
-
-
-def _schema(path: str) -> pa.Schema:
-    system, inner = open_file_system(path)
-    with system.open_input_file(inner) as file:
-        return orc.ORCFile(file).schema
 
 
 def _columns(schema: pa.Schema, path: str, names: Sequence[str]) -> Columns:

@@ -1,7 +1,7 @@
 """Compares the columns of new source files with the declared ones, for a source with `on_schema_change: fail`.
 
-The schema of Parquet files and Delta tables stands in a footer or a log. JSON and CSV have none: their rows are read,
-once more than a batch does, and counted by file and column.
+The schema of Parquet, Avro and ORC files and of Delta tables stands in a footer, a header or a log. JSON and CSV have
+none: their rows are read, once more than a batch does, and counted by file and column.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
