@@ -69,7 +69,8 @@ def _columns(schema: pa.Schema, path: str, names: Sequence[str]) -> Columns:
             f"{path}: its columns are called {schema.names[0]} and so on, as old versions of Hive write them, so that "
             "Spark takes them by their places; write the file again with names"
         )
-    return {name: _stored(schema.field(name), path) for name in found_in(path, schema.names, names)}
+    stored = [_stored(field, path) for field in schema]
+    return {name: stored[schema.names.index(name)] for name in found_in(path, schema.names, names)}
 
 
 def _stored(field: pa.Field, path: str) -> Stored:
@@ -77,7 +78,8 @@ def _stored(field: pa.Field, path: str) -> Stored:
         return Stored(_type(field, TimestampType()), _type(field, TimestampNTZType()))
     except TypeError as error:  # PySpark's own is one, too
         raise SourceBroken(
-            f"{path}: column {field.name} is of type {field.type}, which Spark cannot read; write another type"
+            f"{path}: column {field.name} is of type {field.type}, and Spark cannot read a file with that, even if it "
+            "is not declared; write another type"
         ) from error
 
 

@@ -63,8 +63,9 @@ def damaged_avro(content: bytes) -> bytes:
 
 
 def damaged_orc(content: bytes) -> bytes:
-    """What is packed first is nothing that was packed."""
-    return content[:6] + b"\xff" * 40 + content[46:]
+    """What stands behind the rows of a stripe and says where they are is no longer that."""
+    start = len(content) // 3
+    return content[:start] + b"\xff" * 30 + content[start + 30 :]
 
 
 WRITE: Mapping[str, Callable[[Path, Rows], None]] = {"avro": in_avro, "orc": in_orc}

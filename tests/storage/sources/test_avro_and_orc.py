@@ -37,7 +37,7 @@ Field = tuple[str, Any, Any]
 """Name, type as a format has it, and value."""
 
 
-def logical(kind: Any, name: str, **more: Any) -> dict[str, Any]:
+def logical(kind: Any, name: str, /, **more: Any) -> dict[str, Any]:
     """A type of Avro with what it stands for."""
     return {"type": kind, "logicalType": name, **more}
 
@@ -235,9 +235,7 @@ def test_types_of_avro_are_read_as_what_they_stand_for(spark: SparkSession, tmp_
 
 def test_types_of_orc_are_read_as_what_they_stand_for(spark: SparkSession, tmp_path: Path) -> None:
     """Of a fixed number of letters without the blanks that fill them up; Spark's own times without a zone, too."""
-    columns = (
-        "id:varchar(4),op:string,code:char(5),price:decimal(12,2),tags:array<date>,both:uniontype<int,string>"
-    )
+    columns = "id:varchar(4),op:string,code:char(5),price:decimal(12,2),tags:array<date>"
     write_by_java(spark, f"{tmp_path}/a.orc", f"struct<{columns}>", ["xy ", "c", "ab"])
     spark.sql(
         "SELECT 'xy ' id, 'c' op, timestamp_ntz'2013-01-01 12:00:00.123' local, 1.5BD price,"
@@ -258,10 +256,13 @@ def test_types_of_orc_are_read_as_what_they_stand_for(spark: SparkSession, tmp_p
     assert [row[name] for name in spec.columns.names] == [
         "xy ", NOON, bytearray(b"\x00\xff"), {"x": Decimal("1.5")}, Row(a=1), 0.5, True
     ]  # fmt: skip
+    write_by_java(
+        spark, f"{tmp_path}/c.orc", "struct<id:string,op:string,both:uniontype<int,string>>", ["x", "c"]
+    )
     with pytest.raises(
-        SourceBroken, match=r"a\.orc: column both is of type .*union.*, which Spark cannot read"
+        SourceBroken, match=r"c\.orc: column both is of type .*union.*, even if it is not declared"
     ):
-        read(spark, table("id string, both string"), "orc", [a])
+        read(spark, table("id string"), "orc", parts_of(tmp_path / "c.orc", "orc"))
 
 
 def write_by_java(spark: SparkSession, path: str, schema: str, texts: Sequence[str]) -> None:
