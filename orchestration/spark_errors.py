@@ -38,7 +38,8 @@ _MESSAGE = 500
 """Characters of a cause that are repeated."""
 _UNREADABLE = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "DELTA_FILE_NOT_FOUND")
 """What the names of Spark's and Delta's errors about files begin with."""
-_FILE = re.compile(r"(?:file:/*(?=/)|(?=[a-z0-9]+://))(\S+?\.parquet)")
+_FILE = re.compile(r"(?:file:/*(?=/)|(?=[a-z0-9]+://))(\S+?\.parquet|\S+?(?=\.?(?:\s|$)))")
+"""A file in a message, which may be at its end."""
 
 
 class WorkFailed(LakejoinError):

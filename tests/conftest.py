@@ -45,6 +45,7 @@ def spark() -> Iterator[SparkSession]:
             "spark.driver.extraJavaOptions": ("-XX:+UseSerialGC"),
             "spark.sql.shuffle.partitions": "2",
         },
+        formats=["avro"],
     )
     yield session
     session.stop()

@@ -29,4 +29,4 @@ def open_session(pipeline: "Pipeline") -> "SparkSession":
     """Return the Spark session that a pipeline asks for; no command gets one in another way."""
     from storage.spark.session import start_session
 
-    return start_session(pipeline.spark.master, pipeline.spark.conf, pipeline.places)
+    return start_session(pipeline.spark.master, pipeline.spark.conf, pipeline.places, pipeline.formats)

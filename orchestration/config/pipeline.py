@@ -87,6 +87,11 @@ class Pipeline(Frozen):
         return (self.lake, *[read.source.place for read in self.inputs.values()])
 
     @property
+    def formats(self) -> tuple[str, ...]:
+        """The formats of the sources: what a session has to read."""
+        return tuple(dict.fromkeys(read.source.format for read in self.inputs.values()))
+
+    @property
     def inputs(self) -> dict[str, Input]:
         """Tables and streams: whatever reads change data."""
         return {**self.tables, **self.streams}

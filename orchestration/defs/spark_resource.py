@@ -27,7 +27,9 @@ class RunSpark:
         if self._session is None:
             self._ours = SparkSession.getActiveSession() is None
             spark = self.pipeline.spark
-            self._session = start_session(spark.master, spark.conf, self.pipeline.places)
+            self._session = start_session(
+                spark.master, spark.conf, self.pipeline.places, self.pipeline.formats
+            )
         return self._session
 
     def stop(self) -> None:

@@ -118,7 +118,7 @@ def _check_none_gone(table: Input, there: Collection[str], known: Mapping[str, P
         raise SourceNotFound(
             f"{gone[0]}{more}: was read and is gone, and nothing says what shall become of its records; nothing was "
             "changed. Put back what was there; or, for its records to go as well, put a file without records in its "
-            "place (empty; of CSV and Parquet with the header only), then run again."
+            "place (empty; of CSV, Parquet, Avro and ORC with the header only), then run again."
         )
 
 

@@ -20,7 +20,8 @@ PIECE = 1 << 20
 """About how many bytes are unpacked at once."""
 _SLICE = 256
 """How much of Zstandard is unpacked at once: nothing bounds its output but its input, and four bytes may be 128 KB."""
-_WRONG = (zlib.error, OSError, zstandard.ZstdError, *WRONG)
+TORN = (zlib.error, OSError, zstandard.ZstdError, *WRONG)
+"""What is raised for what is torn, or packed otherwise."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,10 @@ class Codec:
     endings: tuple[str, ...]
     begins: bytes
     """What its content begins with; nothing that can be told from text, if empty."""
-    unpacker: "Callable[[], _Unpacking]"
+    unpacker: "Callable[[], Unpacking]"
 
 
-class _Unpacking(Protocol):
+class Unpacking(Protocol):
     """The state within a file, or within a member of it."""
 
     rest: bytes
@@ -46,7 +47,7 @@ class _Unpacking(Protocol):
         """Whether something was read that is not done with, unless the member has ended."""
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        """Unpack what comes next. Raises one of `_WRONG`."""
+        """Unpack what comes next. Raises one of `TORN`."""
 
 
 class _Gzip:
@@ -159,7 +160,7 @@ class Unpacker:
                 self._member = self._codec.unpacker()
             try:
                 yield from self._member.pieces(data)
-            except _WRONG as error:
+            except TORN as error:
                 raise SourceBroken(
                     f"{self._path}: is no whole {self._codec.name} file ({error}); write it again under another name, "
                     "then rename it"

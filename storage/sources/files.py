@@ -47,7 +47,7 @@ class MeasuredFile(FoundFile):
 
     fingerprint: str
     lines: int
-    """Records that positions count: lines of text, records of CSV without the header, rows of Parquet."""
+    """Records that positions count: lines of text, records of CSV without the header, rows of Parquet, Avro and ORC."""
     complete: bool
     """Whether the last line has its end, so that more lines may follow."""
     stray_quotes: bool = False

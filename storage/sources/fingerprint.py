@@ -16,7 +16,6 @@ from storage.errors import SourceBroken, SourceChanged
 from storage.filesystem import open_file_system, reading
 from storage.sources.compression import Codec, Unpacker, check_name, codec_of
 from storage.sources.limits import NO_LIMITS, WIDE, WIDE_TEXT, FileLimits
-from storage.sources.parquet_size import check_parquet
 from storage.sources.text_counts import TextCounts
 from transforms.parsing.csv_dialect import CsvDialect
 
@@ -141,17 +140,19 @@ def _check_mark(path: str, beginning: bytes, *, is_wide: bool) -> None:
         )
 
 
-def scan_parquet(path: str, size: int, limits: FileLimits = NO_LIMITS) -> FileContent:
-    """Fingerprint a Parquet file and count its rows by the footer.
+def scan_whole(
+    path: str, size: int, count: Callable[[str, int, FileLimits], int], limits: FileLimits = NO_LIMITS
+) -> FileContent:
+    """Fingerprint a file that is written once, and count its records.
 
-    Raises `SourceBroken` without one, and `SourceTooLarge` for a file that becomes more than the limits allow.
+    `count`: returns how many there are, and raises `SourceBroken` for a file that is none of its format,
+    `SourceTooLarge` for one that becomes more than the limits allow.
     """
     limits.check_size(path, size)
     digest = xxhash.xxh3_128()
     for chunk in _chunks(path, size, None):
         digest.update(chunk)
-    rows = check_parquet(path, size, limits)
-    return FileContent(digest.hexdigest(), None, rows, complete=True, appended=b"")
+    return FileContent(digest.hexdigest(), None, count(path, size, limits), complete=True, appended=b"")
 
 
 def open_text(path: str) -> BinaryIO:

@@ -58,13 +58,19 @@ def chunk_of_lz4(chunk: bytes, most: int) -> bytes:
 
 def chunk_of_snappy(chunk: bytes, most: int) -> bytes:
     """Unpack a chunk that has at most so many bytes of text. Raises one of `WRONG`."""
+    size = size_of_snappy(chunk)
+    if size > most:
+        raise ValueError(f"a chunk of {size:,} bytes, unpacked; expected at most {most:,}")
+    unpacked: bytes = pa.Codec("snappy").decompress(chunk, size, asbytes=True)
+    return unpacked
+
+
+def size_of_snappy(chunk: bytes) -> int:
+    """How many bytes a chunk says that it unpacks to."""
     size = shift = 0
     for byte in chunk[:5]:
         size |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
             break
-    if size > most:
-        raise ValueError(f"a chunk of {size:,} bytes, unpacked; expected at most {most:,}")
-    unpacked: bytes = pa.Codec("snappy").decompress(chunk, size, asbytes=True)
-    return unpacked
+    return size

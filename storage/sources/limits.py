@@ -1,8 +1,8 @@
 """Limits the size of source files, so that a packed file, a file without line ends or a mistake fills no memory.
 
 A file is checked while it is read through before a batch is planned, so that no Spark job ever sees one that is beyond
-the limits; of Parquet `storage.sources.parquet_size` says what it becomes. The limits of a single record are in
-`transforms.parsing.limits`.
+the limits; what files that are no text become say `parquet_size`, `avro_blocks` and `orc_size` in `storage.sources`.
+The limits of a single record are in `transforms.parsing.limits`.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class FileLimits:
     ratio: int = 1000
     """Bytes that a byte of a packed file may stand for."""
     memory: int = AT_ONCE
-    """Bytes of what can only be read whole: a line, a record of CSV, a page and the footer of Parquet."""
+    """Bytes of what is read whole: a line, a record of CSV, a block of Avro, a page and the footer of Parquet."""
 
     def check(self, path: str, packed: int, unpacked: int) -> None:
         """Refuse a file that unpacks to more than any may, or than it may itself. Raises `SourceTooLarge`."""

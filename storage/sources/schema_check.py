@@ -1,10 +1,10 @@
 """Compares the columns of new source files with the declared ones, for a source with `on_schema_change: fail`.
 
-The schema of Parquet files and Delta tables stands in a footer or a log. JSON and CSV have none: their rows are read,
-once more than a batch does, and counted by file and column.
+The schema of Parquet, Avro and ORC files and of Delta tables stands in a footer, a header or a log. JSON and CSV have
+none: their rows are read, once more than a batch does, and counted by file and column.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Row
@@ -34,7 +34,12 @@ class Difference:
 
 
 def of_schema(
-    place: str, schema: dict[str, DataType | None], table: TableSpec, options: ParseOptions, *, strict: bool
+    place: str,
+    schema: Mapping[str, DataType | None],
+    table: TableSpec,
+    options: ParseOptions,
+    *,
+    strict: bool,
 ) -> Iterator[Difference]:
     """Compare a schema with the declared columns: types of those that there are, and names of others."""
     for field in table.columns:

@@ -121,8 +121,8 @@ def test_new_format_says_what_may_be_declared(shop: Path) -> None:
         load(shop)
 
     assert "timezone: is for text with times; a pair has none. Remove it" in str(refused.value)
-    choices = "expected one of debezium, jsonl, csv, parquet, delta, kafka, pairs; found 'pears'; did you mean 'pairs'?"
-    assert choices in str(refused.value)
+    known = "debezium, jsonl, csv, parquet, avro, orc, delta, kafka, pairs"
+    assert f"expected one of {known}; found 'pears'; did you mean 'pairs'?" in str(refused.value)
 
 
 @pytest.mark.spark

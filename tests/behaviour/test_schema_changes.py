@@ -6,10 +6,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
+from pyarrow import orc
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType
 
@@ -58,6 +60,21 @@ def write_csv(folder: Path, name: str, rows: Rows) -> None:
     (folder / f"{name}.csv").write_text("\n".join([",".join(names), *lines]) + "\n")
 
 
+AVRO: Mapping[str, list[dict[str, Any]]] = {
+    "a": [
+        {"name": "op", "type": "string"},
+        {"name": "id", "type": "int"},
+        {"name": "amount", "type": {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 1}},
+        {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}]},
+    ],
+    "b": [
+        {"name": "op", "type": "string"},
+        {"name": "id", "type": "string"},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+        {"name": "vip", "type": "boolean"},
+    ],
+}
+"""The fields of a file as declared, and of another."""
 WRITERS: Mapping[str, Callable[[Path, str, Rows], None]] = {
     "jsonl": write_jsonl,
     "debezium": write_debezium,
@@ -144,20 +161,28 @@ def test_event_need_not_repeat_its_key_nor_what_did_not_change(spark: SparkSessi
 
 @pytest.mark.bad_input(16)
 @pytest.mark.spark
-def test_difference_of_parquet_files_and_delta_tables_stands_in_their_schemas(
+def test_difference_of_files_with_types_and_delta_tables_stands_in_their_schemas(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """No row is read; a type whose every value fits is none."""
     at = pa.array([datetime(2024, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
     good = {"id": pa.array([1], pa.int32()), "amount": pa.array(["1"]).cast(pa.decimal128(5, 1)), "at": at}
     other = {"id": ["1"], "at": at, "vip": [True]}
-    (tmp_path / "orders").mkdir()
     for name, columns in (("a", good), ("b", other)):
-        pq.write_table(pa.table({"op": ["c"], **columns}), tmp_path / "orders" / f"{name}.parquet")
+        rows = pa.table({"op": ["c"], **columns})
+        for form in ("parquet", "orc", "avro"):
+            (tmp_path / form).mkdir(exist_ok=True)
+        pq.write_table(rows, tmp_path / "parquet" / f"{name}.parquet")
+        orc.write_table(rows, tmp_path / "orc" / f"{name}.orc")
+        with (tmp_path / "avro" / f"{name}.avro").open("wb") as file:
+            fastavro.writer(file, {"type": "record", "name": "r", "fields": AVRO[name]}, rows.to_pylist())
     feed = {"delta.enableChangeDataFeed": "true"}
     write_deltalake(tmp_path / "feed", pa.table(other), configuration=feed)
 
-    of_parquet = changed(check(spark, pipeline_of(tmp_path, "parquet", strict=True)))
+    of_files = {
+        form: changed(check(spark, pipeline_of(tmp_path, form, strict=True, path=f"{form}/*")))
+        for form in ("parquet", "orc", "avro")
+    }
     of_delta = changed(check(spark, pipeline_of(tmp_path, "delta", strict=True, path="feed")))
 
     differences = [
@@ -165,7 +190,7 @@ def test_difference_of_parquet_files_and_delta_tables_stands_in_their_schemas(
         "amount: expected decimal(12,2), found no such column",
         "vip: expected no such column (strict), found one",
     ]
-    assert of_parquet == [f"b.parquet: {difference}" for difference in differences]
+    assert of_files == {form: [f"b.{form}: {difference}" for difference in differences] for form in of_files}
     assert of_delta == [f"{tmp_path}/feed (version 0): {difference}" for difference in differences]
 
 

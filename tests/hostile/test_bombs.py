@@ -5,9 +5,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 from pyspark.sql import DataFrame, SparkSession
 
 from faults.shop import make_pipeline, run
@@ -55,6 +57,22 @@ def dictionary_bomb(path: Path) -> None:
     write_rows(path, pa.DictionaryArray.from_arrays(places, pa.array(["x" * 400_000])))
 
 
+def bytes_bomb(path: Path) -> None:
+    """Write some kilobytes of ORC that stand for 120 MB."""
+    rows = {"op": ["c"] * 300, "id": range(300), "name": [b"x" * 400_000] * 300}
+    orc.write_table(pa.table(rows), path, compression="zstd")
+
+
+def large_block(path: Path) -> None:
+    """Write a record of 40 MB in Avro, packed."""
+    fields = [
+        {"name": name, "type": kind} for name, kind in (("op", "string"), ("id", "long"), ("name", "string"))
+    ]
+    with path.open("wb") as file:
+        row = {"op": "c", "id": 1, "name": "x" * 40_000_000}
+        fastavro.writer(file, {"type": "record", "name": "row", "fields": fields}, [row], codec="deflate")
+
+
 def long_line(path: Path) -> None:
     """Write a line of 40 MB, in as many kilobytes."""
     path.write_bytes(gzip.compress(b'{"op":"c","id":1,"name":"' + b"x" * 40_000_000 + b'"}\n'))
@@ -67,6 +85,8 @@ def long_record(path: Path) -> None:
 
 BOMBS: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "bomb.parquet": ("parquet", dictionary_bomb, r"to over 120,0[0-9,]+; expected at most 1,000 .*limits.ratio"),
+    "bomb.orc": ("orc", bytes_bomb, r"to over 120,0[0-9,]+; expected at most 1,000 .*limits.ratio"),
+    "bomb.avro": ("avro", large_block, r"block 1, unpacked, has at least .* 2,000,000 \(source.limits.memory"),
     "bomb.jsonl.gz": ("jsonl", long_line, r"line 1 has at least [0-9,]+ bytes, .* 2,000,000 \(source.limits.memory"),
     "bomb.csv.gz": ("csv", long_record, r"record from line 2 on, .* has at least .* 2,000,000 \(source.limits.memory"),
 }  # fmt: skip

@@ -70,35 +70,38 @@ def _names(words: str) -> frozenset[str]:
 
 
 _HARMLESS = _names("""
-    adaptive.* addPartitionInBatch.size artifact.* autoBroadcastJoinThreshold binaryOutputStyle broadcastExchange.*
-    broadcastTimeout cache.serializer cartesianProductExec.* cbo.* classic.* codegen.* columnVector.*
-    constraintPropagation.enabled dataFrameQueryContext.enabled dataframeCache.logLevel debug.maxToStringFields
-    defaultCacheStorageLevel defaultSizeInBytes error.messageFormat event.truncate.length exchange.reuse
-    execution.arrow.compression.* execution.arrow.localRelationThreshold execution.arrow.max*
-    execution.broadcastHashJoin.* execution.fastFailOnFileFormatOutput execution.interruptOnCancel
-    execution.rangeExchange.* execution.removeRedundant* execution.replaceHashWithSortAgg execution.reuseSubquery
-    execution.sortBeforeRepartition execution.topKSortFallbackThreshold execution.useObjectHashAggregateExec
-    execution.usePartitionEvaluator expressionTreeChangeLog.* extendedExplainProviders extensions extensions.*
-    filesourceTableRelationCacheSize files.maxPartitionBytes files.maxPartitionNum files.maxRecordsPerFile
-    files.minPartitionNum files.openCostInBytes inMemoryColumnarStorage.* inMemoryTableScanStatistics.*
-    join.preferSortMergeJoin leafNodeDefaultParallelism lightweightPlanChangeValidation limit.*
-    maven.additionalRemoteRepositories maxBroadcastTableSize maxConcurrentOutputFileWriters maxMetadataStringLength
-    maxPlanStringLength maxSinglePartitionBytes metadataCacheTTLSeconds nameResolutionLog.* objectHashAggregate.*
-    optimizer.dynamicPartitionPruning.* optimizer.expressionProjectionCandidateLimit optimizer.inSet*
-    optimizer.mapLookupHashThreshold optimizer.maxIterations optimizer.runtime.* optimizer.runtimeFilter.*
-    optimizer.windowGroupLimitThreshold parquet.columnarReaderBatchSize parquet.compression.codec
-    parquet.enableNestedColumnVectorizedReader parquet.enableVectorizedReader parquet.filterPushdown
-    parquet.filterPushdown.* parquet.output.committer.class parquet.pushdown.* parquet.recordLevelFilter.enabled
-    parser.manageParserCaches parser.parserDfa* planChangeLog.* planChangeValidation queryExecutionListeners redaction.*
-    requireAllClusterKeys* resultQueryStage.* scriptTransformation.* session.localRelation* sessionWindow.* shuffle.*
-    shuffleDependency.* shuffleExchange.* shuffledHashJoinFactor sort.* sortMergeJoinExec.*
-    sources.commitProtocolClass sources.fileCompressionFactor sources.ignoreDataLocality sources.outputCommitterClass
-    sources.parallelPartitionDiscovery.* sources.useListFilesFileSystemList stackTracesInDataFrameContext statistics.*
-    subexpressionElimination.* subquery.* ui.* unionOutputPartitioning warehouse.dir window.segmentTree.* windowExec.*
+    adaptive.* addPartitionInBatch.size artifact.* autoBroadcastJoinThreshold avro.compression.codec avro.deflate.level
+    avro.filterPushdown.* avro.xz.level avro.zstandard.* binaryOutputStyle broadcastExchange.* broadcastTimeout
+    cache.serializer cartesianProductExec.* cbo.* classic.* codegen.* columnVector.* constraintPropagation.enabled
+    dataFrameQueryContext.enabled dataframeCache.logLevel debug.maxToStringFields defaultCacheStorageLevel
+    defaultSizeInBytes error.messageFormat event.truncate.length exchange.reuse execution.arrow.compression.*
+    execution.arrow.localRelationThreshold execution.arrow.max* execution.broadcastHashJoin.*
+    execution.fastFailOnFileFormatOutput execution.interruptOnCancel execution.rangeExchange.*
+    execution.removeRedundant* execution.replaceHashWithSortAgg execution.reuseSubquery execution.sortBeforeRepartition
+    execution.topKSortFallbackThreshold execution.useObjectHashAggregateExec execution.usePartitionEvaluator
+    expressionTreeChangeLog.* extendedExplainProviders extensions extensions.* filesourceTableRelationCacheSize
+    files.maxPartitionBytes files.maxPartitionNum files.maxRecordsPerFile files.minPartitionNum files.openCostInBytes
+    inMemoryColumnarStorage.* inMemoryTableScanStatistics.* join.preferSortMergeJoin leafNodeDefaultParallelism
+    lightweightPlanChangeValidation limit.* maven.additionalRemoteRepositories maxBroadcastTableSize
+    maxConcurrentOutputFileWriters maxMetadataStringLength maxPlanStringLength maxSinglePartitionBytes
+    metadataCacheTTLSeconds nameResolutionLog.* objectHashAggregate.* optimizer.dynamicPartitionPruning.*
+    optimizer.expressionProjectionCandidateLimit optimizer.inSet* optimizer.mapLookupHashThreshold
+    optimizer.maxIterations optimizer.runtime.* optimizer.runtimeFilter.* optimizer.windowGroupLimitThreshold
+    orc.aggregatePushdown orc.columnarReaderBatchSize orc.columnarWriterBatchSize orc.compression.codec
+    orc.enableNestedColumnVectorizedReader orc.enableVectorizedReader orc.filterPushdown parquet.columnarReaderBatchSize
+    parquet.compression.codec parquet.enableNestedColumnVectorizedReader parquet.enableVectorizedReader
+    parquet.filterPushdown parquet.filterPushdown.* parquet.output.committer.class parquet.pushdown.*
+    parquet.recordLevelFilter.enabled parser.manageParserCaches parser.parserDfa* planChangeLog.* planChangeValidation
+    queryExecutionListeners redaction.* requireAllClusterKeys* resultQueryStage.* scriptTransformation.*
+    session.localRelation* sessionWindow.* shuffle.* shuffleDependency.* shuffleExchange.* shuffledHashJoinFactor sort.*
+    sortMergeJoinExec.* sources.commitProtocolClass sources.fileCompressionFactor sources.ignoreDataLocality
+    sources.outputCommitterClass sources.parallelPartitionDiscovery.* sources.useListFilesFileSystemList
+    stackTracesInDataFrameContext statistics.* subexpressionElimination.* subquery.* ui.* unionOutputPartitioning
+    warehouse.dir window.segmentTree.* windowExec.*
 """)
 """How a query is planned, run, shown or logged: the rows are the same."""
 _UNUSED = _names("""
-    avro.* bucketing.* catalogImplementation cli.* connect.* cteRecursion* globalTempDatabase hive.* orc.* pipelines.*
+    bucketing.* catalogImplementation cli.* connect.* cteRecursion* globalTempDatabase hive.* pipelines.*
     pivotMaxValues planner.pythonExecution.memory python.* pyspark.* repl.* scripting.* sources.bucketing.*
     sources.v2.* streaming.* thriftServer.* thriftserver.* transposeMaxValues
     execution.pyspark.udf.* execution.python.* execution.pythonUDF.* execution.pythonUDTF.*
@@ -106,19 +109,19 @@ _UNUSED = _names("""
 """)
 """Of parts of Spark that nothing here uses: formats and sources, servers, streaming, Python functions, Hive."""
 _REFUSED = _names("""
-    allowNamedFunctionArguments alwaysInlineCommonExpr analyzer.* ansi.* assumeAnsiFalseIfNotPersisted.enabled
+    allowNamedFunctionArguments alwaysInlineCommonExpr analyzer.* ansi.* assumeAnsiFalseIfNotPersisted.enabled avro.*
     catalog.spark_catalog.* collation.* columnNameOfCorruptRecord crossJoin.enabled csv.* cteRelationDefMaxRows.enabled
     dataSource.* datetime.java8API.enabled debug defaultColumn.* defaultPath defaultUrlStreamHandlerFactory.enabled
     dropTableOnView.enabled enforceTypeCoercionBeforeUnionDeduplication.enabled execution.arrow.*
-    execution.datasources.* execution.pandas.* execution.pyspark.* execution.pythonUDF.arrow.legacy.*
-    fileSource.* files.* function.* geospatial.enabled groupByAliases groupByOrdinal
-    insertIntoReplace* insertNestedTypeCoercion.enabled json.* jsonGenerator.* lateralColumnAlias.*
-    lazySetOperatorOutput.enabled legacy.* listagg.* mapZipWithUsesJavaCollections mergeNestedTypeCoercion.enabled
-    operatorPipeSyntaxEnabled optimizeNullAwareAntiJoin optimizer.* orderByOrdinal orderingAwareLimitOffset
-    parquet.* parser.* prioritizeOrdinalResolutionInSort.enabled pyspark.infer* pyspark.legacy.*
-    retainGroupColumns runCollationTypeCastsBeforeAliasAssignment.enabled runSQLOnFiles selfJoinAutoResolveAmbiguity
-    sources.* stableDerivedColumnAlias.enabled timeTravel* timeType.enabled truncateTable.* tvf.*
-    types.framework.enabled udt.* useCommonExprIdForAlias variant.* view.* xml.*
+    execution.datasources.* execution.pandas.* execution.pyspark.* execution.pythonUDF.arrow.legacy.* fileSource.*
+    files.* function.* geospatial.enabled groupByAliases groupByOrdinal insertIntoReplace*
+    insertNestedTypeCoercion.enabled json.* jsonGenerator.* lateralColumnAlias.* lazySetOperatorOutput.enabled legacy.*
+    listagg.* mapZipWithUsesJavaCollections mergeNestedTypeCoercion.enabled operatorPipeSyntaxEnabled
+    optimizeNullAwareAntiJoin optimizer.* orc.* orderByOrdinal orderingAwareLimitOffset parquet.* parser.*
+    prioritizeOrdinalResolutionInSort.enabled pyspark.infer* pyspark.legacy.* retainGroupColumns
+    runCollationTypeCastsBeforeAliasAssignment.enabled runSQLOnFiles selfJoinAutoResolveAmbiguity sources.*
+    stableDerivedColumnAlias.enabled timeTravel* timeType.enabled truncateTable.* tvf.* types.framework.enabled udt.*
+    useCommonExprIdForAlias variant.* view.* xml.*
 """)
 """What changes, or may change, a value, a type or a name, or which sentences are understood: Spark's defaults stand."""
 

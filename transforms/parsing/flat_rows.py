@@ -1,4 +1,4 @@
-"""Parses flat rows of typed columns (CSV, Parquet): one of them says what happened to the row.
+"""Parses flat rows of typed columns (CSV, Parquet, Avro, ORC): one of them says what happened to the row.
 
 Which column that is, and what its values mean, says `transforms.parsing.row_ops`: by default `op`, of which c, r and u
 upsert the row and d deletes its key.

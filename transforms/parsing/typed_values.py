@@ -1,4 +1,4 @@
-"""Reads text and Parquet values by declared types; what does not fit, or would lose digits, becomes null.
+"""Reads text and typed values by declared types; what does not fit, or would lose digits, becomes null.
 
 A caller that finds a source and no value knows that the source does not fit. Only built-in functions are used, and none
 of them raises: under ANSI mode a plain cast would end the batch at the first bad value.
@@ -112,7 +112,7 @@ def without_infinity(text: Column, dtype: DataType, options: ParseOptions) -> Co
 
 
 def convert(value: Column, source: DataType, target: DataType, options: ParseOptions) -> Column:
-    """Turn a value of a Parquet file into the declared type if that loses nothing."""
+    """Turn a value of a file with types into the declared type if that loses nothing."""
     match source, target:
         case (TimestampType() | TimestampNTZType() | DateType(), _) if source == target:
             return _in_range(value, source)

@@ -225,7 +225,7 @@ capitals only.
 - **Types of columns** are Spark's: $types. A key, and so a foreign key, is never float, double,
   array, map or struct. Decimals are never rounded: one with more digits than its type is quarantined. The values in
   an array, map or struct of JSON or CSV are read as a column of their type is, by `time` and `timezone`; one that
-  does not fit makes the whole bad. The keys of a map are text, but for Parquet and Delta tables.
+  does not fit makes the whole bad. The keys of a map are text, but for Parquet, ORC and Delta tables.
 - **Durations** are a number and a unit (milliseconds, seconds, minutes, hours, days): `30 days`,
   `1.5 hours`.
 - **Sizes** are a number and a unit (bytes, kB, MB, GB, TB, each a thousand of the one before): `100 MB`.

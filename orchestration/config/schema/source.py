@@ -67,16 +67,16 @@ class Limits(Frozen):
     """A line with more levels of objects and arrays is quarantined in the same way. At most 998, as deep as Spark
     reads."""
     ratio: Annotated[int, Field(ge=1)] = 1000
-    """A packed file of which a byte stands for more than so many stops the batch. Of Parquet the bytes of the
-    values count, not those of the pages. Files of up to 100 MB, unpacked, may be packed as they like. Not with
-    `delta`."""
+    """A packed file of which a byte stands for more than so many stops the batch. Of Parquet and ORC the bytes of the
+    values count, not those of the pages or stripes. Files of up to 100 MB, unpacked, may be packed as they like. Not
+    with `delta`."""
     memory: Annotated[Size, Field(ge=MEGABYTE, le=2 * GIGABYTE)] = Field(
         default=AT_ONCE, json_schema_extra={"default": LIMITS["memory"]}
     )
     """A file with a larger part that can only be read whole stops the batch before it is planned: a line; with two
     bytes for each character, a record of CSV, or a file with `one_per_line: false`; of Parquet a page, an average row,
-    or the footer, which becomes four times as large. At most 2 GB. Spark needs some sixteen times as much
-    (`spark.driver.memory`, by default 4 GB). Not with `delta`."""
+    or the footer, which becomes four times as large; of Avro a block; of ORC an average row, or the footer. At most
+    2 GB. Spark needs some sixteen times as much (`spark.driver.memory`, by default 4 GB). Not with `delta`."""
 
 
 class Security(Frozen):
@@ -105,9 +105,9 @@ class Source(Frozen):
     """Where the change data of a table lies."""
 
     format: Format
-    """`debezium`: JSON lines as Debezium writes them; `jsonl`, `csv`, `parquet`: flat rows with a column that says what
-    happened (`op`); `delta`: the Change Data Feed of a Delta table; `kafka`: topics, whose records are of one of the
-    forms that `value` names."""
+    """`debezium`: JSON lines as Debezium writes them; `jsonl`, `csv`, `parquet`, `avro` (object container files),
+    `orc`: flat rows with a column that says what happened (`op`); `delta`: the Change Data Feed of a Delta table;
+    `kafka`: topics, whose records are of one of the forms that `value` names."""
     path: SourcePath = ""
     """Files, relative to the configuration file or a URI. Needed unless format is `kafka`. `{date}` (YYYY-MM-DD) makes
     daily partitions, and so do `{year}`, `{month}` and `{day}` together, anywhere in the path

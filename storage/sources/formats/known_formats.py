@@ -1,10 +1,12 @@
 """Lists the formats of change data by the names under which they are declared."""
 
+from storage.sources.formats.avro import Avro
 from storage.sources.formats.csv import Csv
 from storage.sources.formats.debezium import Debezium
 from storage.sources.formats.delta import Delta
 from storage.sources.formats.jsonl import Jsonl
 from storage.sources.formats.kafka import VALUES, DebeziumTopic
+from storage.sources.formats.orc import Orc
 from storage.sources.formats.parquet import Parquet
 from storage.sources.formats.source_format import SourceFormat
 from storage.sources.topics import Topics
@@ -14,6 +16,8 @@ FORMATS: dict[str, SourceFormat] = {
     "jsonl": Jsonl(),
     "csv": Csv(),
     "parquet": Parquet(),
+    "avro": Avro(),
+    "orc": Orc(),
     "delta": Delta(),
     "kafka": DebeziumTopic(),
 }

@@ -1,0 +1,40 @@
+"""Reads ORC files: flat rows of typed columns, one of which says what a row does."""
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType
+
+from storage.sources.formats.source_format import Ranges
+from storage.sources.formats.typed_format import TypedFormat
+from storage.sources.limits import FileLimits
+from storage.sources.orc_files import orc_names, orc_schema, parse_orc
+from storage.sources.orc_size import check_orc
+from transforms.model.specs import TableSpec
+from transforms.parsing.options import ParseOptions
+
+
+class Orc(TypedFormat):
+    """Rows with a schema in the footer."""
+
+    is_columnar = True
+
+    def count_rows(self, path: str, size: int, limits: FileLimits) -> int:
+        """Look at the footer."""
+        return check_orc(path, size, limits)
+
+    def names(self, path: str) -> list[str]:
+        """Look at the schema in the footer."""
+        return orc_names(path)
+
+    def schema(
+        self, spark: SparkSession, path: str, declared: Sequence[str]
+    ) -> Mapping[str, DataType | None]:
+        """Look at the footer."""
+        return orc_schema(path, declared)
+
+    def parse(
+        self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges
+    ) -> list[DataFrame]:
+        """Read files by their footers."""
+        return parse_orc(spark, table, options, ranges)
