@@ -10,7 +10,7 @@ from types import MappingProxyType
 import pyspark
 from pyspark.sql import SparkSession
 
-from storage.spark import kafka
+from storage.spark import jdbc, kafka
 from storage.spark.jars import provide_jars, spark_resolver
 from storage.spark.java import find_java, locale_variables, wrap_java
 from storage.spark.py4j_cache import remember_answers
@@ -104,6 +104,9 @@ def start_session(
     if kafka.on_kafka(places):
         resolve = spark_resolver(_SPARK_HOME, java_home, conf, kafka.NOT_FETCHED)
         jars += kafka.provide_kafka_jars(cache / "jars", resolve)
+    if jdbc.on_databases(places):
+        resolve = spark_resolver(_SPARK_HOME, java_home, conf, jdbc.NOT_FETCHED)
+        jars += jdbc.provide_driver(cache / "jars", resolve)
     # Another Spark that SPARK_HOME may name would not fit this pyspark and these JARs.
     variables = {"JAVA_HOME": str(java_home), "SPARK_HOME": str(_SPARK_HOME), **locale_variables(os.environ)}
     if _local_cores(master) is not None:
