@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from storage.errors import SourceError, SourceRefused, SourceUnreadable
-from storage.filesystem import spark_path
 from storage.sources.queries import PASSWORD, USERNAME, Query, spark_options
 
 _AS_THEY_ARE = frozenset(
@@ -43,7 +42,7 @@ def take_dump(spark: SparkSession, query: Query, columns: StructType, folder: st
         wanted = [(field, _found(query, field.name, there)) for field in columns]
         values = ", ".join(value_of(found, field.dataType) for field, found in wanted)
         rows = _asked(spark, query, f"select {values} from {query.rows} as lj_rows")
-        rows.toDF(*columns.names).write.parquet(spark_path(folder))
+        rows.toDF(*columns.names).write.parquet(folder)
 
 
 def value_of(column: StructField, declared: DataType) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
@@ -82,9 +83,9 @@ lake: ./lake
 tables:
   kinds:
     source: {{format: jdbc, mode: snapshot, url: "{url}", table: kinds, timezone: Europe/Berlin}}
-    columns: {{id: int, n: "decimal(38,18)", big: "decimal(20,1)", at: timestamp, local: timestamp, d: date, doc: string,
-      u: string, numbers: array<int>, words: array<string>, pair: "struct<x:int,y:string>", raw: binary, mood: string,
-      padded: string, f: double, b: boolean, odd: {{type: string, from: "odd \\"name"}}}}
+    columns: {{id: int, n: "decimal(38,18)", big: "decimal(20,1)", at: timestamp, local: timestamp, d: date,
+      doc: string, u: string, numbers: array<int>, words: array<string>, pair: "struct<x:int,y:string>",
+      raw: binary, mood: string, padded: string, f: double, b: boolean, odd: {{type: string, from: "odd \\"name"}}}}
     key: [id]
 """
 
@@ -131,35 +132,42 @@ def ask(database: Database, name: str, sql: str) -> str:
     return database.ask(f"\\connect {name}\n{sql}")
 
 
-def expect_answer(pipeline: Pipeline, spark: SparkSession, database: Database) -> None:
-    """The join is what the database makes of its tables."""
-    answer = ask(database, "shop", ANSWER + ";").splitlines()
-    expected = sorted(map(json.dumps, map(json.loads, answer)))
-    assert sorted(map(json.dumps, map(json.loads, joins(pipeline, spark)["located"]))) == expected
+def rows_of(text: str) -> list[str]:
+    """Lines of JSON, sorted, written in one way."""
+    return sorted(json.dumps(json.loads(line)) for line in text.splitlines())
+
+
+def answer(database: Database) -> list[str]:
+    """What the database makes of its tables."""
+    return rows_of(ask(database, "shop", ANSWER))
+
+
+def joined(pipeline: Pipeline, spark: SparkSession) -> list[str]:
+    """What the lake has."""
+    return rows_of("\n".join(joins(pipeline, spark)["located"]))
 
 
 def test_rows_are_those_of_the_database_whatever_ends_a_run(
     tmp_path: Path, asking: SparkSession, database: Database
 ) -> None:
-    """Between the dump and the plan, or at a commit; a table that was emptied stops the run before its plan."""
+    """Between the dump and the plan, or at a commit: the batch is that of the dump. No file has the password."""
     url = url_of(database, "shop")
     pipeline = make_pipeline(tmp_path, SHOP.format(url=url, every="0 seconds"))
     daily = make_pipeline(tmp_path, SHOP.format(url=url, every="1 day"))
-    lake = Lake(pipeline.lake)
-
-    # ended when the dumps are there, and no plan: the next run reads them, and asks nobody
     ask(database, "shop", BEGIN)
-    before = joined_rows(ask(database, "shop", ANSWER + ";"))
+
+    # the dumps are there, and no plan: the next run reads them, and asks nobody
+    first = answer(database)
     with mock.patch.object(Journal, "write_plan", side_effect=Crash), pytest.raises(Crash):
         run(daily, asking)
     ask(database, "shop", LATER)
-    (tmp_path / "lake/_dumps/customers/20991231T000000000000Z").mkdir()  # one that was cut off
-    assert run(daily, asking) == 1
-    assert joined_rows("\n".join(joins(daily, asking)["located"])) == before
+    cut_off = Path(Lake(daily.lake).path("_dumps/customers/20991231T000000000000Z"))
+    cut_off.mkdir()
+    assert (run(daily, asking), joined(daily, asking)) == (1, first)
     assert run(daily, asking) == 0
 
-    # ended at a commit: the next run ends its batch with the dump that was taken, and takes the next one then
-    before = joined_rows(ask(database, "shop", ANSWER + ";"))
+    # the batch is planned: the next run ends it, and takes new dumps then
+    second = answer(database)
     with commits(joined_of("located"), "before"), pytest.raises(Crash):
         run(pipeline, asking)
     ask(
@@ -167,28 +175,47 @@ def test_rows_are_those_of_the_database_whatever_ends_a_run(
         "shop",
         "update customers set city = 'Bonn' where name = 'c2'; delete from orders where order_id = 1;",
     )
-    assert run(pipeline, asking, batches=1) == 1
-    assert joined_rows("\n".join(joins(pipeline, asking)["located"])) == before
-    assert run(pipeline, asking) == 1
-    expect_answer(pipeline, asking, database)
-
-    # emptied: nothing is planned, and when it is whole again that is asked for
-    plans = len(Journal(lake).plans)
-    ask(database, "shop", "create table kept as select * from customers; truncate customers;")
-    with pytest.raises(TooManyDeleted, match="customers.* lacks 21 of 21 rows"):
-        run(pipeline, asking)
-    assert (len(Journal(lake).plans), dumps(lake.path("_dumps/customers"))) == (plans, [])
-    ask(database, "shop", "insert into customers select * from kept where name <> 'c4';")
-    assert run(pipeline, asking) == 1
-    expect_answer(pipeline, asking, database)
-    assert [len(dumps(lake.path(f"_dumps/{name}"))) for name in ("orders", "customers")] == [1, 1]
+    assert (run(pipeline, asking, batches=1), joined(pipeline, asking)) == (1, second)
+    assert (run(pipeline, asking), joined(pipeline, asking)) == (1, answer(database))
+    assert not cut_off.exists()
+    assert len({*map(str, (first, second, answer(database)))}) == 3
     secrets = (b"hush-hush", b"LAKEJOIN_JDBC")
     assert not [f for f in tmp_path.rglob("*") if f.is_file() and any(s in f.read_bytes() for s in secrets)]
 
+    _expect_emptied_table_stops(pipeline, asking, database)
 
-def joined_rows(text: str) -> list[str]:
-    """Lines of JSON, sorted, written in one way."""
-    return sorted(json.dumps(json.loads(line)) for line in text.splitlines())
+
+def _expect_emptied_table_stops(pipeline: Pipeline, spark: SparkSession, database: Database) -> None:
+    """A run, before its plan; and the next one asks anew."""
+    lake = Lake(pipeline.lake)
+    plans = len(Journal(lake).plans)
+    ask(database, "shop", "create table kept as select * from customers; truncate customers;")
+    with pytest.raises(TooManyDeleted, match=r"table customers: .* lacks 21 of 21 rows"):
+        run(pipeline, spark)
+    assert (len(Journal(lake).plans), dumps(lake.path("_dumps/customers"))) == (plans, [])
+    ask(database, "shop", "insert into customers select * from kept where name <> 'c4';")
+    assert (run(pipeline, spark), joined(pipeline, spark)) == (1, answer(database))
+    assert [len(dumps(lake.path(f"_dumps/{name}"))) for name in ("orders", "customers")] == [1, 1]
+
+
+def test_page_of_a_table_of_a_database_can_be_followed(
+    tmp_path: Path, asking: SparkSession, database: Database
+) -> None:
+    """With another address."""
+    page = (Path(__file__).parents[2] / "docs" / "snapshots.md").read_text("utf-8")
+    sql = re.search(r"```sql\n(.*?)```", page, re.DOTALL)
+    file = re.search(r"```yaml\n(# database\.yaml\n.*?)```", page, re.DOTALL)
+    assert sql is not None
+    assert file is not None
+    url = url_of(database, "page")
+    ask(database, "page", sql[1])
+    pipeline = make_pipeline(tmp_path, file[1].replace("jdbc:postgresql://localhost:5432/shop", url))
+    assert run(pipeline, asking) == 1
+    found = [json.loads(row) for row in joins(pipeline, asking)["orders_with_customers"]]
+    assert [(row["placed"], row["c_city"], row["c_since"], row["c_credit"]) for row in found] == [
+        ("2026-11-02T07:00:00.000Z", "Lyon", "2026-11-01T09:00:00.000Z", 100.0),
+        ("2026-11-02T08:30:00.000Z", None, None, None),
+    ]
 
 
 def test_values_are_those_of_the_database_or_in_quarantine(
