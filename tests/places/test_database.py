@@ -9,10 +9,13 @@ from unittest import mock
 
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 from faults.crashing import Crash, commits
 from faults.shop import joins, make_pipeline, run, texts
+from orchestration.cli import app, options
 from orchestration.config import Pipeline
+from orchestration.lake_state.published_snapshot import published_snapshot
 from orchestration.planning.input_checks import TooManyDeleted
 from orchestration.runs.reconcile import Differences, reconcile
 from recordings.databases import Database, install, start
@@ -165,6 +168,11 @@ def test_rows_are_those_of_the_database_whatever_ends_a_run(
     cut_off.mkdir()
     assert (run(daily, asking), joined(daily, asking)) == (1, first)
     assert run(daily, asking) == 0
+    with mock.patch.object(options, "open_session", side_effect=AssertionError("a session was started")):
+        for command in ("run", "status"):  # the file is that of `daily`
+            told = CliRunner().invoke(app, [command, str(daily.path)]).stdout.lower()
+            assert "nothing" in told
+            assert told.count("was dumped at") == 2
 
     # the batch is planned: the next run ends it, and takes new dumps then
     second = answer(database)
@@ -227,9 +235,9 @@ def test_values_are_those_of_the_database_or_in_quarantine(
     pipeline = make_pipeline(tmp_path, OF_KINDS.format(url=url))
     assert run(pipeline, asking) == 1
     lake = Lake(pipeline.lake)
-    rows = State(asking, lake, Journal(lake).plans[-1])
+    state = State(asking, lake, published_snapshot(Journal(lake)))
     table = pipeline.tables["kinds"].spec
-    found = [json.loads(text) for text in texts(rows.rows(table).select(*table.columns.names))]
+    found = [json.loads(text) for text in texts(state.all_rows(table).select(*table.columns.names))]
     assert found[0] == {
         "id": 1, "n": 12345678901234567890.123456789012345678, "big": 1.5, "at": "2026-11-28T10:00:00.123Z",
         "local": "2026-11-28T11:00:00.000Z", "d": "2026-02-28", "doc": '{"a": [1, 2.50]}',
