@@ -176,7 +176,8 @@ def _as_left(pipeline: "Pipeline", waiting: "Backlog", dates: "Dates | None", no
 
 def _files_read(pipeline: "Pipeline", waiting: "Backlog", dates: "Dates | None") -> str:
     found = [
-        f"{name} {pipeline.inputs[name].source_format.held(count)}" for name, count in waiting.found.items()
+        f"{name} {waiting.dumped.get(name) or pipeline.inputs[name].source_format.held(count)}"
+        for name, count in waiting.found.items()
     ]
     if dates is not None:
         found += [left_to_settle(waiting.young)] * bool(waiting.young)

@@ -11,7 +11,7 @@ from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan
 from storage.sources.files import Dates, FoundFile
-from storage.sources.formats.source_format import Look, Reached
+from storage.sources.formats.source_format import Dumped, Look, Reached
 
 SETTLE = timedelta(seconds=30)
 """A file that changed less than this ago may still be being written; tables may declare another time."""
@@ -43,6 +43,9 @@ class Backlog:
     """How many more files wait, but changed too short a time ago to be read."""
     reached: Mapping[str, tuple[Reached, ...]] = field(default_factory=dict)
     """How far the partitions are read of each table or stream whose source is a topic."""
+
+    dumped: Mapping[str, Dumped] = field(default_factory=dict)
+    """When dumps are taken of each table that is asked of a database."""
 
     @property
     def is_empty(self) -> bool:
@@ -81,7 +84,7 @@ def backlog(
     """
     journal, look = Journal(Lake(pipeline.lake)), Look(now, settle, dates)
     files, found, young = list[WaitingFile](), dict[str, int](), 0
-    reached = dict[str, tuple[Reached, ...]]()
+    reached, dumped = dict[str, tuple[Reached, ...]](), dict[str, Dumped]()
     for name, table in pipeline.inputs.items():
         with blamed(table):
             waiting = table.source_format.waiting(table.source_spec, journal.known_files(name), look)
@@ -90,5 +93,7 @@ def backlog(
         young += waiting.young
         if waiting.reached:
             reached[name] = waiting.reached
+        if waiting.dumped is not None:
+            dumped[name] = waiting.dumped
     new_joins = tuple(name for name in pipeline.joins if name not in kept_joins(pipeline, journal))
-    return Backlog(tuple(files), journal.unfinished, new_joins, found, young, reached)
+    return Backlog(tuple(files), journal.unfinished, new_joins, found, young, reached, dumped)

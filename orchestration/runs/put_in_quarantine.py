@@ -95,7 +95,8 @@ def _check_can_be_named(pipeline: Pipeline, name: str) -> None:
     if name not in pipeline.inputs:
         raise unknown("table or stream", name, pipeline.inputs)
     if not pipeline.inputs[name].source_format.has_lines:
-        raise WrongUsage(f"{name} is read from a Delta table: its records have no lines to be named by")
+        form = pipeline.inputs[name].source.format
+        raise WrongUsage(f"{name}: records of format {form!r} have no lines to be named by")
 
 
 def _check_can_be_given_up(pipeline: Pipeline, plan: Plan) -> None:

@@ -6,11 +6,12 @@ here or in the modules of the formats starts a JVM; what reads with Spark is han
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from storage.sources.file_names import FileOrder
 from storage.sources.files import Dates, FoundFile
@@ -46,6 +47,8 @@ class SourceSpec:
     """How files of a day follow each other."""
     is_snapshot: bool = False
     """Each part of it is the whole table."""
+    columns: StructType = field(default_factory=StructType)
+    """The declared columns, called as the source calls them."""
 
     @property
     def place(self) -> str:
@@ -81,6 +84,23 @@ class Reached:
 
 
 @dataclass(frozen=True)
+class Dumped:
+    """When dumps of a query are taken."""
+
+    last: datetime | None
+    """When the last one was; None where there was none."""
+    due: datetime | None
+    """From when on the next one may be; None for now."""
+
+    def __str__(self) -> str:
+        """As it stands behind the name of a table."""
+        if self.last is None or self.due is None:
+            return "was never dumped"
+        last, due = (f"{time:%Y-%m-%d %H:%M:%S}" for time in (self.last, self.due))
+        return f"was dumped at {last} UTC, next from {due} UTC on"
+
+
+@dataclass(frozen=True)
 class Waiting:
     """What of a source is not read yet."""
 
@@ -92,6 +112,8 @@ class Waiting:
     """How many more files wait, but changed too short a time ago to be read."""
     reached: tuple[Reached, ...] = ()
     """Of topics: how far each partition is read."""
+    dumped: Dumped | None = None
+    """Of queries: when dumps are taken."""
 
 
 _ONLY_EVENTS = "only events of format debezium have it; remove it"
@@ -109,6 +131,10 @@ OF_TOPICS: dict[tuple[str, ...], str] = {
     for name in ("bootstrap_servers", "topic", "value", "registry", "security")
 }
 """What a configuration says of topics only."""
+OF_QUERIES: dict[tuple[str, ...], str] = {
+    (name,): "only queries of format jdbc have it; remove it" for name in ("url", "table", "query", "every")
+}
+"""What a configuration says of queries only."""
 OF_MEMBERS: dict[tuple[str, ...], str] = {
     ("absent",): "all rows of a file or table have the same columns; remove it"
 }
@@ -139,6 +165,8 @@ class SourceFormat(Protocol):
     """A record may say that its table was emptied."""
     has_rows: bool = True
     """A record is a row, so that records may be a whole table; else it tells of a change."""
+    only_snapshots: bool = False
+    """Records are always a whole table."""
     is_text: bool = False
     """Values are texts, and so are the keys of maps."""
     may_nest: bool = False
@@ -202,6 +230,10 @@ class SourceFormat(Protocol):
     def paths(self, source: SourceSpec, now: datetime) -> dict[str, str]:
         """Return where parts are now that may have moved since they were planned, by their names."""
         return {}
+
+    def discard(self, source: SourceSpec, parts: Ranges) -> None:
+        """Forget parts that a check refused before their plan, if they were only made to be read."""
+        return
 
     @abstractmethod
     def columns(self, source: SourceSpec, now: datetime) -> list[str]:
