@@ -29,6 +29,8 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r"# ([\w-]+\.yaml)\n")
 _SECONDS = re.compile(r"^Seconds by stage\n(?:  .*\n)+", re.MULTILINE)
 """What a run prints last, and what is different in each; a page has a line of three dots in its place."""
+FILE = "name: x\nlake: ./x\ntables:\n  t: {{source: {}, columns: {{id: int}}, key: [id]}}\n"
+"""A pipeline around a source."""
 QUICK = 4
 """How many commands that start Spark a page may have to be followed in every run of the tests."""
 
@@ -110,6 +112,44 @@ def with_part(pipeline: str, part: str) -> str:
 
 def _links(page: Path) -> set[Path]:
     return {(page.parent / link).resolve() for link in re.findall(r"\]\(([\w./-]+\.md)", page.read_text("utf-8"))}
+
+
+def test_each_page_is_in_the_lists() -> None:
+    """Who looks for their data finds the page from the README and from the list of sources."""
+    pages = {DOCS / page for page in PAGES}
+    assert len(pages) >= 13
+    assert pages <= _links(INDEX)
+    assert pages <= _links(ROOT / "README.md")
+
+
+def test_each_preset_has_a_page() -> None:
+    """With a source that names it."""
+    tools = {page.stem: page.read_text("utf-8") for page in (DOCS / "tools").glob("*.md")}
+    assert tools.keys() == PRESETS.keys()
+    assert all(re.search(rf"\bop: {name}\b", text) for name, text in tools.items())
+
+
+def test_options_of_csv_can_be_pasted() -> None:
+    """Each of the table is what a source takes."""
+    text = (DOCS / "files.md").read_text("utf-8")
+    options = re.findall(r"\| `(\{.*\})` \|", text[text.index("\n## CSV") :])
+    assert len(options) == 5
+    for option in options:
+        source = f"{{format: csv, path: x, csv: {option}}}"
+        csv = load_text(FILE.format(source), "x.yaml").tables["t"].source.csv
+        assert csv is not None
+        assert set(yaml.safe_load(option)) <= csv.model_fields_set
+
+
+def test_operations_can_be_pasted() -> None:
+    """Each of the table is what a source takes."""
+    text = (DOCS / "rows.md").read_text("utf-8")
+    said = re.findall(r"\| `(\{.*?\})`", text[text.index("\n## What says what happened") :])
+    assert len(said) == 4
+    for option in said:
+        op = load_text(FILE.format(f"{{format: jsonl, path: x, op: {option}}}"), "x.yaml").tables["t"].source.op
+        assert op is not None
+        assert set(yaml.safe_load(option)) == op.model_fields_set
 
 
 @pytest.mark.spark
