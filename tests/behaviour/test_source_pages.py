@@ -8,7 +8,7 @@ commands before it have printed. A command may fail if its message is shown. Oth
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +31,7 @@ _SECONDS = re.compile(r"^Seconds by stage\n(?:  .*\n)+", re.MULTILINE)
 """What a run prints last, and what is different in each; a page has a line of three dots in its place."""
 FILE = "name: x\nlake: ./x\ntables:\n  t: {{source: {}, columns: {{id: int}}, key: [id]}}\n"
 """A pipeline around a source."""
-QUICK = 4
+QUICK = 3
 """How many commands that start Spark a page may have to be followed in every run of the tests."""
 
 
@@ -51,7 +51,11 @@ PAGES = [*_followed()]
 
 
 def _long(page: str) -> bool:
-    starts = re.findall(r"^lakejoin (?:run|show|quarantine|reconcile) ", "\n".join(text for _, text in blocks(page)), re.M)
+    starts = re.findall(
+        r"^lakejoin (?:run|show|quarantine|reconcile) ",
+        "\n".join(text for _, text in blocks(page)),
+        re.MULTILINE,
+    )
     return len(starts) > QUICK
 
 
@@ -111,7 +115,9 @@ def with_part(pipeline: str, part: str) -> str:
 
 
 def _links(page: Path) -> set[Path]:
-    return {(page.parent / link).resolve() for link in re.findall(r"\]\(([\w./-]+\.md)", page.read_text("utf-8"))}
+    return {
+        (page.parent / link).resolve() for link in re.findall(r"\]\(([\w./-]+\.md)", page.read_text("utf-8"))
+    }
 
 
 def test_each_page_is_in_the_lists() -> None:
@@ -147,7 +153,11 @@ def test_operations_can_be_pasted() -> None:
     said = re.findall(r"\| `(\{.*?\})`", text[text.index("\n## What says what happened") :])
     assert len(said) == 4
     for option in said:
-        op = load_text(FILE.format(f"{{format: jsonl, path: x, op: {option}}}"), "x.yaml").tables["t"].source.op
+        op = (
+            load_text(FILE.format(f"{{format: jsonl, path: x, op: {option}}}"), "x.yaml")
+            .tables["t"]
+            .source.op
+        )
         assert op is not None
         assert set(yaml.safe_load(option)) == op.model_fields_set
 

@@ -150,7 +150,7 @@ $op
 
 | preset | of | says what happened |
 |---|---|---|
-| [`debezium-unwrapped`](tools/debezium-unwrapped.md) | `ExtractNewRecordState`, alone or as `payload` beside its `schema` | `__op`; `__deleted` |
+| [`debezium-unwrapped`](tools/debezium-unwrapped.md) | rows of `ExtractNewRecordState` | `__op`; `__deleted` |
 | [`dms`](tools/dms.md) | AWS DMS | `Op`; rows of a full load have none |
 | [`maxwell`](tools/maxwell.md) | Maxwell: the row in `data`, former values in `old` | `type` |
 | [`goldengate`](tools/goldengate.md) | Oracle GoldenGate: the row in `after` and `before` | `op_type` |

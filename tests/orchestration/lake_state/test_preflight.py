@@ -97,7 +97,9 @@ def test_lake_that_reads_csv_of_its_own_form_goes_on(tmp_path: Path) -> None:
     journal.plans.append(replace(BUILT, joins=("orders_with_customers",), shapes=shapes))
 
     check_shapes(load_text(text.replace('decimal: ","', "nulls: n/a"), pipeline.path), journal)
-    with pytest.raises(ConfigurationChanged, match=r":5: tables\.orders\.source\.csv: changed since batch 1, "):
+    with pytest.raises(
+        ConfigurationChanged, match=r":5: tables\.orders\.source\.csv: changed since batch 1, "
+    ):
         check_shapes(load_text(text.replace("delimiter", "quote"), pipeline.path), journal)
 
 
