@@ -1,8 +1,8 @@
 """The pages about kinds of sources work as they stand: files, programs, commands and what these print.
 
-A page is followed if it has a YAML file whose first line is its name. Of its blocks `yaml` is a file, or a part that
-takes the place of the same keys in the first table of the file before it; `python` and `sh` are run; `text` is what the
-commands before it have printed. A command may fail if its message is shown. Other blocks are read by people only.
+A page is followed if it has a YAML file whose first line is its name. Of its blocks `yaml` is a file, or a part: other
+tables of the file before it, or other keys of its first table; `python` and `sh` are run; `text` is what the commands
+before it have printed. A command may fail if its message is shown. Other blocks are read by people only.
 """
 
 import re
@@ -81,9 +81,10 @@ class Reader:
         match language:
             case "yaml" if name := _NAME.match(text):
                 self.pipeline = text
-                (self.folder / name[1]).write_text(text)
+                (self.folder / name[1]).write_text(text, "utf-8")
+                load(self.folder / name[1])
             case "yaml":
-                load_text(with_part(self.pipeline, text), "part.yaml")
+                load_text(with_part(self.pipeline, text), self.folder / "part.yaml")
             case "python":
                 exec(text, {})
             case "sh":
@@ -108,9 +109,12 @@ def commands(text: str) -> list[str]:
 
 
 def with_part(pipeline: str, part: str) -> str:
-    """A file in which keys of the first table are replaced by those of a part."""
-    whole = yaml.safe_load(pipeline)
-    whole["tables"][next(iter(whole["tables"]))] |= yaml.safe_load(part)
+    """A file in which a part stands: other tables, or other keys of the first table."""
+    whole, said = yaml.safe_load(pipeline), yaml.safe_load(part)
+    if "tables" in said:
+        whole = {key: whole[key] for key in ("name", "lake")} | said
+    else:
+        whole["tables"][next(iter(whole["tables"]))] |= said
     return yaml.safe_dump(whole, sort_keys=False)
 
 
