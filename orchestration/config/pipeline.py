@@ -216,7 +216,7 @@ def _input_shape(read: Input) -> dict[str, Any]:
     """Types in their canonical spelling, so that `long` for `bigint` is no change.
 
     Of a path only whether it has a date, which positions begin with: those without are before all that have one; and
-    whether it has an hour, which follows. Of CSV what is no default and says where a record begins.
+    whether it has an hour, which follows. Of CSV and JSON what is no default and says where a record begins.
     """
     path, csv = read.source.path, read.source.dialect.shape
     source = {key: getattr(read.source, key) for key in ("format", "time", "timezone")}
@@ -224,7 +224,8 @@ def _input_shape(read: Input) -> dict[str, Any]:
         "columns": {name: type_text(column.data_type) for name, column in read.columns.items()},
         "source": source
         | {"path": "hour" if has_hour(path) else has_day(path)}
-        | ({"csv": csv} if csv else {}),
+        | ({"csv": csv} if csv else {})
+        | ({} if read.source.one_per_line else {"one_per_line": False}),
         "key": read.key,
         "sequence": read.sequence,
     }

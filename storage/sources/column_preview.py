@@ -52,13 +52,27 @@ def beginning(file: FoundFile, encoding: str = "utf-8") -> str:
     return _bytes(file.path, BYTES).decode(encoding, errors="replace")
 
 
-def json_objects(file: FoundFile) -> Iterator[Any]:
-    """Yield the first lines of a file as JSON; a torn or broken line tells nothing about columns."""
-    for line in itertools.islice(beginning(file).splitlines(), RECORDS):
+def json_objects(file: FoundFile, *, one_per_line: bool = True) -> Iterator[Any]:
+    """Yield the first records of a file of JSON; one that is torn or broken tells nothing about columns."""
+    text = beginning(file)
+    if one_per_line:
+        yield from filter(None, map(_parsed, itertools.islice(text.splitlines(), RECORDS)))
+        return
+    decoder, place = json.JSONDecoder(), text.find("{")
+    for _ in range(RECORDS):
         try:
-            yield json.loads(line)
+            found, place = decoder.raw_decode(text, place)
         except (ValueError, RecursionError):
-            continue
+            return
+        yield found
+        place = text.find("{", place)
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
 
 
 def names_of(rows: Iterable[Any]) -> list[str]:

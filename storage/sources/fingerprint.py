@@ -45,6 +45,8 @@ class FileContent:
     """The beginning ends within a quoted CSV field, and there is more behind it."""
     returns: bool = False
     """Of CSV: some line ends with a carriage return and a line feed that are not within quotes."""
+    size: int = 0
+    """Bytes of the text, unpacked."""
     long_record: bool = False
     """Of CSV: a record is longer than may be in memory, if each quote in the file opens or closes a field."""
 
@@ -95,7 +97,7 @@ def scan_text(
     lines, continued = text.newlines + (not ended), quoted and text.continued
     return FileContent(
         digest.hexdigest(), beginning, lines, complete, text.appended, continued, text.returns,
-        long_record=text.longest_record * width > limits.memory,
+        size=text.size, long_record=text.longest_record * width > limits.memory,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from storage.errors import SourceTooLarge
 AT_ONCE = 256_000_000
 """Bytes of what is in memory at once, where nothing is declared: Spark reads it with its default memory of 4 GB."""
 WIDE = 2
-"""Bytes that the reader of CSV needs for a character."""
+"""Bytes that the readers of CSV, and of JSON that is cut into records, need for a character."""
 WIDE_TEXT = f", with {WIDE} bytes for each character,"
 _HONEST = 100_000_000
 """Up to so many bytes the ratio is not checked."""

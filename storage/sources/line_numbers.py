@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from storage.errors import SourceChanged
 from storage.sources.planned_file import PlannedFile
-from transforms.model.schemas import CONTEXT, POSITION
+from transforms.model.schemas import CONTEXT, POSITION, RAW
 
 _FILE, _BLOCK, _ID, _LINE = "_lj_file", "_lj_block", "_lj_id", "_lj_line"
 _IN_TASK = (1 << 33) - 1
@@ -53,10 +53,22 @@ def number_lines(scan: DataFrame, ranges: Sequence[PlannedFile], *, one_task: bo
 
 def number_rows(scan: DataFrame, ranges: Sequence[PlannedFile]) -> DataFrame:
     """Do the same for Parquet files, which know the numbers of their rows."""
+    numbered = _numbered(scan, F.col("_metadata.row_index"), F.lit(0).cast("bigint"))
+    return _in_ranges(numbered, _whole_files(scan, ranges))
+
+
+def number_pieces(scan: DataFrame, pieces: Column, ranges: Sequence[PlannedFile]) -> DataFrame:
+    """Do the same for files that are each one row. `pieces`: an array of what each holds; one makes a row."""
+    files = _numbered(scan, F.lit(0), F.lit(0).cast("bigint"))
+    numbered = files.select(_FILE, _BLOCK, F.posexplode(pieces).alias(_ID, RAW))
+    return _in_ranges(numbered, _whole_files(scan, ranges))
+
+
+def _whole_files(scan: DataFrame, ranges: Sequence[PlannedFile]) -> list[_Place]:
+    """A block for each file of a scan, in which rows are counted from 0."""
     by_path = {_without_scheme(part.path): part for part in ranges}
     files = [_without_scheme(file) for file in scan.inputFiles()]
-    places = [_Place(file, 0, 1, by_path[unquote(file)]) for file in files]
-    return _in_ranges(_numbered(scan, F.col("_metadata.row_index"), F.lit(0).cast("bigint")), places)
+    return [_Place(file, 0, 1, by_path[unquote(file)]) for file in files]
 
 
 def _numbered(scan: DataFrame, number: Column, block: Column | None = None) -> DataFrame:

@@ -13,6 +13,7 @@ _LONGEST = 20_000_000
 """Characters of a string that Spark's parser reads."""
 _OBJECT = rf"(?s)^\s*+\{{{inside()}\}}"
 _OTHER_RECORD = r"(?s)^\s*+,?\s*+\{"
+_OR_ELSE = "; expected one, or in files `one_per_line: false` under `source`"
 
 
 def why_broken(line: Column, record: StructType) -> Column:
@@ -22,12 +23,11 @@ def why_broken(line: Column, record: StructType) -> Column:
     behind = F.substr(line, F.length(first) + 1)
     is_whole, goes_on = F.try_parse_json(line).isNotNull(), (first != "") & (F.trim(behind) != "")
     return (
-        F.when(~text.startswith("{"), _concat("begins with ", _shown(text), "; expected an object of JSON"))
+        F.when(text.rlike(r"^\[\s*+(?:\{|$)"), _concat("begins a list: ", _shown(text), _OR_ELSE))
+        .when(~text.startswith("{"), _concat("begins with ", _shown(text), "; expected an object of JSON"))
         .when(
             goes_on & behind.rlike(_OTHER_RECORD),
-            _concat(
-                "holds several records, the second one at character ", F.length(first) + 1, "; expected one"
-            ),
+            _concat("holds several records, the second one at character ", F.length(first) + 1, _OR_ELSE),
         )
         .when(goes_on, _concat("is followed by something else behind its object: ", _shown(behind)))
         .when(

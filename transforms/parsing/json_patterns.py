@@ -3,8 +3,8 @@ r"""Makes regular expressions of JSON, by which a part of a line is found and cu
 They are possessive, for Java keeps each step that it could go back to on its stack.
 """
 
-STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-"""A string with its quotes."""
+STRING = r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"'
+"""A string with its quotes; it holds no line end."""
 DEEPEST = 12
 """Levels of objects and lists that are passed over in search of a member."""
 

@@ -22,6 +22,7 @@ LINE = "_lj_line"
 WRAPPED = "_lj_wrapped"
 """Column with the record that holds a row as its `payload`, beside the schema."""
 _OBJECT = "_lj_object"
+_MARK = "\ufeff"
 _STRINGS = 6
 """Strings that are taken apart: the value and its two rows, each perhaps a string in a string."""
 _OF_CLOUD_EVENTS = {
@@ -72,7 +73,8 @@ def is_nothing(line: Column) -> Column:
 
 
 def _object_on(line: Column) -> Column:
-    """The object on a line: in a string, in a list of one, or as it is."""
+    """The object on a line: in a string, in a list of one, or as it is; without a byte order mark (RFC 8259)."""
+    line = F.when(line.startswith(_MARK), F.substr(line, F.lit(2))).otherwise(line)
     first = F.substring(F.ltrim(line), 1, 1)
     in_list = F.regexp_extract(line, r"(?s)^\s*+\[(\s*+\{.*)\]\s*+$", 1)
     in_string = F.when(first == '"', decoded(decoded(line)))

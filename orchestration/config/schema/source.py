@@ -73,9 +73,9 @@ class Limits(Frozen):
     memory: Annotated[Size, Field(ge=MEGABYTE, le=2 * GIGABYTE)] = Field(
         default=AT_ONCE, json_schema_extra={"default": LIMITS["memory"]}
     )
-    """A file with a larger part that can only be read whole stops the batch before it is planned: a line; a record of
-    CSV, with two bytes for each character; of Parquet a page, an average row, or the footer, which becomes four times
-    as large. At most 2 GB. Spark needs some sixteen times as much (`spark.driver.memory`, by default 4 GB). Not with
+    """A file with a larger part that can only be read whole stops the batch before it is planned: a line; with two
+    bytes for each character, a record of CSV, or a file with `one_per_line: false`; of Parquet a page, an average row,
+    or the footer, which becomes four times as large. At most 2 GB. Spark needs some sixteen times as much (`spark.driver.memory`, by default 4 GB). Not with
     `delta`."""
 
 
@@ -146,6 +146,9 @@ class Source(Frozen):
     says it."""
     csv: CsvOptions | None = None
     """How CSV is written where it is not as in RFC 4180; see below. Only with `csv`."""
+    one_per_line: bool = True
+    """Each record has a line of its own. `false`: several may share a line, or one may span lines, and lists may hold
+    them, as in `[{…}, {…}]`; then a file is read whole and may not grow. Only with `debezium` and `jsonl`."""
     absent: Absent | None = None
     """What becomes of a column that an update has no member for: `clear` makes it null, `keep` leaves it as it was.
     Without it, input with such updates is refused. Only with `debezium` and `jsonl`."""
@@ -214,7 +217,7 @@ class Source(Frozen):
         """What is known of the format. `is_ordered`: something else than its place orders a record."""
         return format_of(
             self.format, self.value, self.topics(is_ordered=is_ordered) if self.topic else None
-        ).written_as(self.dialect)
+        ).written_as(self.dialect, one_per_line=self.one_per_line)
 
     @property
     def is_snapshot(self) -> bool:

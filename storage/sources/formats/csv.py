@@ -11,7 +11,7 @@ from storage.sources.csv_files import count_records, csv_rows, take_csv_apart
 from storage.sources.csv_text import check_records, codec_name, read_header, records_of
 from storage.sources.files import Counted, FoundFile, MeasuredFile
 from storage.sources.fingerprint import FileContent
-from storage.sources.formats.source_format import OF_EVENTS, OF_MEMBERS, Asked, Ranges
+from storage.sources.formats.source_format import NO_LINES, OF_EVENTS, OF_MEMBERS, Asked, Ranges
 from storage.sources.formats.text_format import TextFormat
 from storage.sources.limits import FileLimits
 from storage.sources.planned_file import sizes
@@ -25,12 +25,12 @@ from transforms.parsing.row_ops import RowOp
 class Csv(TextFormat):
     """Rows as in RFC 4180, whose fields may hold line ends: only the reader itself can count them."""
 
-    not_for = OF_EVENTS | OF_MEMBERS
+    not_for = OF_EVENTS | OF_MEMBERS | NO_LINES
 
     def __init__(self, dialect: CsvDialect = RFC_4180) -> None:
         self.dialect: CsvDialect = dialect
 
-    def written_as(self, dialect: CsvDialect) -> "Csv":
+    def written_as(self, dialect: CsvDialect, *, one_per_line: bool = True) -> "Csv":
         """CSV of that dialect."""
         return Csv(dialect)
 

@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from storage.sources.formats.source_format import NO_CSV, NO_OP, Ranges
-from storage.sources.formats.text_format import LineFormat
+from storage.sources.formats.text_format import JsonFormat
 from storage.sources.formats.text_records import LineRecords
 from transforms.model.specs import TableSpec
 from transforms.parsing.debezium import members, take_apart
@@ -52,7 +52,7 @@ class DebeziumRecords(LineRecords):
         return event_rows(self.lines(spark, options, ranges), options)
 
 
-class Debezium(DebeziumRecords, LineFormat):
+class Debezium(DebeziumRecords, JsonFormat):
     """Files of events."""
 
     is_flat = False

@@ -15,6 +15,7 @@ from storage.sources.ambiguous_rows import ask_typed
 from storage.sources.files import FoundFile
 from storage.sources.formats.source_format import (
     NO_CSV,
+    NO_LINES,
     NO_OP,
     OF_EVENTS,
     OF_MEMBERS,
@@ -45,6 +46,7 @@ _NOT_FOR = {
     **OF_MEMBERS,
     **NO_OP,
     **NO_CSV,
+    **NO_LINES,
     ("start",): _FOR_FILES,
     ("file_order",): _FOR_FILES,
     ("settle",): _FOR_FILES,

@@ -1,11 +1,11 @@
-"""Reads JSON lines: each a flat row, or a record that holds one, with a member that says what the row does."""
+"""Reads rows in JSON: each a flat row, or a record that holds one, with a member that says what the row does."""
 
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from storage.sources.formats.source_format import NO_CSV, OF_EVENTS, Ranges
-from storage.sources.formats.text_format import LineFormat
+from storage.sources.formats.text_format import JsonFormat
 from storage.sources.formats.text_records import LineRecords
 from transforms.model.specs import TableSpec
 from transforms.parsing.json_rows import members, take_apart
@@ -48,5 +48,5 @@ class JsonRecords(LineRecords):
         return json_rows(self.lines(spark, options, ranges), options)
 
 
-class Jsonl(JsonRecords, LineFormat):
+class Jsonl(JsonRecords, JsonFormat):
     """Files of rows."""

@@ -42,6 +42,7 @@ _NOT_FOR: dict[tuple[str, ...], str] = {
     ("path",): _FOR_FILES,
     ("settle",): "is for files; what a topic has is whole. Remove it",
     ("file_order",): _FOR_FILES,
+    ("one_per_line",): _FOR_FILES,
     **{("limits", name): _LIMITS_FILES for name in ("file", "ratio", "memory")},
 }
 

@@ -10,7 +10,7 @@ from storage.sources.ambiguous_rows import ask_typed
 from storage.sources.files import FoundFile, MeasuredFile, changed
 from storage.sources.fingerprint import FileContent, scan_parquet
 from storage.sources.formats.file_format import FileFormat
-from storage.sources.formats.source_format import NO_CSV, OF_EVENTS, OF_MEMBERS, Asked, Ranges
+from storage.sources.formats.source_format import NO_CSV, NO_LINES, OF_EVENTS, OF_MEMBERS, Asked, Ranges
 from storage.sources.limits import FileLimits
 from storage.sources.parquet_files import parquet_schema, parse_parquet
 from storage.sources.planned_file import sizes
@@ -24,7 +24,7 @@ from transforms.parsing.row_ops import RowOp
 class Parquet(FileFormat):
     """Rows with a schema, in files that are written once."""
 
-    not_for = OF_EVENTS | OF_MEMBERS | NO_CSV
+    not_for = OF_EVENTS | OF_MEMBERS | NO_CSV | NO_LINES
     is_columnar = True
 
     def columns_of(self, file: FoundFile, row_op: RowOp) -> list[str]:

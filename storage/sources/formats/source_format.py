@@ -117,6 +117,10 @@ OF_MEMBERS: dict[tuple[str, ...], str] = {
 
 NO_CSV: dict[tuple[str, ...], str] = {("csv",): "says how CSV is written; only format csv has it, remove it"}
 """What a configuration says of CSV only."""
+NO_LINES: dict[tuple[str, ...], str] = {
+    ("one_per_line",): "says how JSON lies in files; only formats jsonl and debezium have it, remove it"
+}
+"""What a configuration says of files of JSON only."""
 
 
 class SourceFormat(Protocol):
@@ -155,8 +159,11 @@ class SourceFormat(Protocol):
     order: str = "position in the files"
     """What orders the changes of a row where nothing else is declared."""
 
-    def written_as(self, dialect: CsvDialect) -> "SourceFormat":
-        """Return the format of files that are written so, which makes a difference to CSV only."""
+    def written_as(self, dialect: CsvDialect, *, one_per_line: bool = True) -> "SourceFormat":
+        """Return the format of files that are written so.
+
+        `dialect`: of CSV; `one_per_line`: of JSON, whether each record has a line of its own.
+        """
         return self
 
     def held(self, count: int) -> str:

@@ -1,15 +1,18 @@
 """Measures text files: what all formats of files share whose records are lines or rows of text."""
 
+from typing import Self
+
 from pyspark.sql import DataFrame, SparkSession
 
 from storage.sources.column_preview import json_objects, names_of, says_types
-from storage.sources.files import FoundFile, MeasuredFile, changed
+from storage.sources.files import Counted, FoundFile, MeasuredFile, changed
 from storage.sources.fingerprint import FileContent, scan_text
 from storage.sources.formats.file_format import FileFormat
 from storage.sources.formats.source_format import Ranges
 from storage.sources.formats.text_records import LineRecords, TextRecords
-from storage.sources.limits import FileLimits
+from storage.sources.limits import WIDE, WIDE_TEXT, FileLimits
 from storage.sources.text_lines import read_lines
+from storage.sources.whole_texts import count_pieces, read_pieces
 from transforms.parsing.csv_dialect import CsvDialect
 from transforms.parsing.options import ParseOptions
 from transforms.parsing.row_ops import RowOp
@@ -34,16 +37,45 @@ class TextFormat(TextRecords, FileFormat):
         return says_types([part.path for part in ranges])
 
 
-class LineFormat(LineRecords, TextFormat):
-    """A format of JSON, with a record a line."""
+class JsonFormat(LineRecords, TextFormat):
+    """A format of JSON, with a record a line unless it is declared that they lie otherwise."""
+
+    def __init__(self, *, one_per_line: bool = True) -> None:
+        self._one_per_line = one_per_line
+
+    def written_as(self, dialect: CsvDialect, *, one_per_line: bool = True) -> Self:
+        """Files of records that lie so."""
+        return type(self)(one_per_line=one_per_line)
 
     def lines(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
-        """Read lines of files."""
-        return read_lines(spark, ranges)
+        """Read the records of files."""
+        return read_lines(spark, ranges) if self._one_per_line else read_pieces(spark, ranges)
 
     def columns_of(self, file: FoundFile, row_op: RowOp) -> list[str]:
         """Look at the first records."""
-        return names_of(self.row_of(found, row_op) for found in json_objects(file))
+        found = json_objects(file, one_per_line=self._one_per_line)
+        return names_of(self.row_of(record, row_op) for record in found)
+
+    def scan(self, found: FoundFile, known: MeasuredFile | None, limits: FileLimits) -> FileContent:
+        """Pass over a file's bytes; what lies over several lines is read whole, and never grows."""
+        if not self._one_per_line and known is not None and found.size > known.size:
+            raise changed(found, "has grown, which only files of a record a line may")
+        content = super().scan(found, known, limits)
+        if not self._one_per_line:
+            limits.check_memory(found.path, f"the file{WIDE_TEXT}", content.size * WIDE)
+        return content
+
+    def count(
+        self, found: FoundFile, known: MeasuredFile | None, content: FileContent, spark: SparkSession | None
+    ) -> Counted:
+        """Count the lines, or else what Spark finds in them."""
+        if self._one_per_line or not found.size:
+            return super().count(found, known, content, spark)
+        if known is not None:
+            return Counted(known.lines)
+        if spark is None:
+            raise ValueError(f"{found.path}: a file that is read whole is counted by Spark the first time")
+        return Counted(count_pieces(spark, found.path))
 
 
 def _check_appended(found: FoundFile, known: MeasuredFile, content: FileContent) -> None:

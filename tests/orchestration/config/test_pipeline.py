@@ -28,6 +28,7 @@ tables:
       timezone: Europe/Berlin
       settle: 1.5 minutes
       file_order: number
+      one_per_line: false
       start: 2013-01-02
       limits: {file: 1.5 GB, line: 20 kB, depth: 50, ratio: 20, memory: 1 GB}
       on_schema_change: fail
@@ -88,6 +89,7 @@ def test_every_value_is_taken_over() -> None:
         "trust_sequence": True,
         "settle": timedelta(seconds=90),
         "file_order": "number",
+        "one_per_line": False,
         "start": date(2013, 1, 2),
         "limits": {"file": 1_500_000_000, "line": 20_000, "depth": 50, "ratio": 20, "memory": 1_000_000_000},
         "on_schema_change": "fail",
@@ -143,6 +145,7 @@ def test_what_is_left_out_has_its_default() -> None:
         "trust_sequence": False,
         "settle": None,
         "file_order": None,
+        "one_per_line": True,
         "start": None,
         "limits": {"file": 10**12, "line": 100_000_000, "depth": 998, "ratio": 1000, "memory": 256_000_000},
         "on_schema_change": "ignore",
