@@ -93,9 +93,10 @@ def test_lake_that_reads_csv_of_its_own_form_goes_on(tmp_path: Path) -> None:
     text = TEXT.replace("jsonl, path", 'csv, csv: {delimiter: ";", decimal: ","}, path')
     journal = Journal(Lake(str(tmp_path / "lake")))
     pipeline = load_text(text, tmp_path / "lakejoin.yaml")
-    shapes = shapes_of(pipeline) | readings_of(pipeline)
-    journal.plans.append(replace(BUILT, joins=("orders_with_customers",), shapes=shapes))
+    shapes, readings = shapes_of(pipeline), readings_of(pipeline)
+    journal.plans.append(replace(BUILT, joins=("orders_with_customers",), shapes=shapes | readings))
 
+    assert shapes.keys().isdisjoint(readings)
     check_shapes(load_text(text.replace('decimal: ","', "nulls: n/a"), pipeline.path), journal)
     with pytest.raises(
         ConfigurationChanged, match=r":5: tables\.orders\.source\.csv: changed since batch 1, "
