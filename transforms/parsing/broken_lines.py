@@ -47,9 +47,12 @@ def why_broken(line: Column, record: StructType) -> Column:
 
 def _wrong_member(line: Column, paths: Sequence[str]) -> Column:
     """Which member is no object though it should be, null for none."""
-    found = F.filter(F.array(*map(F.lit, paths)), lambda path: ~_at(line, path).startswith("{"))
-    path = F.get(found, F.lit(0))
-    shown = _concat("has no object in `", path, "`: ", _shown(_at(line, path)))
+    wrong = F.filter(F.array(*map(F.lit, paths)), lambda path: ~_at(line, path).startswith("{"))
+    path = F.get(wrong, F.lit(0))
+    found, several = _at(line, path), r"^\[\s*+\{"
+    shown = _concat(
+        "has no object in `", path, "`: ", _shown(found), F.when(found.rlike(several), _OR_ELSE).otherwise("")
+    )
     return F.when(path.isNotNull(), shown)
 
 

@@ -29,6 +29,7 @@ from transforms.parsing.json_lines import (
 )
 from transforms.parsing.json_values import EXACT, Texts, is_known, read_texts
 from transforms.parsing.limits import short_text
+from transforms.parsing.mongo_updates import in_parts, is_update, not_named
 from transforms.parsing.nested_json import decimals_of
 from transforms.parsing.options import Cell, ParseOptions, Parts, reason_is, source_of
 from transforms.parsing.questions import Members
@@ -75,7 +76,15 @@ def members(table: TableSpec, options: ParseOptions) -> Members:
     known = {
         name: is_known(table, source_of(table, name)) for name in table.columns.names if options.described
     }
-    return Members(F.col(_WRITTEN_OP), row, flat, in_row, F.col(LINE), record, envelope.origin(record), known)
+    op = F.col(_WRITTEN_OP)
+    if _has_documents(table):
+        # an update that says what it set lacks the rest on purpose
+        op = F.when(~is_update(F.col(LINE)), op)
+    return Members(op, row, flat, in_row, F.col(LINE), record, envelope.origin(record), known)
+
+
+def _has_documents(table: TableSpec) -> bool:
+    return "_id" in table.as_written.key
 
 
 def _record(table: TableSpec, options: ParseOptions) -> Column:
@@ -97,7 +106,7 @@ def _type(table: TableSpec, options: ParseOptions) -> StructType:
 def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Parts:
     """Take lines (position, context, raw) apart: Debezium's events, their values not yet read by type."""
     order, record = envelope.envelope_sequence(table), _record(table, options)
-    frame = with_plain_events(lines, options)
+    frame = with_plain_events(lines, options, documents=_has_documents(table))
     frame = frame.withColumn(_PARSED, parse_line(F.col(LINE), _type(table.as_written, options)))
     frame = frame.withColumns(
         {
@@ -129,7 +138,7 @@ def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Par
         exact_before={name: exact.before[name] for name in table.key if name in decimals},
         moves=F.col(_WRITTEN_OP) == "u",
         schema=columns_of(envelope.schema(record)) if options.described else None,
-        documents="_id" in table.as_written.key,
+        documents=_has_documents(table),
     )
     frame, columns, old_key = read_texts(frame, table, options, texts)
     return Parts(
@@ -173,6 +182,10 @@ def _with_op(frame: DataFrame, record: Column, table: TableSpec, options: ParseO
     expected = _type(table.as_written, options)
     bad_line, why = line_reason(F.coalesce(line, F.col(RAW)), F.col(_PARSED), expected, options)
     bad_line = F.when(~is_none, bad_line)
+    if _has_documents(table):
+        part = in_parts(line, map(table.name_in_source, table.columns.names))
+        bad_line = F.coalesce(bad_line, F.when(part.isNotNull(), reason_is("parse_error")))
+        why = F.coalesce(why, part)
     unknown, no_row = F.col(OP).isNull(), (F.col(OP) == "upsert") & F.col(_AFTER).isNull()
     shown = F.coalesce(F.concat(F.lit('op "'), F.substring(written, 1, 100), F.lit('"')), F.lit("no op"))
     reason = F.when(bad_line.isNotNull(), bad_line).when(unknown, reason_is("unknown_op"))
@@ -212,11 +225,13 @@ def _unavailable(table: TableSpec, options: ParseOptions) -> Column:
     fields = [field for field in table.columns if field.name not in table.key]
     values = {field.name: (F.col(_AFTER)[field.name], field.dataType) for field in fields}
     names = stood_for(F.col(LINE), values)
+    wanted = {field.name: table.name_in_source(field.name) for field in fields}
     if options.absent == "keep":
-        wanted = {field.name: table.name_in_source(field.name) for field in fields}
         absent = absent_from(F.json_object_keys(envelope.text_after(F.col(LINE))), wanted)
         names = F.concat(F.coalesce(names, F.array().cast("array<string>")),
                          F.when(F.col(_WRITTEN_OP) == "u", absent).otherwise(F.array()))  # fmt: skip
+    if _has_documents(table):
+        names = F.when(is_update(F.col(LINE)), not_named(F.col(LINE), wanted)).otherwise(names)
     return F.when((F.col(OP) == "upsert") & (F.size(names) > 0), names)
 
 

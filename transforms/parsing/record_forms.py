@@ -14,7 +14,9 @@ from pyspark.sql.types import StringType
 from transforms.model.schemas import RAW
 from transforms.parsing.json_lines import is_broken, parse_line, record_of, texts
 from transforms.parsing.json_patterns import STRING, after_members, members_but
+from transforms.parsing.json_pieces import with_row_of
 from transforms.parsing.limits import readable
+from transforms.parsing.mongo_updates import with_updated_fields
 from transforms.parsing.options import ParseOptions
 
 LINE = "_lj_line"
@@ -44,21 +46,26 @@ _WRAPPED_ROW = after_members('"payload"')
 """An object and, as group 1, the payload in it."""
 
 
-def with_plain_events(lines: DataFrame, options: ParseOptions) -> DataFrame:
-    """Put `LINE` beside lines (raw); one that holds no event in any of the forms stays as it is."""
+def with_plain_events(lines: DataFrame, options: ParseOptions, *, documents: bool = False) -> DataFrame:
+    """Put `LINE` beside lines (raw); one that holds no event in any of the forms stays as it is.
+
+    `documents`: rows are MongoDB's, and an update may have but the fields that it set.
+    """
     event = F.col(_OBJECT)
     repeated = F.sequence(F.lit(1), F.lit(_STRINGS))
     taken_out = F.aggregate(repeated, event, lambda found, _: _with_string_taken_out(found))
     cloud_event = F.when(event.contains('"iodebeziumop"'), _from_cloud_event(event))
     in_string = F.when(event.rlike(_IN_STRING), taken_out)
     frame = lines.withColumn(_OBJECT, _object_on(readable(F.col(RAW), options)))
-    return frame.withColumn(LINE, F.coalesce(cloud_event, in_string, event)).drop(_OBJECT)
+    frame = frame.withColumn(LINE, F.coalesce(cloud_event, in_string, event)).drop(_OBJECT)
+    return frame.withColumn(LINE, with_updated_fields(F.col(LINE))) if documents else frame
 
 
 def with_plain_rows(lines: DataFrame, options: ParseOptions) -> DataFrame:
     """Put `LINE` beside lines (raw), and `WRAPPED`: the record whose `payload` it is, null where it is the record."""
-    record = _object_on(readable(F.col(RAW), options))
-    if not options.row_op.wrapped:
+    said, record = options.row_op, _object_on(readable(F.col(RAW), options))
+    if not said.wrapped:
+        record = with_row_of(record, said.members) if said.lists else record
         return lines.withColumn(LINE, record)
     frame, record = lines.withColumn(_OBJECT, record), F.col(_OBJECT)
     is_wrapped = record.contains('"payload"') & record.rlike(r'"schema"\s*+:\s*+(?:\{|null)')

@@ -1,8 +1,8 @@
 """Says how a row tells what happened to it: by which of its columns, and by which values of that.
 
 The presets are what widely used tools write. (Debezium: "New Record State Extraction"; AWS DMS: "Using Amazon S3 as a
-target"; Maxwell: "Data format"; Oracle GoldenGate: "The JSON Formatter"; Airbyte: "Change Data Capture"; Fivetran:
-"System columns"; Google Datastream: "Events and streams".)
+target"; Maxwell: "Data format"; Canal: "FlatMessage"; TiCDC: "Canal-JSON Protocol"; Oracle GoldenGate: "The JSON
+Formatter"; Airbyte: "Change Data Capture"; Fivetran: "System columns"; Google Datastream: "Events and streams".)
 """
 
 import re
@@ -17,7 +17,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 RowKind = Literal["upsert", "delete"]
-Preset = Literal["debezium-unwrapped", "dms", "maxwell", "goldengate", "airbyte", "fivetran", "datastream"]
+Preset = Literal[
+    "debezium-unwrapped", "dms", "maxwell", "canal", "goldengate", "airbyte", "fivetran", "datastream"
+]
 Path = tuple[str, ...]
 """Names of members, each within the one before it."""
 
@@ -44,6 +46,8 @@ class RowOp:
     """The member that holds the row; None where the record is the row."""
     old: str | None = None
     """The member that holds the row before the change, or what has changed of it."""
+    lists: bool = False
+    """These two are lists, with a row for each that a statement changed."""
     origin: tuple[str, ...] = ()
     """The members that say of which table of the database a record is: its schema or database, and its name."""
     loads: bool = False
@@ -57,6 +61,11 @@ class RowOp:
     def columns(self) -> tuple[str, ...]:
         """The columns that say it."""
         return (self.column,) if self.flag is None else (self.column, self.flag)
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The members that hold rows."""
+        return tuple(name for name in (self.row, self.old) if name is not None)
 
     @property
     def expected(self) -> str:
@@ -99,6 +108,12 @@ PRESETS: dict[Preset, RowOp] = {
          "database-alter", "database-drop", "heartbeat"),
         insert=("insert", "bootstrap-insert"), row="data", old="old",
         origin=("database", "table"),
+    ),
+    # TRUNCATE is none of these: what it emptied would stay here
+    "canal": RowOp(
+        "type", ("INSERT", "UPDATE"), ("DELETE",),
+        ("CREATE", "ALTER", "ERASE", "QUERY", "RENAME", "CINDEX", "DINDEX", "TIDB_WATERMARK"),
+        insert=("INSERT",), row="data", old="old", lists=True, origin=("database", "table"),
     ),
     "goldengate": RowOp("op_type", ("I", "U"), ("D",), insert=("I",), row="after", old="before", origin=("table",)),
     "airbyte": RowOp("_ab_cdc_deleted_at", (), (), insert=(), default="upsert", other="delete"),

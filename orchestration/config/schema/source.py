@@ -75,8 +75,8 @@ class Limits(Frozen):
     )
     """A file with a larger part that can only be read whole stops the batch before it is planned: a line; with two
     bytes for each character, a record of CSV, or a file with `one_per_line: false`; of Parquet a page, an average row,
-    or the footer, which becomes four times as large. At most 2 GB. Spark needs some sixteen times as much (`spark.driver.memory`, by default 4 GB). Not with
-    `delta`."""
+    or the footer, which becomes four times as large. At most 2 GB. Spark needs some sixteen times as much
+    (`spark.driver.memory`, by default 4 GB). Not with `delta`."""
 
 
 class Security(Frozen):
@@ -215,9 +215,9 @@ class Source(Frozen):
 
     def known_format(self, *, is_ordered: bool) -> SourceFormat:
         """What is known of the format. `is_ordered`: something else than its place orders a record."""
-        return format_of(
-            self.format, self.value, self.topics(is_ordered=is_ordered) if self.topic else None
-        ).written_as(self.dialect, one_per_line=self.one_per_line)
+        known = format_of(self.format, self.value, self.topics(is_ordered=is_ordered) if self.topic else None)
+        lists = self.row_op.members if self.row_op.lists else ()
+        return known.written_as(self.dialect, one_per_line=self.one_per_line, lists=lists)
 
     @property
     def is_snapshot(self) -> bool:

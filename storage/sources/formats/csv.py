@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -30,7 +31,9 @@ class Csv(TextFormat):
     def __init__(self, dialect: CsvDialect = RFC_4180) -> None:
         self.dialect: CsvDialect = dialect
 
-    def written_as(self, dialect: CsvDialect, *, one_per_line: bool = True) -> "Csv":
+    def written_as(
+        self, dialect: CsvDialect, *, one_per_line: bool = True, lists: Sequence[str] = ()
+    ) -> "Csv":
         """CSV of that dialect."""
         return Csv(dialect)
 

@@ -159,10 +159,13 @@ class SourceFormat(Protocol):
     order: str = "position in the files"
     """What orders the changes of a row where nothing else is declared."""
 
-    def written_as(self, dialect: CsvDialect, *, one_per_line: bool = True) -> "SourceFormat":
+    def written_as(
+        self, dialect: CsvDialect, *, one_per_line: bool = True, lists: Sequence[str] = ()
+    ) -> "SourceFormat":
         """Return the format of files that are written so.
 
-        `dialect`: of CSV; `one_per_line`: of JSON, whether each record has a line of its own.
+        `dialect`: of CSV; `one_per_line`: of JSON, whether each record has a line of its own, and `lists`: the members
+        that hold a row for each that a statement changed.
         """
         return self
 

@@ -1,5 +1,6 @@
 """Measures text files: what all formats of files share whose records are lines or rows of text."""
 
+from collections.abc import Sequence
 from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
@@ -40,16 +41,18 @@ class TextFormat(TextRecords, FileFormat):
 class JsonFormat(LineRecords, TextFormat):
     """A format of JSON, with a record a line unless it is declared that they lie otherwise."""
 
-    def __init__(self, *, one_per_line: bool = True) -> None:
-        self._one_per_line = one_per_line
+    def __init__(self, *, one_per_line: bool = True, lists: Sequence[str] = ()) -> None:
+        self._one_per_line, self._lists = one_per_line, lists
 
-    def written_as(self, dialect: CsvDialect, *, one_per_line: bool = True) -> Self:
+    def written_as(
+        self, dialect: CsvDialect, *, one_per_line: bool = True, lists: Sequence[str] = ()
+    ) -> Self:
         """Files of records that lie so."""
-        return type(self)(one_per_line=one_per_line)
+        return type(self)(one_per_line=one_per_line, lists=lists)
 
     def lines(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read the records of files."""
-        return read_lines(spark, ranges) if self._one_per_line else read_pieces(spark, ranges)
+        return read_lines(spark, ranges) if self._one_per_line else read_pieces(spark, ranges, self._lists)
 
     def columns_of(self, file: FoundFile, row_op: RowOp) -> list[str]:
         """Look at the first records."""
@@ -75,7 +78,7 @@ class JsonFormat(LineRecords, TextFormat):
             return Counted(known.lines)
         if spark is None:
             raise ValueError(f"{found.path}: a file that is read whole is counted by Spark the first time")
-        return Counted(count_pieces(spark, found.path))
+        return Counted(count_pieces(spark, found.path, self._lists))
 
 
 def _check_appended(found: FoundFile, known: MeasuredFile, content: FileContent) -> None:

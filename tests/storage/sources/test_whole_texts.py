@@ -77,6 +77,29 @@ def test_part_of_a_packed_file_is_read_by_record(
     assert bytes.fromhex(first[0]) == b'{"id": 1, "name": "\xff"}'
 
 
+# https://github.com/alibaba/canal/issues/4091, https://github.com/alibaba/canal/issues/2525
+def test_each_row_of_a_statement_is_a_record(spark: SparkSession, write: Callable[..., FoundFile]) -> None:
+    """Beside its own former values, and all else that the record says."""
+    form = Jsonl(one_per_line=False, lists=("data", "old"))
+    text = (
+        '{"data":[{"id":"1","t":"]"}, {"id":"2"}],"old":[{"t":"a"},{"t":"b"}],"type":"UPDATE"}\n'
+        '{"data":[{"id":"3"},{"id":"4"}],"old":null}{"old":null,"data":[{"id":"5"}]}\n{"data":null,"sql":"[{},{}]"}\n'
+    )
+    part = PlannedFile.behind(0, form.measure(write("x.json", text.encode()), None, spark), "t")
+
+    rows = form.lines(spark, ParseOptions("jsonl"), [part]).orderBy(POSITION).collect()
+
+    assert [row[RAW] for row in rows] == [
+        '{"data":[{"id":"1","t":"]"}],"old":[{"t":"a"}],"type":"UPDATE"}',
+        '{"data":[{"id":"2"}],"old":[{"t":"b"}],"type":"UPDATE"}',
+        '{"data":[{"id":"3"}],"old":null}',
+        '{"data":[{"id":"4"}],"old":null}',
+        '{"old":null,"data":[{"id":"5"}]}',
+        '{"data":null,"sql":"[{},{}]"}',
+    ]
+    assert part.lines == len(rows)
+
+
 def test_list_without_its_end_is_refused(spark: SparkSession, write: Callable[..., FoundFile]) -> None:
     """It may lack records, and nothing else would tell."""
     with pytest.raises(SourceBroken, match=r"x\.json: ends within a list that has no `\]`"):

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from tests.transforms.parsing.test_debezium import compact, event, only, parse, table
-from transforms.model.schemas import DETAIL, OP, REASON
+from transforms.model.schemas import DETAIL, OP, REASON, UNAVAILABLE
 from transforms.parsing.options import ParseOptions
 
 pytestmark = pytest.mark.spark
@@ -217,6 +217,49 @@ def test_mongodb_s_documents_are_read(spark: SparkSession) -> None:
         ("delete", "596e275826f08b2730779e1f"),
         ("tombstone", "7"),
     ]
+
+
+def test_mongodb_s_update_without_its_document_keeps_what_it_does_not_name(spark: SparkSession) -> None:
+    """It names what it set and what it removed; what became of a part of a field, nobody knows (airbyte#32165)."""
+    spec = table(
+        "_id string, name string, price decimal(12,2), tags string, city string", ["_id"], "ts_ms bigint"
+    )
+    key = {"id": compact({"$oid": "59"})}
+
+    def update(
+        updated: object, removed: object = None, truncated: object = None, after: object = None
+    ) -> object:
+        fields = None if updated is None else json_text(updated)
+        said = {"removedFields": removed, "updatedFields": fields, "truncatedArrays": truncated}
+        return {"key": key, "value": {**event("u", after), "updateDescription": said}}
+
+    lines = [
+        update({"name": 'Bo "{"', "price": {"$numberDecimal": "1.10"}}),
+        update({"city": None}, ["tags", "other"]),
+        {"key": key, "value": {"schema": None, "payload": update({"name": "Cy"})["value"]}},
+        update({"note.x": 1}, truncated=[{"field": "others", "newSize": 1}]),
+        update({"name": "Di"}, after=json_text({"_id": {"$oid": "59"}, "name": "Di"})),
+        update({"tags.0": "a", "name": "Ed"}), update({}, ["city.zip"]),
+        update(None, truncated=[{"field": "tags", "newSize": 1}]),
+    ]  # fmt: skip
+
+    found = [only(rows) for rows in parse(spark, spec, lines)]
+
+    shown = [
+        (row["_id"], row["name"], row["price"], row["tags"], row[UNAVAILABLE])
+        for row in found[:5]
+        if (row[OP], row[REASON], row[DETAIL]) == ("upsert", None, None)
+    ]
+    assert shown == [
+        ("59", 'Bo "{"', Decimal("1.10"), None, ["tags", "city"]),
+        ("59", None, None, None, ["name", "price"]),
+        ("59", "Cy", None, None, ["price", "tags", "city"]),
+        ("59", None, None, None, ["name", "price", "tags", "city"]),
+        ("59", "Di", None, None, None),
+    ]
+    told = [(row[REASON], row[DETAIL].partition(";")[0]) for row in found[5:]]
+    changed = "says of an update only that it changed"
+    assert told == [("parse_error", f"{changed} {part}") for part in ("tags.0", "city.zip", "tags")]
 
 
 def json_text(document: object) -> str:

@@ -90,6 +90,15 @@ LINES: dict[Preset, list[tuple[object, list[tuple[Any, ...]]]]] = {
         ({"type": "bootstrap-start", "data": {}}, [("ignored", None, None)]),
         ({"type": "table-alter", "old": {}, "def": {}, "sql": "alter"}, [("ignored", None, None)]),
     ],
+    "canal": [
+        ({"data": [ANN], "database": "shop", "es": 1, "isDdl": False, "old": None, "pkNames": ["id"], "sql": "",
+          "sqlType": {"id": 4}, "table": "c", "ts": 2, "type": "INSERT"}, [("upsert", 1, "ann")]),
+        ({"type": "UPDATE", "data": [ANN], "old": [{"name": "an"}]}, [("upsert", 1, "ann")]),
+        ({"old": [{"id": "7"}], "data": [{"id": "1", "name": 'an"]['}], "type": "UPDATE"},
+         [("upsert", 1, 'an"]['), ("delete", 7, None)]),
+        ({"type": "DELETE", "data": [ANN], "old": None}, [("delete", 1, None)]),
+        ({"data": None, "isDdl": True, "sql": "ALTER TABLE c", "type": "ALTER"}, [("ignored", None, None)]),
+    ],
     "goldengate": [
         ({"table": "S.C", "op_type": "I", "pos": "1", "after": ANN}, [("upsert", 1, "ann")]),
         ({"op_type": "U", "before": ANN, "after": {**ANN, "name": "a"}}, [("upsert", 1, "a")]),
@@ -117,7 +126,7 @@ LINES: dict[Preset, list[tuple[object, list[tuple[Any, ...]]]]] = {
 
 @pytest.mark.parametrize("preset", get_args(Preset))
 def test_rows_of_a_tool_are_read_by_its_preset(spark: SparkSession, preset: Preset) -> None:
-    """Paimon#1591, FLINK-24745, materialize#19643: lines as each tool documents them."""
+    """Paimon#1591, FLINK-24745, risingwave#6541, materialize#19643: lines as each tool documents them."""
     cases = LINES[preset]
 
     found = parse(spark, PRESETS[preset], [line for line, _ in cases])
@@ -137,6 +146,11 @@ def test_every_preset_is_one_that_can_be_declared() -> None:
     [
         (PRESETS["dms"], {"Op": "X", **ANN}, 'Op "X"; expected I, U or D'),
         (PRESETS["maxwell"], {"data": ANN}, "no column `type`, or null in it; expected insert, update,"),
+        (
+            PRESETS["canal"],
+            {"type": "TRUNCATE", "isDdl": True},
+            'type "TRUNCATE"; expected INSERT, UPDATE, DELETE,',
+        ),
         (PRESETS["goldengate"], {"op_type": "T"}, 'op_type "T"; expected I, U or D'),
         (PRESETS["debezium-unwrapped"], {"__op": "t"}, '__op "t"; expected c, r, u or d'),
         (RowOp("kind", ("new",), ("old",), insert=()), {"kind": "d", **ANN}, 'kind "d"; expected new or old'),
@@ -151,6 +165,15 @@ def test_value_that_is_not_listed_is_no_operation(
 
     assert (row[REASON], row[OP]) == ("unknown_op", None)
     assert detail in row[DETAIL]
+
+
+def test_rows_of_a_statement_in_one_record_are_told(spark: SparkSession) -> None:
+    """Canal#4091, canal#3003: on a line of its own the record is one, and none of its rows is read alone."""
+    [[row]] = parse(spark, PRESETS["canal"], [{"type": "INSERT", "data": [ANN, {"id": 2}], "old": None}])
+
+    assert row[REASON] == "parse_error"
+    assert 'has no object in `data`: "[{"id":1,' in row[DETAIL]
+    assert "`one_per_line: false`" in row[DETAIL]
 
 
 def test_columns_lie_deep_within_a_row_or_beside_it(spark: SparkSession) -> None:
