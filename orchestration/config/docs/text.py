@@ -153,8 +153,7 @@ $op
 | [`debezium-unwrapped`](tools/debezium-unwrapped.md) | rows of `ExtractNewRecordState` | `__op`; `__deleted` |
 | [`dms`](tools/dms.md) | AWS DMS | `Op`; rows of a full load have none |
 | [`maxwell`](tools/maxwell.md) | Maxwell: the row in `data`, former values in `old` | `type` |
-| [`canal`](tools/canal.md) | Canal, TiCDC: the row in the list `data`, former values in `old`; lists of several rows need \
-`one_per_line: false`, and are quarantined in topics | `type` |
+| [`canal`](tools/canal.md) | Canal, TiCDC: rows in the list `data`, former values in `old` | `type` |
 | [`goldengate`](tools/goldengate.md) | Oracle GoldenGate: the row in `after` and `before` | `op_type` |
 | [`airbyte`](tools/airbyte.md) | Airbyte's columns of change data capture | `_ab_cdc_deleted_at` |
 | [`fivetran`](tools/fivetran.md) | Fivetran | `_fivetran_deleted` |
