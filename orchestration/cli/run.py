@@ -118,7 +118,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     elif waiting.young:
         say(left_to_settle(waiting.young))
     if bad := sum(counts.get("quarantined", 0) for batch in done for counts in batch.tables.values()):
-        say(f"{bad:,} records could not be accepted: `lakejoin quarantine list {config}`")
+        say(f"{bad:,} record{'s' * (bad != 1)} could not be accepted: `lakejoin quarantine list {config}`")
 
 
 def _check_new_joins(pipeline: "Pipeline", rebuilt: Collection[str]) -> None:

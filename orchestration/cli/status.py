@@ -33,7 +33,7 @@ def status(
     if form == "json":
         say_json(_told(pipeline, found))
         return
-    say(f"{pipeline.name}: {found.batches} finished batches in {pipeline.lake}")
+    say(f"{pipeline.name}: {found.batches} finished batch{'es' * (found.batches != 1)} in {pipeline.lake}")
     _print_batches(found)
     print_tables(found.tables)
     print_joins(found.joins)

@@ -43,7 +43,7 @@ _NOT_FOR: dict[tuple[str, ...], str] = {
     **OF_MEMBERS,
     **NO_OP,
     **NO_CSV,
-    **{(name,): _FOR_FILES for name in ("path", "start", "settle", "file_order")},
+    **{(name,): _FOR_FILES for name in ("path", "start", "settle", "file_order", "one_per_line")},
     **{("limits", name): _LIMITS_FILES for name in ("file", "ratio", "memory")},
     ("strict",): "only declared columns are asked for; remove it",
 }
