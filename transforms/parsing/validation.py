@@ -51,7 +51,7 @@ def finish_records(parts: Parts, table: TableSpec) -> DataFrame:
     if parts.flawless:
         frame = frame.withColumns(dict.fromkeys((REASON, DETAIL), F.lit(None).cast("string")))
     else:
-        frame = _with_reason(frame, [*columns, *order, *old_key], keys, by_name, table)
+        frame = _with_reason(frame, [*by_name.values(), *old_key], keys, by_name, table)
     frame = _with_derived(frame, keys, old_key)
     return _select(frame, columns, dict(zip(table.key, old_key, strict=False)), parts.raw, table, list(marks))
 

@@ -166,6 +166,9 @@ def _check_operation(reading: Reading, where: Where) -> None:
     if reading.raw(*source, "tables") and not row_op.origin and ("tables",) not in own.not_for:
         message = "these rows do not say of which table they are; remove it, or name the preset in `op`"
         reading.refuse((*source, "tables"), message, at_key=True)
+    if reading.raw(*source, "snapshots") and not row_op.placeholders and ("snapshots",) not in own.not_for:
+        message = "these rows do not say which were read by a snapshot; remove it, or write `op: debezium-unwrapped`"
+        reading.refuse((*source, "snapshots"), message, at_key=True)
 
 
 def _check_epochs(reading: Reading, where: Where) -> None:

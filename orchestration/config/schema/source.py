@@ -169,8 +169,8 @@ class Source(Frozen):
     Without it, input with such updates is refused. Only with `debezium` and `jsonl`."""
     snapshots: Snapshots | None = None
     """Reads of a snapshot (`r`) that stand behind changes: `in_order` takes them as new as their place says; `oldest`
-    takes one without `lsn`, with `sequence: [lsn]`, for older than every change. Without it, input with such reads
-    is refused. Only with `debezium`."""
+    takes one without `lsn`, with `sequence: [lsn]` or the column that a row has it in, for older than every change.
+    Without it, input with such reads is refused. Only with `debezium`, and `jsonl` with `op: debezium-unwrapped`."""
     infinity: Infinity = "quarantine"
     """What becomes of PostgreSQL's `infinity` and `-infinity` in a date or timestamp: `max` takes the last instant of
     the year 9999, and the first of year 1; `null` takes null; `quarantine` takes no such record."""
@@ -277,6 +277,7 @@ class Source(Frozen):
             snapshots=self.snapshots,
             epochs=tuple(int(start.timestamp() * 1000) for start in sorted(self.epochs)),
             infinity=self.infinity,
+            of_debezium="debezium" in {self.format, self.value} or self.row_op.placeholders,
             row_op=self.row_op,
             dialect=self.dialect,
             trusts_sequence=self.trust_sequence,

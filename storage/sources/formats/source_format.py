@@ -119,7 +119,7 @@ class Waiting:
 _ONLY_EVENTS = "only events of format debezium have it; remove it"
 OF_EVENTS: dict[tuple[str, ...], str] = {
     ("tables",): "only events of format debezium, and rows of jsonl by a preset, say it; remove it",
-    ("snapshots",): _ONLY_EVENTS,
+    ("snapshots",): "only events of Debezium, and rows of jsonl taken out of them, have it; remove it",
     ("epochs",): _ONLY_EVENTS,
     ("trust_sequence",): _ONLY_EVENTS,
 }

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, get_args
 
@@ -20,6 +21,7 @@ from transforms.model.schemas import (
     POSITION,
     POSITION_TYPE,
     REASON,
+    SEQUENCE,
     UNAVAILABLE,
 )
 from transforms.model.specs import TableSpec
@@ -289,3 +291,31 @@ def test_unwrapped_row_with_a_stand_in_leaves_its_value_as_it_was(spark: SparkSe
         assert stand_in[UNAVAILABLE] == ["name", "raw", "numbers", "words"]
         assert [stand_in[name] for name in stand_in[UNAVAILABLE]] == [None] * 4
         assert (plain[UNAVAILABLE], plain["name"], plain["numbers"]) == (None, "ann", [1])
+
+
+def test_read_of_an_incremental_snapshot_is_older_than_every_change_if_declared(spark: SparkSession) -> None:
+    """It has no place in the log, and its column stays null; what has none otherwise is no row for anybody."""
+    declared = StructType.fromDDL("id int, name string, __lsn bigint")
+    table = replace(customers(), columns=declared, sequence=StructType.fromDDL("__lsn bigint"))
+    lines = [
+        {**ANN, "__op": "r", "__lsn": None},
+        {**ANN, "__op": "r", "__lsn": 7},
+        {**ANN, "__op": "u", "__lsn": None},
+        {**ANN, "__op": "r", "__lsn": "seven"},
+        {"id": 1, "__op": "d", "__deleted": "true", "__lsn": None},
+    ]
+
+    def found(**options: Any) -> list[tuple[Any, ...]]:
+        rows = [row for (row,) in parse(spark, PRESETS["debezium-unwrapped"], lines, table, **options)]
+        return [(row[OP], row["__lsn"], row[SEQUENCE] and row[SEQUENCE][0], row[DETAIL]) for row in rows]
+
+    first, *others = found(snapshots="oldest")
+    assert first == ("upsert", None, 0, None)
+    assert others == [
+        ("upsert", 7, 7, None),
+        (None, None, None, "__lsn is null"),
+        (None, None, None, '__lsn: "seven" is no bigint'),
+        ("tombstone", None, None, None),
+    ]
+    for said in (None, "in_order"):
+        assert found(snapshots=said) == [(None, None, None, "__lsn is null"), *others]
