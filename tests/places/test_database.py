@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
@@ -94,18 +95,18 @@ tables:
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+def database() -> Iterator[Database]:
     """Return a server with an empty database, for all tests of the module."""
     try:
         install("postgres")
     except SystemExit as error:
         pytest.skip(str(error))
-    folder = tmp_path_factory.mktemp("postgres")
-    for parent in (folder, *list(folder.parents)[:2]):
-        parent.chmod(0o755)  # the server is another user's
-    server = start("postgres", folder)
-    yield server
-    server.stop()
+    # the server is another user's, who may not look into the folders of pytest
+    with tempfile.TemporaryDirectory(prefix="lakejoin-postgres-") as folder:
+        Path(folder).chmod(0o755)
+        server = start("postgres", Path(folder))
+        yield server
+        server.stop()
 
 
 @pytest.fixture
