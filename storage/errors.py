@@ -18,6 +18,8 @@ import re
 
 _CREDENTIALS = re.compile(r"(?<!hdfs)://[^/]*:.*@|(?<=hdfs)://[^/]*:(?![0-9]{1,5}/).*@", re.IGNORECASE)
 """A secret key may hold slashes; of the file systems that we know only HDFS has ports, which are no secrets."""
+_PARAMETERS = re.compile(r"([?&](?:user|password|sslpassword)=)[^&\s]*", re.IGNORECASE)
+"""Of the URL of a database."""
 _MARKS = re.compile(r"\x1b\[\d+m|↳")
 """How delta-rs sets off each cause from the next."""
 _S3 = re.compile(r"<Code>(.*?)</Code>.*?<Message>(.*?)</Message>", re.DOTALL)
@@ -34,7 +36,7 @@ def has_credentials(uri: str) -> bool:
 
 def without_credentials(text: str) -> str:
     """The text as a message may show it: `://…@` in the place of users and passwords."""
-    return _CREDENTIALS.sub("://…@", text)
+    return _PARAMETERS.sub(r"\1…", _CREDENTIALS.sub("://…@", text))
 
 
 class LakejoinError(Exception):

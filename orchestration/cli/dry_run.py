@@ -22,7 +22,9 @@ def print_work(pipeline: "Pipeline", waiting: "Backlog", replace: str | None, *,
     for name in pipeline.inputs:
         what = pipeline.inputs[name].source_format.unit
         if files := [found.file for found in waiting.files if found.table == name]:
-            say(f"would read {name}: {_told(files, what)}")
+            dumped = waiting.dumped.get(name)
+            told = f"{name}: {_told(files, what)}" if dumped is None else f"a dump of {name}, which {dumped}"
+            say(f"would read {told}")
     if waiting.young:
         say(left_to_settle(waiting.young))
     if flush:

@@ -118,7 +118,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     elif waiting.young:
         say(left_to_settle(waiting.young))
     if bad := sum(counts.get("quarantined", 0) for batch in done for counts in batch.tables.values()):
-        say(f"{bad:,} records could not be accepted: `lakejoin quarantine list {config}`")
+        say(f"{bad:,} record{'s' * (bad != 1)} could not be accepted: `lakejoin quarantine list {config}`")
 
 
 def _check_new_joins(pipeline: "Pipeline", rebuilt: Collection[str]) -> None:
@@ -176,7 +176,8 @@ def _as_left(pipeline: "Pipeline", waiting: "Backlog", dates: "Dates | None", no
 
 def _files_read(pipeline: "Pipeline", waiting: "Backlog", dates: "Dates | None") -> str:
     found = [
-        f"{name} {pipeline.inputs[name].source_format.held(count)}" for name, count in waiting.found.items()
+        f"{name} {waiting.dumped.get(name) or pipeline.inputs[name].source_format.held(count)}"
+        for name, count in waiting.found.items()
     ]
     if dates is not None:
         found += [left_to_settle(waiting.young)] * bool(waiting.young)

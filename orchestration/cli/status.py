@@ -33,7 +33,7 @@ def status(
     if form == "json":
         say_json(_told(pipeline, found))
         return
-    say(f"{pipeline.name}: {found.batches} finished batches in {pipeline.lake}")
+    say(f"{pipeline.name}: {found.batches} finished batch{'es' * (found.batches != 1)} in {pipeline.lake}")
     _print_batches(found)
     print_tables(found.tables)
     print_joins(found.joins)
@@ -75,11 +75,20 @@ def _told(pipeline: "Pipeline", found: "Status") -> dict[str, Any]:
             name: {at.part: {"next": at.next, "end": at.end, "lag": at.lag} for at in partitions}
             for name, partitions in waiting.reached.items()
         },
+        "dumps": waiting
+        and {
+            name: {"last": _time(dumped.last), "due": _time(dumped.due)}
+            for name, dumped in waiting.dumped.items()
+        },
         "new_joins": waiting and waiting.new_joins,
         "unlisted": found.unlisted or None,
         "undeclared": found.undeclared,
         "forgotten": found.forgotten,
     }
+
+
+def _time(time: datetime | None) -> str | None:
+    return None if time is None else time.isoformat()
 
 
 def _print_batches(found: "Status") -> None:
@@ -107,7 +116,9 @@ def _print_waiting(pipeline: "Pipeline", found: "Status") -> None:
     for name, count in waiting.found.items():
         files = [w.file.name for w in waiting.files if w.table == name]
         kind = "stream" if name in pipeline.streams else "table"
-        if count == 0:
+        if name in waiting.dumped:
+            say(f"{kind} {name} {waiting.dumped[name]}" + "; a dump waits to be taken or read" * bool(files))
+        elif count == 0:
             say(f"{kind} {name}: no file matches {pipeline.inputs[name].source.place}")
         elif files:
             share = pipeline.inputs[name].source_format.share(len(files), count)

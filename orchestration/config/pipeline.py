@@ -23,6 +23,7 @@ from orchestration.config.schema.model import Input, Maintenance, Spark, Table
 from orchestration.config.schema.stream import Stream
 from orchestration.config.schema.values import LakePath, Name
 from storage.lake.plan import Kind as BatchKind
+from storage.sources.dumps import DUMPS
 from storage.sources.path_patterns import has_day, has_hour
 from transforms.model.schemas import quoted
 from transforms.model.specs import JoinSpec, StreamJoinSpec
@@ -73,6 +74,7 @@ class Pipeline(Frozen):
         self._lines = (context or {}).get("lines", self._lines)
         for name, read in self.inputs.items():
             read._name = name  # noqa: SLF001 - set once, before anyone sees the table
+            read._dumps = f"{self.lake.rstrip('/')}/{DUMPS}/{name}"  # noqa: SLF001 - as above
         for name, join in self.joins.items():
             join._name = name  # noqa: SLF001 - as above
 
@@ -84,7 +86,9 @@ class Pipeline(Frozen):
     @property
     def places(self) -> tuple[str, ...]:
         """The lake and the sources: what a session has to reach."""
-        return (self.lake, *[read.source.place for read in self.inputs.values()])
+        beside = [table.reconcile for table in self.tables.values() if table.reconcile is not None]
+        sources = [*[read.source for read in self.inputs.values()], *beside]
+        return (self.lake, *[source.place for source in sources])
 
     @property
     def formats(self) -> tuple[str, ...]:

@@ -61,7 +61,8 @@ def readings_of(pipeline: Pipeline) -> dict[str, str]:
             settings[f"{kind}/{name}/source.{setting}"] = getattr(read.source, setting)
         settings[f"{kind}/{name}/source.epochs"] = read.parse_options.epochs
         if read.source.csv is not None:
-            settings[f"{kind}/{name}/source.csv"] = asdict(read.source.dialect)
+            dialect = asdict(read.source.dialect)
+            settings |= {f"{kind}/{name}/source.csv.{setting}": value for setting, value in dialect.items()}
         settings[f"{kind}/{name}/source.op"] = asdict(read.source.row_op)
         settings[f"{kind}/{name}/max_future"] = str(read.max_future)
     for name, join in pipeline.joins.items():

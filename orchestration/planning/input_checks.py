@@ -104,14 +104,17 @@ def check_deleted(pipeline: Pipeline, read: InputRecords) -> None:
     for name in pipeline.tables:
         if read.plan.files_of(name) and read.compares(name):
             read.kept(name)
-            source, found = pipeline.read_by(read.plan.kind, name).source, read.differences[name]
+            table, found = pipeline.read_by(read.plan.kind, name), read.differences[name]
             gone, rows = 0 if found["hidden"] else found["gone"], found["rows"]
-            if gone > source.max_deleted * rows:
+            most = table.source.max_deleted
+            if gone > most * rows:
+                taken = table.source_format.only_snapshots
+                again = "the next run takes another dump" if taken else "put a whole one in its place"
                 raise TooManyDeleted(
                     f"table {name}: the snapshot {paths_text(read.plan.files_of(name))} lacks {gone:,} of {rows:,} "
-                    f"rows ({gone / rows:.1%}). Expected at most {source.max_deleted:.1%} (max_deleted). Nothing of "
-                    "the batch was written. If it was cut off, put a whole one in its place; if so many rows are gone, "
-                    "raise max_deleted for this run. Then run again."
+                    f"rows ({gone / rows:.1%}). Expected at most {most:.1%} (max_deleted). Nothing of the batch was "
+                    f"written. If it was cut off, {again}; if so many rows are gone, raise max_deleted for one run. "
+                    "Then run again."
                 )
 
 

@@ -70,7 +70,7 @@ def _by_snapshots(pipeline: Pipeline, group: Group) -> list[Group]:
     pieces = [[file for file in group.files if file.table not in pipeline.snapshot_tables]]
     for name in pipeline.snapshot_tables:
         own = [file for file in group.files if file.table == name]
-        for number, files in enumerate(snapshots(pipeline.tables[name].source.path, own)):
+        for number, files in enumerate(snapshots(pipeline.tables[name].source_spec.path, own)):
             pieces += [[] for _ in range(number + 1 - len(pieces))]
             pieces[number] += files
     if len(pieces) == 1:
@@ -84,7 +84,7 @@ def _unread(table: Input, journal: Journal, look: Look, spark: SparkSession | No
         unread = list(table.source_format.unread(table.source_spec, known, look, spark))
         check_file_order(table, known, unread)
         if table.source.is_snapshot:
-            check_new(table.source.path, unread, known)
+            check_new(table.source_spec.path, unread, known)
         return unread
 
 

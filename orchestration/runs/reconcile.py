@@ -114,7 +114,7 @@ def _last_snapshot(table: Table, spark: SparkSession) -> tuple[PlannedFile, ...]
     read = table.of_snapshots
     with blamed(read):
         parts = read.source_format.unread(read.source_spec, {}, Look(datetime.now(UTC)), spark)
-        found = snapshots(read.source.path, parts)
+        found = snapshots(read.source_spec.path, parts)
     if not found:
         raise WrongUsage(f"{read.source.place}: holds no snapshot of {table.name}")
     return tuple(found[-1])

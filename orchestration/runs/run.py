@@ -1,7 +1,7 @@
 """Works off what is pending: an unfinished batch first, then new joins, then new input, batch after batch."""
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -28,11 +28,13 @@ from orchestration.planning.pending_input import BatchBy, cut, pending_groups
 from orchestration.planning.plan_builder import PlanBuilder, under_way
 from orchestration.planning.replaced_files import exported_again
 from orchestration.spark_errors import explained
+from storage.errors import LakejoinError
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.lock import writing
 from storage.lake.plan import Plan, Published
 from storage.sources.files import Dates
+from storage.sources.planned_file import PlannedFile
 
 
 def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
@@ -134,11 +136,12 @@ def _plans(
         pipeline, journal, now=now, spark=spark, dates=asked.dates, batch_by=asked.batch_by, settle=asked.settle,
     )  # fmt: skip
     for group in groups:
-        check_schemas(pipeline, spark, group.files)
         pieces = cut(group, asked.batch_rows, pipeline.snapshot_tables)
-        if len(pieces) > 1:  # one piece alone does not tell what the others say to a question
-            with reading(pipeline, spark, draft.batch(group), keeps=False) as read:
-                check_unambiguous(read, journal)
+        with _discarding(pipeline, group.files):
+            check_schemas(pipeline, spark, group.files)
+            if len(pieces) > 1:  # one piece alone does not tell what the others say to a question
+                with reading(pipeline, spark, draft.batch(group), keeps=False) as read:
+                    check_unambiguous(read, journal)
         for piece in pieces:
             yield _read(pipeline, spark, journal, draft.batch(piece), asks=len(pieces) == 1)
     if asked.flush and journal.last and journal.last.waits:
@@ -149,11 +152,24 @@ def _read(pipeline: Pipeline, spark: SparkSession, journal: Journal, plan: Plan,
     """Commit a plan if its input is as declared. `asks`: also if it can be read in one way only."""
     with ExitStack() as stack:
         read = stack.enter_context(reading(pipeline, spark, plan))
-        if asks:
-            check_unambiguous(read, journal)
-        check_bad_ratio(pipeline, read)
-        check_deleted(pipeline, read)
+        with _discarding(pipeline, plan.files):
+            if asks:
+                check_unambiguous(read, journal)
+            check_bad_ratio(pipeline, read)
+            check_deleted(pipeline, read)
         return replace(_commit(journal, plan), read=read, held=stack.pop_all())
+
+
+@contextmanager
+def _discarding(pipeline: Pipeline, files: Sequence[PlannedFile]) -> Iterator[None]:
+    """Forget what was made for a batch, such as the dump of a database, if a check refuses it."""
+    try:
+        yield
+    except LakejoinError:
+        for name, table in pipeline.inputs.items():
+            if parts := [file for file in files if file.table == name]:
+                table.source_format.discard(table.source_spec, parts)
+        raise
 
 
 def _commit(journal: Journal, plan: Plan) -> _Planned:

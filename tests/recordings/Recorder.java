@@ -12,7 +12,10 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.stream.Collectors;
 
-import org.apache.kafka.connect.data.Schema;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.connect.source.SourceRecord;
 import org.apache.kafka.connect.storage.Converter;
 
@@ -22,8 +25,9 @@ import io.debezium.engine.DebeziumEngine;
 
 /**
  * Runs one engine of Debezium for each NAME.properties in a folder, and writes what it captures into NAME.jsonl there, as the
- * converter of a Kafka Connect would send it: {"topic", "key", "value"}. What is no JSON is written in base64. Ends with its
- * standard input.
+ * converter of a Kafka Connect would send it: {"topic", "key", "value"}. What is no JSON is written in base64. With settings
+ * that begin with "producer." it is sent to Kafka, and stands beside where the broker put it: {"partition", "offset"}. Ends
+ * with its standard input.
  */
 public class Recorder {
     public static void main(String[] arguments) throws Exception {
@@ -56,6 +60,9 @@ public class Recorder {
         }
         String name = file.getFileName().toString().replaceFirst("[.]properties$", "");
         Converter keys = converter(settings, "key.converter", true), values = converter(settings, "value.converter", false);
+        Map<String, Object> sending = under(settings, "producer");
+        KafkaProducer<byte[], byte[]> producer = sending.isEmpty() ? null
+                : new KafkaProducer<>(sending, new ByteArraySerializer(), new ByteArraySerializer());
         BufferedWriter lines = Files.newBufferedWriter(file.resolveSibling(name + ".jsonl"));
         return DebeziumEngine.create(Connect.class).using(settings).using((success, message, error) -> {
             if (!success) {
@@ -68,29 +75,39 @@ public class Recorder {
             try {
                 for (ChangeEvent<SourceRecord, SourceRecord> event : events) {
                     SourceRecord record = event.value();
-                    String key = text(keys, record.topic(), record.keySchema(), record.key());
-                    String value = text(values, record.topic(), record.valueSchema(), record.value());
-                    lines.write("{\"topic\":\"" + record.topic() + "\",\"key\":" + key + ",\"value\":" + value + "}\n");
+                    byte[] key = keys.fromConnectData(record.topic(), record.keySchema(), record.key());
+                    byte[] value = values.fromConnectData(record.topic(), record.valueSchema(), record.value());
+                    String place = "";
+                    if (producer != null) {
+                        RecordMetadata at = producer.send(new ProducerRecord<>(record.topic(), key, value)).get();
+                        place = ",\"partition\":" + at.partition() + ",\"offset\":" + at.offset();
+                    }
+                    lines.write("{\"topic\":\"" + record.topic() + "\"" + place + ",\"key\":" + text(keys, key) + ",\"value\":"
+                            + text(values, value) + "}\n");
                     done.markProcessed(event);
                 }
                 lines.flush();
                 done.markBatchFinished();
             } catch (java.io.IOException error) {
                 throw new java.io.UncheckedIOException(error);
+            } catch (java.util.concurrent.ExecutionException error) {
+                throw new IllegalStateException("the broker did not take a record", error);
             }
         }).build();
     }
 
     private static Converter converter(Properties settings, String prefix, boolean isKey) throws Exception {
-        Map<String, Object> own = settings.stringPropertyNames().stream().filter(name -> name.startsWith(prefix + "."))
-                .collect(Collectors.toMap(name -> name.substring(prefix.length() + 1), settings::getProperty));
         Converter converter = (Converter) Class.forName(settings.getProperty(prefix)).getDeclaredConstructor().newInstance();
-        converter.configure(own, isKey);
+        converter.configure(under(settings, prefix), isKey);
         return converter;
     }
 
-    private static String text(Converter converter, String topic, Schema schema, Object value) {
-        byte[] bytes = converter.fromConnectData(topic, schema, value);
+    private static Map<String, Object> under(Properties settings, String prefix) {
+        return settings.stringPropertyNames().stream().filter(name -> name.startsWith(prefix + "."))
+                .collect(Collectors.toMap(name -> name.substring(prefix.length() + 1), settings::getProperty));
+    }
+
+    private static String text(Converter converter, byte[] bytes) {
         if (bytes == null) {
             return "null";
         }

@@ -8,9 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyspark
+
 VERSION = "3.6.1.Final"
 _DISTRIBUTION = f"io.debezium:debezium-server-dist:{VERSION}:tar.gz"
 """Holds the engine and all connectors; that of MariaDB is nowhere else."""
+_SPARK = Path(pyspark.__file__).parent / "jars"
+"""Has the library of Avro, which the distribution's converter needs and the distribution lacks."""
 _RECORDER = Path(__file__).parent / "Recorder.java"
 _PATIENCE = 180
 """Seconds until what a database did must have been captured."""
@@ -32,7 +36,8 @@ class Engines:
             text = "".join(f"{key}={value}\n" for key, value in own.items())
             (folder / f"{name}.properties").write_text(text)
             (folder / f"{name}.jsonl").touch()
-        command = ["java", "-Xmx1g", "-cp", f"{jars}/*", str(_RECORDER), str(folder)]
+        classpath = ":".join([f"{jars}/*", *map(str, _SPARK.glob("avro-[0-9]*.jar"))])
+        command = ["java", "-Xmx1g", "-cp", classpath, str(_RECORDER), str(folder)]
         with (folder / "log").open("w") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
 

@@ -45,10 +45,13 @@ Special = Mapping[str, Callable[[Mapping[str, Any]], object]]
 """By column, what the database's answer is in the form that Debezium gives it."""
 
 
-def pipeline_of(kind: str, setting: str, folder: Path) -> Pipeline:
-    """The pipeline of a setting in a folder of its own, with none of its files."""
+def pipeline_of(kind: str, setting: str, folder: Path, **places: str) -> Pipeline:
+    """The pipeline of a setting in a folder of its own, with none of its files. `places`: what it says in capitals."""
     folder.mkdir(parents=True, exist_ok=True)
-    shutil.copy(HERE / kind / f"{setting}.yaml", folder / "lakejoin.yaml")
+    text = (HERE / kind / f"{setting}.yaml").read_text("utf-8")
+    for name, place in places.items():
+        text = text.replace(name.upper(), place)
+    (folder / "lakejoin.yaml").write_text(text, "utf-8")
     return load(folder / "lakejoin.yaml")
 
 
@@ -108,6 +111,16 @@ def differences(
     return sorted(told)
 
 
+def told(kind: str, pipeline: Pipeline, step: int, spark: SparkSession, special: Special) -> list[str]:
+    """Every difference between the joined tables and what the database answered after a step."""
+    types, rows = joined(pipeline, spark)
+    found = list[str]()
+    for name, key in KEYS.items():
+        cells = differences(types[name], rows[name], answers(kind, name, step), key, special)
+        found += [f"{name} {difference}" for difference in cells]
+    return sorted(found)
+
+
 def steps_told(
     kind: str, setting: str, folder: Path, spark: SparkSession, batches: list[list[int]], special: Special
 ) -> Iterator[tuple[int, list[str]]]:
@@ -116,13 +129,7 @@ def steps_told(
     for batch in batches:
         add_steps(kind, setting, folder, batch)
         assert run(pipeline, spark) == 1
-        types, rows = joined(pipeline, spark)
-        told = list[str]()
-        for name, key in KEYS.items():
-            expected = answers(kind, name, batch[-1])
-            found = differences(types[name], rows[name], expected, key, special)
-            told += [f"{name} {difference}" for difference in found]
-        yield batch[-1], sorted(told)
+        yield batch[-1], told(kind, pipeline, batch[-1], spark, special)
 
 
 def _text(value: Column, dtype: DataType) -> Column:

@@ -6,15 +6,22 @@ answered after the step. It installs what it needs where it may.
 """
 
 import gzip
+import json
 import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from examples.kafka.broker import VERSION as KAFKA
+from places.schema_registry import VERSION as REGISTRY
 from recordings.changes import first_rows, later_rows
 from recordings.databases import Database, install, start
 from recordings.engine import VERSION, Engines, jars
+from recordings.kafka import Kafka, kafka, schemas_of
 from recordings.settings import NOTIFICATIONS, SETTINGS, is_end_of_snapshot, is_mark, properties
 
 HERE, DATA = Path(__file__).parent, Path(__file__).parents[1] / "data"
@@ -36,17 +43,18 @@ def record(kind: str) -> None:
     folder.chmod(0o755)
     database = start(kind, folder)
     try:
-        _record(kind, database, folder)
+        with kafka(folder) as started:
+            _record(kind, database, started, folder)
     finally:
         database.stop()
     shutil.rmtree(folder)
 
 
-def _record(kind: str, database: Database, folder: Path) -> None:
+def _record(kind: str, database: Database, started: Kafka, folder: Path) -> None:
     with_tags = kind == "postgres"
     database.ask("\n".join([(HERE / kind / "1.sql").read_text("utf-8"), *first_rows(_SEED, with_tags)]))
     settings = {
-        name: properties(kind, name, database.port, (*_TABLES, "marks", "signals"), str(folder))
+        name: properties(kind, name, database.port, (*_TABLES, "marks", "signals"), str(folder), started)
         for name in SETTINGS[kind]
     }
     engines = Engines(folder / "engines", jars(), settings)
@@ -66,7 +74,7 @@ def _record(kind: str, database: Database, folder: Path) -> None:
             _mark(database, engines, step)
     finally:
         engines.stop()
-    _write(kind, engines, answers, database.version)
+    _write(kind, engines, answers, database.version, schemas_of(started.schemas))
 
 
 def _mark(database: Database, engines: Engines, step: int) -> None:
@@ -81,7 +89,9 @@ def _answers(kind: str, database: Database) -> dict[str, str]:
     return {path.stem: database.ask(path.read_text("utf-8")) for path in found}
 
 
-def _write(kind: str, engines: Engines, answers: dict[int, dict[str, str]], version: str) -> None:
+def _write(
+    kind: str, engines: Engines, answers: dict[int, dict[str, str]], version: str, schemas: list[Any]
+) -> None:
     into = DATA / f"debezium-{kind}"
     shutil.rmtree(into, ignore_errors=True)
     for name, setting in SETTINGS[kind].items():
@@ -94,11 +104,21 @@ def _write(kind: str, engines: Engines, answers: dict[int, dict[str, str]], vers
             step += is_mark(line, step)
         for place, lines in files.items():
             _write_lines(into / f"{place}.jsonl.gz", lines)
+        if setting.in_kafka:
+            _write_lines(into / f"{name}/schemas.jsonl.gz", [json.dumps(schema) for schema in schemas])
     for step, questions in answers.items():
         for question, rows in questions.items():
             _write_lines(into / f"answers/{question}/{step}.jsonl.gz", rows.splitlines())
     (into / "README.md").write_text(
-        _README.format(kind=kind, version=version, debezium=VERSION, seed=_SEED), "utf-8"
+        _README.format(
+            kind=kind,
+            version=version,
+            debezium=VERSION,
+            seed=_SEED,
+            kafka=KAFKA,
+            registry=REGISTRY,
+        ),
+        "utf-8",
     )
 
 
@@ -119,10 +139,13 @@ was set in each folder, in `tests/recordings/settings.py`.
 |---|---|
 | database | {version} |
 | Debezium | {debezium}, embedded engine, from `io.debezium:debezium-server-dist` |
+| of `avro` | Kafka {kafka}, Apicurio Registry {registry} and the converter of that distribution |
 
 Each folder but `answers` is a setting. The files in it are the steps of the history: `1` is the initial snapshot; in
 `3` an incremental snapshot runs beside the changes. `answers/QUESTION/STEP.jsonl.gz` is what the database itself
-answered when the step had ended. A change with `binlog_row_image=minimal` is not among MariaDB's: Debezium stops at it.
+answered when the step had ended. The records of `avro` are as the broker took them: topic, partition, offset, key and
+value in base64; `schemas.jsonl.gz` is what the registry held. A change with `binlog_row_image=minimal` is not among
+MariaDB's: Debezium stops at it.
 """
 
 

@@ -1,10 +1,12 @@
 """Says how Debezium is set in each recording, and in which form what it captured is written."""
 
+import base64
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from recordings.engine import payload
+from recordings.kafka import Kafka
 
 NOTIFICATIONS = "notifications"
 """The topic in which Debezium says how far its snapshots are."""
@@ -28,6 +30,16 @@ _COMMON = {
     "notification.sink.topic.name": NOTIFICATIONS, "tombstones.on.delete": "true",
 }  # fmt: skip
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
+_AVRO = {
+    **{
+        f"{part}.converter{name}": value
+        for part in ("key", "value")
+        for name, value in (
+            ("", "io.apicurio.registry.utils.converter.AvroConverter"), (".apicurio.registry.auto-register", "true"),
+        )
+    },
+    "schema.name.adjustment.mode": "avro", "field.name.adjustment.mode": "avro",
+}  # fmt: skip
 _UNWRAP = {
     "transforms": "unwrap", "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
     "transforms.unwrap.delete.tombstone.handling.mode": "rewrite",
@@ -64,11 +76,20 @@ def _compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def _sent(line: str) -> str:
+    """A record of Kafka: where the broker put it, its key and its value as they were sent, in base64."""
+    event = json.loads(line)
+    return _compact({name: event[name] for name in ("topic", "partition", "offset", "key", "value")})
+
+
 def is_end_of_snapshot(line: str) -> bool:
     """Whether a line of the recorder says that an incremental snapshot has ended."""
     event = json.loads(line)
     if event["topic"] != NOTIFICATIONS:
         return False
+    if isinstance(event["value"], str):  # Avro writes texts as they are
+        said = base64.b64decode(event["value"])
+        return b"Incremental Snapshot" in said and b"COMPLETED" in said
     said = payload(event["value"])
     return bool(said["aggregate_type"] == "Incremental Snapshot" and said["type"] == "COMPLETED")
 
@@ -84,6 +105,8 @@ class Setting:
     """Events of each table have files of their own."""
     without: Iterable[str] = ()
     """Tables that this setting cannot capture."""
+    in_kafka: bool = False
+    """It is sent to a broker of Kafka, its schemas to a registry."""
 
 
 SETTINGS: Mapping[str, Mapping[str, Setting]] = {
@@ -125,6 +148,8 @@ SETTINGS: Mapping[str, Mapping[str, Setting]] = {
             },
             _value,
         ),
+        # Avro in topics of Kafka; the schemas in the registry refer to others
+        "avro": Setting({**_AVRO, "hstore.handling.mode": "map"}, _sent, in_kafka=True),
     },
     "mariadb": {
         "default": Setting(_with_schemas(on=True), _whole, alone=False),
@@ -137,12 +162,27 @@ SETTINGS: Mapping[str, Mapping[str, Setting]] = {
             },
             _value,
         ),
+        # each schema of Avro complete in itself
+        "avro": Setting(
+            {
+                **_AVRO,
+                **{
+                    f"{part}.converter.apicurio.registry.dereference-schema": "true"
+                    for part in ("key", "value")
+                },
+                "bigint.unsigned.handling.mode": "precise",
+            },
+            _sent,
+            in_kafka=True,
+        ),
     },
 }
 
 
-def properties(kind: str, name: str, port: int, tables: Iterable[str], folder: str) -> dict[str, str]:
-    """The properties of an engine."""
+def properties(
+    kind: str, name: str, port: int, tables: Iterable[str], folder: str, kafka: Kafka | None
+) -> dict[str, str]:
+    """The properties of an engine. `kafka`: needed by a setting that is sent there."""
     setting = SETTINGS[kind][name]
     schema = {"postgres": "public", "mariadb": "shop"}[kind]
     included = [f"{schema}.{table}" for table in tables if table not in setting.without]
@@ -156,6 +196,10 @@ def properties(kind: str, name: str, port: int, tables: Iterable[str], folder: s
             "database.server.id": str(server),
             "schema.history.internal.file.filename": f"{folder}/{name}.history",
         }
+    if setting.in_kafka:
+        assert kafka is not None
+        own |= {f"{part}.converter.apicurio.registry.url": kafka.registry for part in ("key", "value")}
+        own |= {"producer.bootstrap.servers": kafka.servers}
     return {**_COMMON, **_CONNECTORS[kind], **own, **setting.properties}
 
 
@@ -164,4 +208,6 @@ def is_mark(line: str, number: int) -> bool:
     event = json.loads(line)
     if not event["topic"].endswith(".marks"):
         return False
+    if isinstance(event["key"], str):  # Avro doubles a small number, behind the number of the schema
+        return base64.b64decode(event["key"])[5:] == bytes([2 * number])
     return bool(payload(event["key"]) == {"id": number})

@@ -27,7 +27,7 @@ _PART = {"moment": "2024-06-00 00:00:00", "moment6": "2024-06-00 00:00:00.000000
 def of_debezium(setting: str, step: int) -> list[str]:
     """What Debezium itself makes something else of: unsigned numbers, and dates that are none."""
     kinds = {3: -1, 4: -9223372036854775808, **({13: -1, 14: -9223372036854775808} if step > 1 else {})}
-    if setting == "unwrapped":  # there it is `precise`
+    if setting != "default":  # elsewhere it is `precise`
         kinds = {}
     zeros = (1, 11) if step > 1 else (1,)
     edges = [

@@ -9,6 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from transforms.parsing.avro_references import name_of
+
 _CONNECT, _TIME = "org.apache.kafka.connect.data", "io.debezium.time"
 _TYPES = {"int": "int32", "long": "int64", "record": "struct", "enum": "string", "fixed": "bytes"}
 """What Kafka Connect calls a type where it has another name for it."""
@@ -68,9 +70,8 @@ def _said(schema: Any, known: dict[str, Mapping[str, Any]], namespace: str) -> d
         return _said(kind, known, namespace)
     said = _own(kind, schema)
     if kind in _NAMED:
-        name = schema["name"]
-        namespace = name.rpartition(".")[0] or schema.get("namespace", namespace)
-        known[name if "." in name or not namespace else f"{namespace}.{name}"] = said
+        name, namespace = name_of(schema, namespace)
+        known[name] = said
     if kind == "record":
         said["fields"] = [
             {"field": field["name"], **_said(field["type"], known, namespace)} for field in schema["fields"]

@@ -163,6 +163,10 @@ def _facts(text: Column, said: Column, kind: Column, *, documents: bool) -> Colu
         .when((kind == "number") & said["type"].isNotNull() | (kind == "binary") & is_bytes, text)
         .when(is_time & name.isin(*_CLOCKS), F.concat(text, F.lit(" of a day")))
         .when((kind == "timestamp_ntz") & (name == f"{_TIME}IsoTimestamp"), F.rtrim(text, F.lit("Z")))
+        .when(
+            (kind == "timestamp_ntz") & (name == f"{_TIME}ZonedTimestamp"),
+            F.concat(text, F.lit(" of a zone")),
+        )
     )
     return F.struct(
         text.alias("text"),

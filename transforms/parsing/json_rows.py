@@ -4,13 +4,14 @@ Which member says what happened, and which holds the row, says `transforms.parsi
 within the row, or beside it (`from`). A change of the key gives two records; the delete of the old key is derived.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DecimalType, IntegralType, StructType
 
-from transforms.model.schemas import OP, RAW, UNAVAILABLE
+from transforms.model.schemas import OP, POSITION_TYPE, RAW, UNAVAILABLE
 from transforms.model.specs import TableSpec
 from transforms.parsing.connect_schema import ROW_SCHEMA
 from transforms.parsing.debezium_toast import is_placeholder, stood_for
@@ -19,9 +20,9 @@ from transforms.parsing.json_lines import absent_from, line_reason, parse_digits
 from transforms.parsing.json_values import EXACT, Texts, is_known, read_texts
 from transforms.parsing.limits import short_text
 from transforms.parsing.nested_json import decimals_of
-from transforms.parsing.options import ParseOptions, Parts, source_of
+from transforms.parsing.options import Cell, ParseOptions, Parts, source_of
 from transforms.parsing.questions import Members
-from transforms.parsing.record_forms import LINE, WRAPPED, is_nothing, with_plain_rows
+from transforms.parsing.record_forms import LINE, WRAPPED, nothing_as, with_plain_rows
 from transforms.parsing.row_ops import Path, at, is_of, parts_of, path_from_record, place_of, tree_of
 from transforms.parsing.typed_values import without_infinity
 
@@ -37,7 +38,11 @@ def members(table: TableSpec, options: ParseOptions) -> Members:
     says = said.wrapped and options.described
     known = {name: is_known(table, source_of(table, name)) for name in table.columns.names if says}
     line = F.col(LINE) if said.wrapped else None
-    return Members(op, row, flat, _in_row(table), line, origin=_origin(options), known=known)
+    unplaced = _unplaced(table, options, written)
+    return Members(
+        op, row, flat, _in_row(table), line, origin=_origin(options), known=known,
+        unplaced=None if unplaced is None else unplaced[1],
+    )  # fmt: skip
 
 
 def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Parts:
@@ -51,10 +56,7 @@ def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Par
     frame = frame.withColumn(_PARSED, parse_line(F.col(LINE), expected))
     reason, detail = line_reason(F.coalesce(F.col(LINE), F.col(RAW)), F.col(_PARSED), expected, options)
     written = [at(record, path) for path in about[: len(said.columns)]]
-    ignored, origin = is_nothing(F.col(LINE)), _origin(options)
-    if options.tables and origin is not None:
-        ignored |= reason.isNull() & ~is_of(*origin, options.tables)
-    frame = with_op(frame, said, written, reason, detail, ignored)
+    frame = with_op(frame, said, written, reason, detail, _ignored_as(options, reason))
     texts = {field.name: _text(record, after, before, field.name) for field in table.columns}
     if options.absent == "keep" or said.placeholders:
         frame = frame.withColumn(UNAVAILABLE, _unavailable(table, options, written[0], texts))
@@ -87,7 +89,40 @@ def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Par
             schema=None if wrapped is None else wrapped["schema"]["fields"],
         ),
     )
-    return Parts(frame, cells, short_text(F.col(RAW)), old_key)
+    return Parts(frame, cells, short_text(F.col(RAW)), old_key, _oldest(cells, table, options, written[0]))
+
+
+def _unplaced(table: TableSpec, options: ParseOptions, written: Column) -> tuple[str, Column] | None:
+    """The sequence column that a snapshot's read may lack, and whether a row is one that does.
+
+    Only a number counts: the place in the log, which an incremental snapshot has none of.
+    """
+    if not options.row_op.placeholders or table.sequence == POSITION_TYPE:
+        return None
+    first = table.sequence.names[0]
+    if not isinstance(table.columns[first].dataType, IntegralType | DecimalType):
+        return None
+    return first, F.coalesce(written == "r", F.lit(False)) & F.col(source_of(table, first)).isNull()
+
+
+def _oldest(cells: Sequence[Cell], table: TableSpec, options: ParseOptions, written: Column) -> list[Cell]:
+    """What orders rows where reads that lack it are older than every change; their column stays null."""
+    found = _unplaced(table, options, written) if options.snapshots == "oldest" else None
+    if found is None:
+        return []
+    name, lacks = found
+    (cell,) = (cell for cell in cells if cell.name == name)
+    text = F.when(lacks, "0").otherwise(cell.source)
+    return [replace(cell, source=text, value=F.when(lacks, F.lit(0).cast(cell.dtype)).otherwise(cell.value))]
+
+
+def _ignored_as(options: ParseOptions, reason: Column) -> Column:
+    """What a line is that holds no row of the table; null for one that does."""
+    nothing, origin = nothing_as(F.col(LINE)), _origin(options)
+    if not options.tables or origin is None:
+        return nothing
+    is_other = reason.isNull() & ~is_of(*origin, options.tables)
+    return F.coalesce(nothing, F.when(is_other, "other_table"))
 
 
 def _origin(options: ParseOptions) -> tuple[Column, Column] | None:

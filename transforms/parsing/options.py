@@ -93,6 +93,8 @@ class ParseOptions:
     """When the log of the database begins anew, in milliseconds since 1970 (`transforms.parsing.source_position`)."""
     infinity: Infinity = "quarantine"
     """What becomes of PostgreSQL's times without end: the last or first one there is, null, or no record."""
+    of_debezium: bool = False
+    """Debezium wrote the values: by `time.precision.mode: isostring` a time without a zone ends in `Z`."""
     row_op: RowOp = DEFAULT_OP
     """How a flat row tells what happened to it."""
     dialect: CsvDialect = RFC_4180
@@ -148,7 +150,7 @@ class Parts:
     old_key: Sequence[Cell] = ()
     """The key before an update that may have changed it, else null; none in formats without such events."""
     sequence: Sequence[Cell] = ()
-    """The sequence fields that are not declared columns."""
+    """The sequence fields that are no declared columns, or that order a record otherwise than their column says."""
     clock: Column | None = None
     """Time of a record without event time."""
     asked: Sequence[Question] = ()

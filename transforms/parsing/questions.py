@@ -46,6 +46,9 @@ class Members:
     """The table of the database that it is of, and the same with its schema; None where it says none."""
     known: Mapping[str, Column] = field(default_factory=dict)
     """Whether the event itself says how the value of a column is written."""
+    unplaced: Column | None = None
+    """Whether a row, without an event around it, is a snapshot's read that has nothing of the sequence; None for
+    sequences that every row has."""
 
 
 def _has_row() -> Column:
@@ -101,6 +104,8 @@ def questions(
         asked += _of_columns(table, options, members)
     if members is not None and event is not None:
         asked += _of_order(table, options, members.op, event, begun=begun)
+    if members is not None and members.unplaced is not None and options.snapshots is None:
+        asked.append(Question("read", "lsn", F.when(members.unplaced, DOUBTFUL), F.lit("no lsn")))
     if members is not None and members.origin is not None:
         asked += _of_tables(options, members.op, members.origin)
     return asked

@@ -233,7 +233,7 @@ def _time(text: Column, dtype: DataType, options: ParseOptions) -> Column:
         case DateType():
             return _date(text, options.encoding)
         case TimestampNTZType():
-            return _local_timestamp(text, options.time)
+            return _local_timestamp(text, options)
         case _:
             return _timestamp(text, options)
 
@@ -260,10 +260,11 @@ def _timestamp(text: Column, options: ParseOptions) -> Column:
     return zoned.when(text.rlike(_DAY + f"({_CLOCK})?$"), _in_zone(text.try_cast("timestamp"), options))
 
 
-def _local_timestamp(text: Column, unit: TimeUnit) -> Column:
-    number = instant(text, unit).cast("timestamp_ntz")
+def _local_timestamp(text: Column, options: ParseOptions) -> Column:
+    number = instant(text, options.time).cast("timestamp_ntz")
+    zone = "Z?" if options.of_debezium else ""
     return F.when(text.rlike(WHOLE), number).when(
-        text.rlike(_DAY + f"({_CLOCK})?$"), text.try_cast("timestamp_ntz")
+        text.rlike(_DAY + f"({_CLOCK}{zone})?$"), F.rtrim(text, F.lit("Z")).try_cast("timestamp_ntz")
     )
 
 

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampNTZType, TimestampType
 
+from transforms.model.ignored_records import is_ignored
 from transforms.model.schemas import (
     CONTEXT,
     DERIVED,
@@ -51,7 +52,7 @@ def finish_records(parts: Parts, table: TableSpec) -> DataFrame:
     if parts.flawless:
         frame = frame.withColumns(dict.fromkeys((REASON, DETAIL), F.lit(None).cast("string")))
     else:
-        frame = _with_reason(frame, [*columns, *order, *old_key], keys, by_name, table)
+        frame = _with_reason(frame, [*by_name.values(), *old_key], keys, by_name, table)
     frame = _with_derived(frame, keys, old_key)
     return _select(frame, columns, dict(zip(table.key, old_key, strict=False)), parts.raw, table, list(marks))
 
@@ -100,7 +101,7 @@ def _with_reason(
         .when(without_sequence, reason_is("null_sequence"))
     )
     detail = (
-        F.when(F.col(REASON).isNotNull(), F.col(DETAIL))
+        F.when(F.col(REASON).isNotNull() | is_ignored(), F.col(DETAIL))
         .when(without_key, _null_names(keys))
         .when(
             _any([*others, *times]),

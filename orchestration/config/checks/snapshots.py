@@ -1,7 +1,7 @@
 """Checks what snapshots as sources go with: whole tables say neither what happened to a row nor when."""
 
 from orchestration.config.checked_document import Reading
-from orchestration.config.checks.sources import check_needed, refuse_keys
+from orchestration.config.checks.sources import check_needed, check_query, refuse_keys_of_others
 from orchestration.config.problems import KeyPath
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.formats.source_format import SourceFormat
@@ -35,6 +35,10 @@ def _check_mode(reading: Reading, where: KeyPath) -> None:
         if reading.raw(*source, "max_deleted") is not None:
             message = "needs `mode: snapshot`; add it or remove this"
             reading.refuse((*source, "max_deleted"), message, at_key=True)
+        form = reading.value(*source, "format")
+        if form is not None and FORMATS[form].only_snapshots:
+            message = f"format {form!r} gives whole tables, and no changes; write `mode: snapshot`"
+            reading.refuse((*source, "mode"), message)
         return
     if where[0] == "streams":
         reading.refuse(
@@ -57,7 +61,11 @@ def _check_reconcile(reading: Reading, where: KeyPath) -> None:
     own = _check_rows(reading, source, "format", "name a format of rows")
     if own is not None and own.has_rows:
         check_needed(reading, source, own)
-    refuse_keys(reading, source, own.not_for if own else {})
+        check_query(reading, source, own)
+        refuse_keys_of_others(reading, source, own)
+    if own is not None and own.only_snapshots and reading.raw(*source, "every") is not None:
+        message = "each `lakejoin reconcile` takes a dump of its own; remove it"
+        reading.refuse((*source, "every"), message, at_key=True)
 
 
 def _check_rows(reading: Reading, source: KeyPath, key: str, what_to_do: str) -> SourceFormat | None:

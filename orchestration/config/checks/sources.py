@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from orchestration.config.checked_document import Reading
 from orchestration.config.problems import KeyPath, is_misspelled
 from orchestration.config.schema.source import Source
-from storage.sources.formats.source_format import SourceFormat
+from storage.sources.formats.source_format import OF_QUERIES, OF_TOPICS, SourceFormat
 
 
 def check_needed(reading: Reading, source: KeyPath, own: SourceFormat) -> None:
@@ -14,6 +14,21 @@ def check_needed(reading: Reading, source: KeyPath, own: SourceFormat) -> None:
     for name in own.needs:
         if name not in written and not is_misspelled(name, written, known):
             reading.refuse((*source, name), f"required, but not given: {Source.said_of(name)}")
+
+
+def refuse_keys_of_others(reading: Reading, source: KeyPath, own: SourceFormat) -> None:
+    """Refuse what means nothing in the format of a source, or belongs to others."""
+    of_topics = OF_TOPICS if "topic" not in own.needs else {}
+    of_queries = OF_QUERIES if "url" not in own.needs else {}
+    refuse_keys(reading, source, {**own.not_for, **of_topics, **of_queries})
+
+
+def check_query(reading: Reading, source: KeyPath, own: SourceFormat) -> None:
+    """Refuse a query that is not said, or said twice."""
+    said = [name for name in ("table", "query") if reading.raw(*source, name) is not None]
+    if "url" in own.needs and len(said) != 1:
+        what = "say one of the two" if said else "required, but not given: the table or view, or else `query`"
+        reading.refuse((*source, "table"), what)
 
 
 def refuse_keys(reading: Reading, source: KeyPath, not_for: Mapping[tuple[str, ...], str]) -> None:

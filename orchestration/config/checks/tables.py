@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from pyspark.sql.types import DataType, TimestampType
 
 from orchestration.config.checked_document import Reading
-from orchestration.config.checks.sources import check_needed, refuse_keys
+from orchestration.config.checks.sources import check_needed, check_query, refuse_keys_of_others
 from orchestration.config.problems import found
 from orchestration.config.schema.column import encodings_of
 from orchestration.config.schema.column_types import may_be_key, may_be_sequence, parse_type, type_text
@@ -16,7 +16,7 @@ from orchestration.config.schema.expression_types import Columns, unknown_column
 from orchestration.config.schema.operation import DeclaredOperation
 from orchestration.config.schema.values import parse_sequence
 from storage.sources.formats.known_formats import FORMATS, format_of
-from storage.sources.formats.source_format import OF_TOPICS, SourceFormat
+from storage.sources.formats.source_format import SourceFormat
 from storage.sources.path_patterns import has_day
 from transforms.changelog.versions import VALIDITY
 from transforms.parsing.nested_json import is_readable
@@ -166,6 +166,9 @@ def _check_operation(reading: Reading, where: Where) -> None:
     if reading.raw(*source, "tables") and not row_op.origin and ("tables",) not in own.not_for:
         message = "these rows do not say of which table they are; remove it, or name the preset in `op`"
         reading.refuse((*source, "tables"), message, at_key=True)
+    if reading.raw(*source, "snapshots") and not row_op.placeholders and ("snapshots",) not in own.not_for:
+        message = "these rows do not say which were read by a snapshot; remove it, or write `op: debezium-unwrapped`"
+        reading.refuse((*source, "snapshots"), message, at_key=True)
 
 
 def _check_epochs(reading: Reading, where: Where) -> None:
@@ -270,7 +273,7 @@ def _carries(name: str, one: SourceFormat) -> bool:
 
 def _forms(has: Callable[[SourceFormat], bool]) -> list[str]:
     """The forms of records that have something, wherever they lie."""
-    return [form for form, one in FORMATS.items() if "topic" not in one.needs and has(one)]
+    return [form for form, one in FORMATS.items() if "path" in one.needs and has(one)]
 
 
 def _columns(reading: Reading, where: Where) -> Columns | None:
@@ -307,8 +310,8 @@ def _check_format(reading: Reading, where: Where) -> None:
     if own is None:
         return
     check_needed(reading, source, own)
-    others = OF_TOPICS if "topic" not in own.needs else {}
-    refuse_keys(reading, source, {**own.not_for, **others})
+    check_query(reading, source, own)
+    refuse_keys_of_others(reading, source, own)
     path = reading.value(*source, "path")
     if own.one_place and path is not None and re.search(r"[*?\[\]{]", path):
         reading.refuse((*source, "path"), own.one_place)

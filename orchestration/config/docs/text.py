@@ -150,19 +150,16 @@ $op
 
 | preset | of | says what happened |
 |---|---|---|
-| `debezium-unwrapped` | `ExtractNewRecordState`, alone or as `payload` beside its `schema` | `__op`; `__deleted` |
-| `dms` | AWS DMS | `Op`; rows of a full load have none |
-| `maxwell` | Maxwell: the row in `data`, former values in `old` | `type` |
-| `canal` | Canal, TiCDC: the row in the list `data`, former values in `old`; lists of several rows need \
-`one_per_line: false`, and are quarantined in topics | `type` |
-| `goldengate` | Oracle GoldenGate: the row in `after` and `before` | `op_type` |
-| `airbyte` | Airbyte's columns of change data capture | `_ab_cdc_deleted_at` |
-| `fivetran` | Fivetran | `_fivetran_deleted` |
-| `datastream` | Google Datastream: the row in `payload` | `source_metadata.change_type` |
+| [`debezium-unwrapped`](tools/debezium-unwrapped.md) | rows of `ExtractNewRecordState` | `__op`; `__deleted` |
+| [`dms`](tools/dms.md) | AWS DMS | `Op`; rows of a full load have none |
+| [`maxwell`](tools/maxwell.md) | Maxwell: the row in `data`, former values in `old` | `type` |
+| [`canal`](tools/canal.md) | Canal, TiCDC: rows in the list `data`, former values in `old` | `type` |
+| [`goldengate`](tools/goldengate.md) | Oracle GoldenGate: the row in `after` and `before` | `op_type` |
+| [`airbyte`](tools/airbyte.md) | Airbyte's columns of change data capture | `_ab_cdc_deleted_at` |
+| [`fivetran`](tools/fivetran.md) | Fivetran | `_fivetran_deleted` |
+| [`datastream`](tools/datastream.md) | Google Datastream: the row in `payload` | `source_metadata.change_type` |
 
-With `dms` a table needs a `sequence`: `LOAD00000001.csv` comes behind `20261127-120000.csv`, and would be newer. Take
-the column that the task adds (`TimestampColumnName`). Of a row that was changed while the table was loaded, it may show
-the load as the newer of the two; begin with changes that were made after the load.
+The page of a preset has a file that is complete. With `dms` a table needs a `sequence`.
 
 Where a preset says that a member holds the row, columns are looked for there, and `from: $$.xid` takes one of the
 record itself. In `jsonl`, `from` is a path: `from: customer.id` is `id` within `customer`, and backquotes keep a dot.

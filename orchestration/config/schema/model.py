@@ -23,6 +23,7 @@ from orchestration.config.schema.values import (
     Setting,
     SettingText,
 )
+from storage.sources.dumps import pattern_of
 from storage.sources.formats.source_format import SourceFormat, SourceSpec
 from transforms.model.schemas import POSITION_TYPE, TIME
 from transforms.model.specs import TableSpec
@@ -83,6 +84,8 @@ class Input(Named, ABC):
     """Of streams and versioned tables: a record whose event time is further ahead than this is quarantined, for
     it would move the clock for all others. Ahead of the end of its file's date, else of the batch's clock."""
 
+    _dumps: str = PrivateAttr("")
+
     @property
     @abstractmethod
     def spec(self) -> TableSpec:
@@ -104,13 +107,14 @@ class Input(Named, ABC):
         source = self.source
         return SourceSpec(
             self.name,
-            source.path,
+            source.path or pattern_of(self._dumps),
             source.first_day,
             source.settle,
             source.file_limits,
             source.row_op,
             source.file_order,
             source.is_snapshot,
+            self.spec.as_written.columns,
         )
 
     @property
@@ -187,7 +191,7 @@ class Table(Input):
         if self.reconcile is None:
             raise ValueError(f"{self.name}: declares no `reconcile`")
         columns = {name: column.plain for name, column in self.columns.items()}
-        source = self.reconcile.model_copy(update={"mode": "snapshot"})
+        source = self.reconcile.model_copy(update={"mode": "snapshot", "every": timedelta()})
         return self.model_copy(update={"source": source, "columns": columns, "sequence": ()})
 
     @property

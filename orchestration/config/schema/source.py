@@ -4,7 +4,7 @@ As in `model`, the texts below the fields make the reference and the JSON Schema
 """
 
 from dataclasses import replace
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
@@ -16,10 +16,13 @@ from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.operation import DeclaredOperation
 from orchestration.config.schema.sizes import GIGABYTE, MEGABYTE, TERABYTE, Share, Size
 from orchestration.config.schema.values import (
+    DatabaseTable,
+    DatabaseUrl,
     Duration,
     Instant,
     LocalFile,
     Registry,
+    Select,
     Servers,
     SourcePath,
     SourceTable,
@@ -27,7 +30,7 @@ from orchestration.config.schema.values import (
     Topics,
     Zone,
 )
-from storage.sources import topics
+from storage.sources import queries, topics
 from storage.sources.file_names import FileOrder
 from storage.sources.formats.known_formats import FORMATS, format_of
 from storage.sources.formats.source_format import SourceFormat
@@ -107,19 +110,31 @@ class Source(Frozen):
     format: Format
     """`debezium`: JSON lines as Debezium writes them; `jsonl`, `csv`, `parquet`, `avro` (object container files),
     `orc`: flat rows with a column that says what happened (`op`); `delta`: the Change Data Feed of a Delta table;
-    `kafka`: topics, whose records are of one of the forms that `value` names."""
+    `kafka`: topics, whose records are of one of the forms that `value` names; `jdbc`: a table of a PostgreSQL database,
+    or a query, as snapshots."""
     path: SourcePath = ""
-    """Files, relative to the configuration file or a URI. Needed unless format is `kafka`. `{date}` (YYYY-MM-DD) makes
-    daily partitions, and so do `{year}`, `{month}` and `{day}` together, anywhere in the path
+    """Files, relative to the configuration file or a URI. Not with `kafka` and `jdbc`, else needed. `{date}`
+    (YYYY-MM-DD) makes daily partitions, and so do `{year}`, `{month}` and `{day}` together, anywhere in the path
     (`year={year}/month={month}/day={day}/*.json`); `{hour}` orders the files of a day. `*`, `?`, `[…]` and `**` (any
     number of directories) are wildcards. Environment variables are not filled in. Of format `delta`: the directory of
     the table."""
     mode: Literal["changes", "snapshot"] = "changes"
     """`changes`: each record is a change of a row; `snapshot`: the files of a day, of a folder, or each file are the
-    whole table at a time, and what changed is found by comparison; see `docs/snapshots.md`. Not with `debezium`."""
+    whole table at a time, and what changed is found by comparison; see `docs/snapshots.md`. Not with `debezium`; of
+    `jdbc` the only mode."""
     max_deleted: Share = Field(default=0.5, json_schema_extra={"default": "50 %"})
     """A snapshot that lacks a larger share of the rows than this stops the batch before it is planned: it may have been
     cut off. Only with `mode: snapshot`."""
+    url: DatabaseUrl | None = None
+    """The database, such as `jdbc:postgresql://host:5432/shop?sslmode=verify-full`. With the environment's
+    `LAKEJOIN_JDBC_USERNAME` and `LAKEJOIN_JDBC_PASSWORD` if it asks for a login. Only with `jdbc`, and needed there."""
+    table: DatabaseTable | None = None
+    """The table or view, such as `public.orders`. Only with `jdbc`, which needs this or `query`."""
+    query: Select | None = None
+    """A query whose rows are the table. Only with `jdbc`."""
+    every: Duration = Field(default=timedelta(days=1), json_schema_extra={"default": "1 day"})
+    """How long a dump of the database counts as new: a run takes the next one only after this time. Only with
+    `jdbc`."""
     bootstrap_servers: Servers | None = None
     """Some brokers, as `host:port`, apart by commas. Only with `kafka`, and needed there, as the next two."""
     topic: Topics = ()
@@ -154,8 +169,8 @@ class Source(Frozen):
     Without it, input with such updates is refused. Only with `debezium` and `jsonl`."""
     snapshots: Snapshots | None = None
     """Reads of a snapshot (`r`) that stand behind changes: `in_order` takes them as new as their place says; `oldest`
-    takes one without `lsn`, with `sequence: [lsn]`, for older than every change. Without it, input with such reads
-    is refused. Only with `debezium`."""
+    takes one without `lsn`, with `sequence: [lsn]` or the column that a row has it in, for older than every change.
+    Without it, input with such reads is refused. Only with `debezium`, and `jsonl` with `op: debezium-unwrapped`."""
     infinity: Infinity = "quarantine"
     """What becomes of PostgreSQL's `infinity` and `-infinity` in a date or timestamp: `max` takes the last instant of
     the year 9999, and the first of year 1; `null` takes null; `quarantine` takes no such record."""
@@ -190,7 +205,9 @@ class Source(Frozen):
 
     @property
     def place(self) -> str:
-        """The path as a person writes it: a Delta table's directory, topics, or what messages show."""
+        """The path as a person writes it: a Delta table's directory, topics, a database, or what messages show."""
+        if self.url is not None:
+            return self.url
         return (
             plain(self.path)
             if self.bootstrap_servers is None
@@ -215,9 +232,19 @@ class Source(Frozen):
 
     def known_format(self, *, is_ordered: bool) -> SourceFormat:
         """What is known of the format. `is_ordered`: something else than its place orders a record."""
-        known = format_of(self.format, self.value, self.topics(is_ordered=is_ordered) if self.topic else None)
+        topics = self.topics(is_ordered=is_ordered) if self.topic else None
+        known = format_of(self.format, self.value, topics, self.asked)
         lists = self.row_op.members if self.row_op.lists else ()
         return known.written_as(self.dialect, one_per_line=self.one_per_line, lists=lists)
+
+    @property
+    def asked(self) -> queries.Query | None:
+        """The query of the source, if it is one."""
+        if self.url is None:
+            return None
+        if self.query is not None:
+            return queries.of_select(self.url, self.query, self.every)
+        return queries.of_table(self.url, self.table or "", self.every)
 
     @property
     def is_snapshot(self) -> bool:
@@ -250,6 +277,7 @@ class Source(Frozen):
             snapshots=self.snapshots,
             epochs=tuple(int(start.timestamp() * 1000) for start in sorted(self.epochs)),
             infinity=self.infinity,
+            of_debezium="debezium" in {self.format, self.value} or self.row_op.placeholders,
             row_op=self.row_op,
             dialect=self.dialect,
             trusts_sequence=self.trust_sequence,

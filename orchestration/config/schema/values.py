@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, PlainValidator, WithJsonSc
 from orchestration.config.problems import did_you_mean
 from orchestration.config.schema.column_types import field_names, parse_type
 from orchestration.config.schema.paths import resolve_file, resolve_lake, resolve_source
+from storage.sources.queries import PASSWORD, SECRETS, USERNAME
 from transforms.model import sql_settings
 from transforms.parsing.source_position import SOURCE
 
@@ -159,6 +160,34 @@ def check_registry(url: str) -> str:
     return url.rstrip("/")
 
 
+def check_database(url: str) -> str:
+    """The URL of a database."""
+    if not re.fullmatch(r"jdbc:postgresql://[^\s/@?]+/[^\s/@?]+(\?\S*)?", url):
+        raise ValueError(
+            "expected a PostgreSQL database such as 'jdbc:postgresql://host:5432/shop', without user and password, "
+            "which stand in the environment"
+        )
+    for name in re.findall("[?&]([^=&]+)=", url):
+        if name.lower() in SECRETS:
+            raise ValueError(f"{name!r} stands in the environment ({USERNAME}, {PASSWORD}); remove it")
+    return url
+
+
+def check_database_table(name: str) -> str:
+    """A table or view of a database, perhaps with its schema; names in quotes may have any sign."""
+    part = r'([A-Za-z_][A-Za-z0-9_$]*|"([^"]|"")+")'
+    if not re.fullmatch(rf"{part}(\.{part})?", name):
+        raise ValueError("expected 'table' or 'schema.table'; put a name with other signs in double quotes")
+    return name
+
+
+def check_select(sql: str) -> str:
+    """A query."""
+    if not re.match(r"\s*(select|with|table|values)\b", sql, re.IGNORECASE):
+        raise ValueError("expected a query that begins with SELECT or WITH")
+    return sql
+
+
 def parse_instant(value: Any) -> datetime:
     """A time with its zone, such as `2013-01-01T12:00:00Z`."""
     try:
@@ -267,6 +296,9 @@ Topics = Annotated[
         {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
     ),
 ]
+DatabaseUrl = Annotated[str, AfterValidator(check_database)]
+DatabaseTable = Annotated[str, AfterValidator(check_database_table)]
+Select = Annotated[str, AfterValidator(check_select)]
 Registry = Annotated[str, AfterValidator(check_registry)]
 Instant = Annotated[
     datetime, BeforeValidator(parse_instant), WithJsonSchema({"type": "string", "format": "date-time"})

@@ -14,7 +14,9 @@ from transforms.parsing.questions import Members
 from transforms.parsing.row_ops import RowOp
 from transforms.parsing.schema_drift import json_rows
 
-_NOT_FOR = {path: why for path, why in OF_EVENTS.items() if path != ("tables",)} | NO_CSV
+_NOT_FOR = {
+    path: why for path, why in OF_EVENTS.items() if path not in {("tables",), ("snapshots",)}
+} | NO_CSV
 
 
 class JsonRecords(LineRecords):

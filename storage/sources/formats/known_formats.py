@@ -4,11 +4,13 @@ from storage.sources.formats.avro import Avro
 from storage.sources.formats.csv import Csv
 from storage.sources.formats.debezium import Debezium
 from storage.sources.formats.delta import Delta
+from storage.sources.formats.jdbc import Jdbc
 from storage.sources.formats.jsonl import Jsonl
 from storage.sources.formats.kafka import VALUES, DebeziumTopic
 from storage.sources.formats.orc import Orc
 from storage.sources.formats.parquet import Parquet
 from storage.sources.formats.source_format import SourceFormat
+from storage.sources.queries import Query
 from storage.sources.topics import Topics
 
 FORMATS: dict[str, SourceFormat] = {
@@ -20,10 +22,15 @@ FORMATS: dict[str, SourceFormat] = {
     "orc": Orc(),
     "delta": Delta(),
     "kafka": DebeziumTopic(),
+    "jdbc": Jdbc(),
 }
 
 
-def format_of(name: str, value: str | None = None, topics: Topics | None = None) -> SourceFormat:
-    """Return a format by its name. `value`: of topics, what their values are; `topics`: those of the source."""
+def format_of(
+    name: str, value: str | None = None, topics: Topics | None = None, query: Query | None = None
+) -> SourceFormat:
+    """Return a format by its name. `value`: of topics, what their values are; `topics`, `query`: of the source."""
+    if query is not None:
+        return Jdbc(query)
     is_topic = name == "kafka" and value in VALUES
     return VALUES[value or ""](topics) if is_topic else FORMATS[name]

@@ -5,12 +5,13 @@ here or in the modules of the formats starts a JVM; what reads with Spark is han
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from storage.sources.file_names import FileOrder
 from storage.sources.files import Dates, FoundFile
@@ -46,6 +47,8 @@ class SourceSpec:
     """How files of a day follow each other."""
     is_snapshot: bool = False
     """Each part of it is the whole table."""
+    columns: StructType = field(default_factory=StructType)
+    """The declared columns, called as the source calls them."""
 
     @property
     def place(self) -> str:
@@ -81,6 +84,23 @@ class Reached:
 
 
 @dataclass(frozen=True)
+class Dumped:
+    """When dumps of a query are taken."""
+
+    last: datetime | None
+    """When the last one was; None where there was none."""
+    due: datetime | None
+    """From when on the next one may be; None for now."""
+
+    def __str__(self) -> str:
+        """As it stands behind the name of a table."""
+        if self.last is None or self.due is None:
+            return "was never dumped"
+        last, due = (f"{time:%Y-%m-%d %H:%M:%S}" for time in (self.last, self.due))
+        return f"was dumped at {last} UTC, next from {due} UTC on"
+
+
+@dataclass(frozen=True)
 class Waiting:
     """What of a source is not read yet."""
 
@@ -92,12 +112,16 @@ class Waiting:
     """How many more files wait, but changed too short a time ago to be read."""
     reached: tuple[Reached, ...] = ()
     """Of topics: how far each partition is read."""
+    dumped: Dumped | None = None
+    """Of queries: when dumps are taken."""
+    newest: FoundFile | None = None
+    """The last of the files that were looked at."""
 
 
 _ONLY_EVENTS = "only events of format debezium have it; remove it"
 OF_EVENTS: dict[tuple[str, ...], str] = {
     ("tables",): "only events of format debezium, and rows of jsonl by a preset, say it; remove it",
-    ("snapshots",): _ONLY_EVENTS,
+    ("snapshots",): "only events of Debezium, and rows of jsonl taken out of them, have it; remove it",
     ("epochs",): _ONLY_EVENTS,
     ("trust_sequence",): _ONLY_EVENTS,
 }
@@ -109,6 +133,10 @@ OF_TOPICS: dict[tuple[str, ...], str] = {
     for name in ("bootstrap_servers", "topic", "value", "registry", "security")
 }
 """What a configuration says of topics only."""
+OF_QUERIES: dict[tuple[str, ...], str] = {
+    (name,): "only queries of format jdbc have it; remove it" for name in ("url", "table", "query", "every")
+}
+"""What a configuration says of queries only."""
 OF_MEMBERS: dict[tuple[str, ...], str] = {
     ("absent",): "all rows of a file or table have the same columns; remove it"
 }
@@ -139,6 +167,8 @@ class SourceFormat(Protocol):
     """A record may say that its table was emptied."""
     has_rows: bool = True
     """A record is a row, so that records may be a whole table; else it tells of a change."""
+    only_snapshots: bool = False
+    """Records are always a whole table."""
     is_text: bool = False
     """Values are texts, and so are the keys of maps."""
     may_nest: bool = False
@@ -151,6 +181,8 @@ class SourceFormat(Protocol):
     """Each record has a line of its own, by which it is read again."""
     is_dense: bool = True
     """Each line of a part has a record; else there are fewer."""
+    ignores: bool = False
+    """Some records may be no change of a row: heartbeats, or events of other tables."""
     is_columnar: bool = False
     """Many records are rather read again than kept."""
 
@@ -199,13 +231,20 @@ class SourceFormat(Protocol):
         `thoroughly`: see as well that all it needs is still there, where the reading itself would tell.
         """
 
-    def paths(self, source: SourceSpec, now: datetime) -> dict[str, str]:
-        """Return where parts are now that may have moved since they were planned, by their names."""
+    def paths(self, source: SourceSpec, names: Collection[str], now: datetime) -> dict[str, str]:
+        """Return where these parts are now that may have moved since they were planned, by their names."""
         return {}
 
+    def discard(self, source: SourceSpec, parts: Ranges) -> None:
+        """Forget parts that a check refused before their plan, if they were only made to be read."""
+        return
+
     @abstractmethod
-    def columns(self, source: SourceSpec, now: datetime) -> list[str]:
-        """Return the names of the columns that the newest data has, as far as a short look shows."""
+    def columns(self, source: SourceSpec, newest: FoundFile | None) -> list[str]:
+        """Return the names of the columns that the newest data has, as far as a short look shows.
+
+        `newest`: as in `Waiting`.
+        """
 
     # What Spark reads.
     @abstractmethod

@@ -102,13 +102,13 @@ def test_first_steps(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert first.exit_code == 0
     assert first.stdout.startswith("batch 1 2024-01-01: 4 records, 2 joined rows changed\nRecords by table\n")
     assert "Seconds by stage" in first.stdout
-    assert first.stdout.endswith(f"\n1 records could not be accepted: `lakejoin quarantine list {shop}`\n")
+    assert first.stdout.endswith(f"\n1 record could not be accepted: `lakejoin quarantine list {shop}`\n")
 
     with monkeypatch.context() as patch:
         patch.setattr(options, "open_session", lambda pipeline: pytest.fail("a session was asked for"))
         status = lakejoin("status", shop).stdout
         assert "Nothing pending" in lakejoin("run", shop, "--to", "2024-01-01").stdout
-    assert "shop: 1 finished batches" in status
+    assert "shop: 1 finished batch in" in status
     assert "last cut: batch 1 2024-01-01" in status
     assert "table products: 1 of 2 files wait, from 2024-01-02.jsonl on" in status
     assert re.search(r"lines +type_mismatch +1\n", status)

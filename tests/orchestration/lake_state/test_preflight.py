@@ -88,6 +88,22 @@ def test_lake_refuses_what_it_was_not_built_with(tmp_path: Path, old: str, new: 
     assert len(str(refused.value).splitlines()) == 1
 
 
+def test_lake_that_reads_csv_of_its_own_form_goes_on(tmp_path: Path) -> None:
+    """What shapes a lake and what only reads it stand in one plan: a name of both would hide one of them."""
+    text = TEXT.replace("jsonl, path", 'csv, csv: {delimiter: ";", decimal: ","}, path')
+    journal = Journal(Lake(str(tmp_path / "lake")))
+    pipeline = load_text(text, tmp_path / "lakejoin.yaml")
+    shapes, readings = shapes_of(pipeline), readings_of(pipeline)
+    journal.plans.append(replace(BUILT, joins=("orders_with_customers",), shapes=shapes | readings))
+
+    assert shapes.keys().isdisjoint(readings)
+    check_shapes(load_text(text.replace('decimal: ","', "nulls: n/a"), pipeline.path), journal)
+    with pytest.raises(
+        ConfigurationChanged, match=r":5: tables\.orders\.source\.csv: changed since batch 1, "
+    ):
+        check_shapes(load_text(text.replace("delimiter", "quote"), pipeline.path), journal)
+
+
 def test_every_change_is_a_line(tmp_path: Path) -> None:
     """All of them are reported at once."""
     with pytest.raises(ConfigurationChanged) as refused:

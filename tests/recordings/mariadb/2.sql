@@ -14,6 +14,8 @@ insert into kinds select 14, customer_id, tiny, tiny_u, small_u, medium, whole_u
     weight, moment, moment3, moment6, instant, instant6, day, clock, clock6, season, fixed, short, raw, raws, picture, body, feeling,
     several, bit1, bits, doc, ident, place from kinds where id = 4;
 delete from kinds where id = 7;
+-- a new file of the log, in which positions begin anew
+flush binary logs;
 update kinds set id = 12 where id = 6;
 update kinds set price = null, raws = null where id = 5;
 insert into edges select id + 10, moment, moment6, instant, day, moment_not_null, day_not_null from edges where id = 1;

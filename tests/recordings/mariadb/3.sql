@@ -2,6 +2,7 @@
 insert into signals values ('ad-hoc-1', 'execute-snapshot', '{"data-collections": ["shop.customers"], "type": "incremental"}');
 update customers set id = 1003 where id = 3;
 update orders set customer_id = 1003 where customer_id = 3;
+flush binary logs;
 update customers set id = id + 2000 where id in (4, 5);
 update customers set name = 'four', credit = credit + 0.01 where id = 2004;
 insert into customers values (3, 'new three', 'Bonn', null, null, null, '2024-07-02 00:00:00');

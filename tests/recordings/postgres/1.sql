@@ -124,7 +124,7 @@ create view documents_answer as select
 from documents;
 create view customers_answer as select
     id as c_id, name as c_name, city as c_city, credit::text as c_credit, since::text as c_since, notes as c_notes,
-    changed::text as c_changed
+    changed::text as c_changed, null::text as c_tier
 from customers;
 create view orders_answer as select
     id, customer_id, amount::text, placed::text, status::text, to_jsonb(tags)::text as tags

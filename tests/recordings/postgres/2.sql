@@ -29,6 +29,15 @@ update customers set notes = repeat('long note ', 300) where id in (1, 2);
 update customers set city = 'Oslo' where id = 1;
 update customers set city = 'Bergen' where id = 1;
 commit;
+
+-- a column that comes later: rows before it have none
+alter table customers add column tier numeric(6,3);
+create or replace view customers_answer as select
+    id as c_id, name as c_name, city as c_city, credit::text as c_credit, since::text as c_since, notes as c_notes,
+    changed::text as c_changed, tier::text as c_tier
+from customers;
+update customers set tier = -1.5 where id = 1;
+insert into customers values (21, 'twenty-one', null, null, null, null, '2024-07-01 00:00:00+00', 123.456);
 begin;
 delete from customers where id = 2;
 insert into customers values (2, 'two again', 'Rome', 2.20, '2024-02-29', null, '2024-07-01 00:00:00+00');

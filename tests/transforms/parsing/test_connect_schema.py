@@ -134,8 +134,9 @@ def test_times_and_dates_of_one_row(spark: SparkSession) -> None:
 
     found = read(spark, columns, fields, row)
     refused = read(
-        spark, "e date, c timestamp", fields | {"c": named(f"{TIME}.MicroTime")}, {"e": midnight + 1, "c": 5}
-    )
+        spark, "e date, c timestamp, z timestamp_ntz", fields | {"c": named(f"{TIME}.MicroTime")},
+        {"e": midnight + 1, "c": 5, "z": row["z"]},
+    )  # fmt: skip
 
     assert (found[REASON], found["a"], found["b"]) == (None, NOON.replace(microsecond=123000), NOON)
     assert (found["d"], found["e"]) == (date(2024, 6, 15), date(2024, 6, 15))
@@ -143,7 +144,8 @@ def test_times_and_dates_of_one_row(spark: SparkSession) -> None:
     assert (found["z"], found["i"], found["n"]) == (NOON, NOON, NOON)
     assert refused[DETAIL] == (
         'e: "2024-06-15 00:00:00.001" is no date; '
-        'c: "5 of a day" is no timestamp, or names no zone while `source.timezone` is not set'
+        'c: "5 of a day" is no timestamp, or names no zone while `source.timezone` is not set; '
+        'z: "2024-06-15T12:34:56.123456Z of a zone" is no timestamp_ntz'
     )
 
 

@@ -1,18 +1,29 @@
 """What each record says to a question: it comes with the record, and no line is taken apart a second time for it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from tests.transforms.parsing.lines import numbered
-from transforms.model.schemas import POSITION_TYPE
+from transforms.model.schemas import POSITION, POSITION_TYPE
 from transforms.model.specs import TableSpec
 from transforms.parsing import debezium, json_rows
-from transforms.parsing.ambiguity import MARKS, Answer, answers, counts_of, counts_of_names, split
+from transforms.parsing.ambiguity import (
+    DOUBTFUL,
+    MARKS,
+    Answer,
+    Question,
+    answers,
+    counts_of,
+    counts_of_names,
+    split,
+)
 from transforms.parsing.options import ParseOptions
 from transforms.parsing.questions import questions, with_questions
+from transforms.parsing.row_ops import DEFAULT_OP, PRESETS
 from transforms.parsing.validation import finish_records
 
 pytestmark = pytest.mark.spark
@@ -107,3 +118,26 @@ def test_value_that_does_not_fit_says_what_it_is(spark: SparkSession) -> None:
     found = said(spark, "debezium", lines, "id int, price decimal(9,2)")["number", "price"]
 
     assert (found.doubtful, found.plain, found.contrary) == (1, 1, 1)
+
+
+def test_unwrapped_reads_without_a_place_in_the_log_are_asked_about(spark: SparkSession) -> None:
+    """Rows as events: nothing orders a read that has no `lsn`, until somebody says that it is older than changes."""
+    columns = StructType.fromDDL("id int, __lsn bigint")
+    table = TableSpec("orders", columns, ("id",), StructType.fromDDL("__lsn bigint"))
+    lines = [
+        '{"id":1,"__op":"r","__lsn":null}', '{"id":2,"__op":"r","__lsn":1}', '{"id":3,"__op":"r"}',
+        '{"id":4,"__op":"u","__lsn":null}',
+    ]  # fmt: skip
+
+    def asked(options: ParseOptions) -> dict[tuple[str, str], Question]:
+        found = questions(table, options, json_rows.members(table, options))
+        return {(question.kind, question.column): question for question in found}
+
+    options = ParseOptions("jsonl", asks=True, row_op=PRESETS["debezium-unwrapped"])
+    parts = json_rows.take_apart(numbered(spark, lines), table, options)
+    says = asked(options)["read", "lsn"].says
+    told = parts.frame.select(POSITION, says.alias("says")).orderBy(f"{POSITION}.line").collect()
+
+    assert [row["says"] for row in told] == [DOUBTFUL, None, DOUBTFUL, None]
+    assert ("read", "lsn") not in asked(replace(options, snapshots="oldest"))
+    assert ("read", "lsn") not in asked(replace(options, row_op=DEFAULT_OP))

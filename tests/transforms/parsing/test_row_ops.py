@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, get_args
 
@@ -20,6 +21,7 @@ from transforms.model.schemas import (
     POSITION,
     POSITION_TYPE,
     REASON,
+    SEQUENCE,
     UNAVAILABLE,
 )
 from transforms.model.specs import TableSpec
@@ -53,8 +55,10 @@ def parse(
 
 
 def told(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
-    """What the records of a line do, to which key, with which name."""
-    return [(row[OP], row["id"], row["name"]) for row in rows]
+    """What the records of a line do, to which key, with which name; of one that is ignored, what it is."""
+    return [
+        (row[OP], row["id"], row["name"], *([row[DETAIL]] if row[OP] == "ignored" else [])) for row in rows
+    ]
 
 
 ANN = {"id": 1, "name": "ann"}
@@ -69,8 +73,8 @@ LINES: dict[Preset, list[tuple[object, list[tuple[Any, ...]]]]] = {
         ({"schema": {"type": "struct"}, "payload": {**ANN, "__op": "c"}}, [("upsert", 1, "ann")]),
         ({"payload": {**ANN, "__deleted": "true"}, "schema": {"fields": [{"field": "}"}]}}, [("delete", 1, None)]),
         ({**ANN, "payload": {"id": 7}, "__op": "c"}, [("upsert", 1, "ann")]),
-        ("null", [("ignored", None, None)]),
-        ("", [("ignored", None, None)]),
+        ("null", [("ignored", None, None, "tombstone")]),
+        ("", [("ignored", None, None, "empty")]),
         (json.dumps(json.dumps(ANN)), [("upsert", 1, "ann")]),
         (f"[{json.dumps(ANN)}]", [("upsert", 1, "ann")]),
     ],
@@ -87,8 +91,8 @@ LINES: dict[Preset, list[tuple[object, list[tuple[Any, ...]]]]] = {
         ({"type": "update", "data": ANN, "old": {"id": 7}}, [("upsert", 1, "ann"), ("delete", 7, None)]),
         ({"type": "delete", "data": ANN}, [("delete", 1, None)]),
         ({"type": "bootstrap-insert", "data": ANN}, [("upsert", 1, "ann")]),
-        ({"type": "bootstrap-start", "data": {}}, [("ignored", None, None)]),
-        ({"type": "table-alter", "old": {}, "def": {}, "sql": "alter"}, [("ignored", None, None)]),
+        ({"type": "bootstrap-start", "data": {}}, [("ignored", None, None, "other")]),
+        ({"type": "table-alter", "old": {}, "def": {}, "sql": "alter"}, [("ignored", None, None, "schema_change")]),
     ],
     "canal": [
         ({"data": [ANN], "database": "shop", "es": 1, "isDdl": False, "old": None, "pkNames": ["id"], "sql": "",
@@ -227,6 +231,7 @@ def test_records_of_other_tables_are_ignored(spark: SparkSession) -> None:
     for tables in (["c"], ["shop.c"], ["*.c"]):
         found = parse(spark, PRESETS["maxwell"], lines, tables=tables)
         assert [row[OP] for [row] in found] == ["upsert", "ignored", "delete", None]
+        assert [row[DETAIL] for [row] in found[:3]] == [None, "other_table", None]
         assert found[3][0][REASON] == "parse_error"
 
 
@@ -289,3 +294,31 @@ def test_unwrapped_row_with_a_stand_in_leaves_its_value_as_it_was(spark: SparkSe
         assert stand_in[UNAVAILABLE] == ["name", "raw", "numbers", "words"]
         assert [stand_in[name] for name in stand_in[UNAVAILABLE]] == [None] * 4
         assert (plain[UNAVAILABLE], plain["name"], plain["numbers"]) == (None, "ann", [1])
+
+
+def test_read_of_an_incremental_snapshot_is_older_than_every_change_if_declared(spark: SparkSession) -> None:
+    """It has no place in the log, and its column stays null; what has none otherwise is no row for anybody."""
+    declared = StructType.fromDDL("id int, name string, __lsn bigint")
+    table = replace(customers(), columns=declared, sequence=StructType.fromDDL("__lsn bigint"))
+    lines = [
+        {**ANN, "__op": "r", "__lsn": None},
+        {**ANN, "__op": "r", "__lsn": 7},
+        {**ANN, "__op": "u", "__lsn": None},
+        {**ANN, "__op": "r", "__lsn": "seven"},
+        {"id": 1, "__op": "d", "__deleted": "true", "__lsn": None},
+    ]
+
+    def found(**options: Any) -> list[tuple[Any, ...]]:
+        rows = [row for (row,) in parse(spark, PRESETS["debezium-unwrapped"], lines, table, **options)]
+        return [(row[OP], row["__lsn"], row[SEQUENCE] and row[SEQUENCE][0], row[DETAIL]) for row in rows]
+
+    first, *others = found(snapshots="oldest")
+    assert first == ("upsert", None, 0, None)
+    assert others == [
+        ("upsert", 7, 7, None),
+        (None, None, None, "__lsn is null"),
+        (None, None, None, '__lsn: "seven" is no bigint'),
+        ("tombstone", None, None, None),
+    ]
+    for said in (None, "in_order"):
+        assert found(snapshots=said) == [(None, None, None, "__lsn is null"), *others]

@@ -251,6 +251,21 @@ def test_time_without_end_is_what_the_source_declares(
     assert found("quarantine") == [[*starts, *ends], [None] * 6]
 
 
+def test_z_behind_a_local_time_of_debezium_is_no_zone(spark: SparkSession) -> None:
+    """As `time.precision.mode: isostring` writes it; any other zone is one that the type cannot hold."""
+    cases: list[tuple[str, DataType, Any]] = [
+        ("2013-01-01T12:00:00Z", TimestampNTZType(), NOON),
+        ("2013-01-01T12:00Z", TimestampNTZType(), NOON),
+        ('["2013-01-01T12:00:00.000000Z", null]', ArrayType(TimestampNTZType()), [NOON, None]),
+        ("2013-01-01T12:00:00+02:00", TimestampNTZType(), None),
+        ("2013-01-01T12:00:00ZZ", TimestampNTZType(), None),
+    ]
+
+    values = read(spark, cases, ParseOptions("debezium", of_debezium=True))
+
+    assert values == [expected for _, _, expected in cases]
+
+
 def test_dates_without_end_that_overflowed(spark: SparkSession) -> None:
     """As Debezium 3.6.1 recorded them: in a snapshot, from the log, and both with `time.precision.mode: isostring`."""
     ends = ["-622191234", "-2147472692", "+292278994-08-16Z", "-5877611-06-21Z"]
