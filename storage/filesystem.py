@@ -66,7 +66,9 @@ def reading(path: str) -> Iterator[None]:
             f"{path}: not found; check the path, or put the file back if it was removed"
         ) from error
     except OSError as error:
-        reason = str(error).rpartition("Detail: ")[2]
+        # of errors that Arrow raises the system's own words stand at the end, and only Python's have a file
+        of_python = f"[errno {error.errno}] {error.strerror}" if error.filename else ""
+        reason = of_python or str(error).rpartition("Detail: ")[2]
         raise SourceUnreadable(
             f"{path}: cannot be read ({reason}); the user that runs Lakejoin needs the right to read it"
         ) from error

@@ -45,6 +45,8 @@ class TableLoad:
 
     looks_for_keys: bool
     """Whether it pays to find out if any key occurs twice."""
+    ignores: bool = False
+    """Whether some records may be no change of a row."""
     flawless: Callable[[], DataFrame] | None = None
     """Reads the records again without validating each, for when all of them are known to be acceptable."""
     log_first: Callable[[DataFrame], DataFrame | None] | None = None
@@ -56,7 +58,8 @@ def table_load(batch: Batch, table: TableSpec, flawless: Callable[[], DataFrame]
     if not pays(batch.frames):
         return TableLoad(looks_for_keys=False)
     log_first = None if table.history_retention is not None else partial(_write_log, batch, table)
-    return TableLoad(looks_for_keys=True, flawless=flawless, log_first=log_first)
+    ignores = batch.pipeline.tables[table.name].source_format.ignores
+    return TableLoad(looks_for_keys=True, ignores=ignores, flawless=flawless, log_first=log_first)
 
 
 def _write_log(batch: Batch, table: TableSpec, judged: DataFrame) -> DataFrame | None:

@@ -80,5 +80,7 @@ def print_joins(counts: Counts) -> None:
 
 def _shown(order: Sequence[str], counts: Counts) -> Mapping[str, bool]:
     """Leave out what was not counted at all: a run knows no rows, a lake without batches no reasons."""
-    known = {reason for found in counts.values() for reason in found}
-    return {reason: reason in _ALWAYS for reason in order if reason in known}
+    known = dict.fromkeys(reason for found in counts.values() for reason in found)
+    kinds = [reason for reason in known if reason.startswith("ignored_")]
+    reasons = [each for reason in order for each in (reason, *(kinds if reason == "ignored" else ()))]
+    return {reason: reason in _ALWAYS for reason in reasons if reason in known}

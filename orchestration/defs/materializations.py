@@ -93,7 +93,8 @@ def _offsets(asset: LakeAsset, batch: Published, journal: Journal) -> dict[str, 
     if asset.step not in {"table", "versions", "stream"}:
         return {}
     known = journal.known_files(asset.name, until=batch.batch)
-    partitions = {name: part for name, part in known.items() if part.path.startswith(TOPIC)}
+    names = {name for path, name in known.each("path", "name") if path.startswith(TOPIC)}
+    partitions = {name: part for name in names if (part := known[name]).path.startswith(TOPIC)}
     if not partitions:
         return {}
     read = {part.name for part in journal.plans[batch.batch - 1].files_of(asset.name)}

@@ -7,7 +7,7 @@ from dagster import AssetExecutionContext, DailyPartitionsDefinition
 
 from orchestration.config import Input, Pipeline
 from storage.errors import LakejoinError
-from storage.sources.files import find_files
+from storage.sources.files import each_file
 from storage.sources.path_patterns import has_day
 
 REACH = timedelta(days=366)
@@ -65,11 +65,12 @@ def _days(table: Input, now: datetime) -> list[date]:
     A source that cannot be listed has no files: the assets are shown all the same; a run says what is wrong.
     """
     try:
-        found = find_files(table.source.path, settle=timedelta(0), now=now, since=table.source.first_day)
+        found = each_file(table.source.path, settle=timedelta(0), now=now, since=table.source.first_day)
+        listed = {file.date for file in found}
     except (LakejoinError, OSError):
-        found = []
+        listed = set()
     start = table.source.first_day
-    days = {file.date for file in found if file.date is not None and (start is None or start <= file.date)}
+    days = {day for day in listed if day is not None and (start is None or start <= day)}
     return sorted(within_reach(days | {start} if start else days, now))
 
 

@@ -43,9 +43,10 @@ class Backlog:
     """How many more files wait, but changed too short a time ago to be read."""
     reached: Mapping[str, tuple[Reached, ...]] = field(default_factory=dict)
     """How far the partitions are read of each table or stream whose source is a topic."""
-
     dumped: Mapping[str, Dumped] = field(default_factory=dict)
     """When dumps are taken of each table that is asked of a database."""
+    newest: Mapping[str, FoundFile | None] = field(default_factory=dict)
+    """The last file of each table's source, as far as it was looked at."""
 
     @property
     def is_empty(self) -> bool:
@@ -85,15 +86,16 @@ def backlog(
     journal, look = Journal(Lake(pipeline.lake)), Look(now, settle, dates)
     files, found, young = list[WaitingFile](), dict[str, int](), 0
     reached, dumped = dict[str, tuple[Reached, ...]](), dict[str, Dumped]()
+    newest = dict[str, FoundFile | None]()
     for name, table in pipeline.inputs.items():
         with blamed(table):
             waiting = table.source_format.waiting(table.source_spec, journal.known_files(name), look)
         files += [WaitingFile(name, file) for file in waiting.parts]
-        found[name] = waiting.held
+        found[name], newest[name] = waiting.held, waiting.newest
         young += waiting.young
         if waiting.reached:
             reached[name] = waiting.reached
         if waiting.dumped is not None:
             dumped[name] = waiting.dumped
     new_joins = tuple(name for name in pipeline.joins if name not in kept_joins(pipeline, journal))
-    return Backlog(tuple(files), journal.unfinished, new_joins, found, young, reached, dumped)
+    return Backlog(tuple(files), journal.unfinished, new_joins, found, young, reached, dumped, newest)

@@ -1,12 +1,14 @@
 """Refuses new files whose names say two orders, where nothing else orders the changes of a row."""
 
 from collections.abc import Collection
+from functools import partial
 
 from orchestration.config import Input
 from orchestration.config.schema.model import Table
 from storage.errors import SourceRefused
 from storage.sources.file_names import out_of_order
 from storage.sources.formats.source_format import Known
+from storage.sources.known_files import KnownFiles
 from storage.sources.planned_file import PlannedFile
 from transforms.model.printable_text import printable
 
@@ -19,9 +21,9 @@ def check_file_order(table: Input, known: Known, unread: Collection[PlannedFile]
     asked = isinstance(table, Table) and not table.sequence and table.source.file_order is None
     if not (asked and table.source_format.has_lines):
         return
-    read = {(file.date, file.name) for file in known.values()}
-    added = dict.fromkeys((file.date, file.name) for file in unread)
-    if swapped := out_of_order(read, [file for file in added if file not in read]):
+    read = partial(KnownFiles.of(known).each, "date", "name")
+    files = dict.fromkeys((file.date, file.name) for file in unread)
+    if swapped := out_of_order(read, files):
         first, second = (printable(name) for name in swapped[0])
         raise SourceRefused(
             f"no `sequence` orders the changes, and {first} stands before {second} by its name, but behind it by the "

@@ -87,7 +87,7 @@ def _without(  # noqa: PLR0913 - where the plan is made, and of what
         before = tuple(_by_hand(pipeline, spark, lake, journal, plan))
         check_truncates(pipeline, spark, lake, journal, plan)
     else:
-        plan, before = replace(draft.batch(Group((), going.files)), kind=going.kind), going.refused
+        plan, before = replace(draft.batch(Group((), tuple(going.files))), kind=going.kind), going.refused
     return replace(plan, refused=tuple(dict.fromkeys([*before, *places])))
 
 
@@ -137,8 +137,9 @@ def _files_read_before(
         raise WrongUsage(f"{name} is {what}: what its records met in a finished batch cannot be taken back")
     read = pipeline.inputs[name]
     with blamed(read):
-        paths = read.source_format.paths(read.source_spec, datetime.now(UTC))
         files = [known[file] for file in dict.fromkeys(place.file for place in places)]
+        names = {file.name for file in files}
+        paths = read.source_format.paths(read.source_spec, names, datetime.now(UTC))
         starts = journal.first_lines(name)
         whole = [
             replace(file, path=paths.get(file.name, file.path), from_line=starts[file.name]) for file in files

@@ -82,9 +82,9 @@ def _files(
             continue
         known = journal.known_files(name)
         with blamed(read):
-            paths = read.source_format.paths(read.source_spec, now)
-        for row in parts:
-            if row["table"] == name:
-                file = known[row["file"]]
-                path = paths.get(file.name, file.path)
-                yield replace(file, path=path, from_line=row["first"] - 1, to_line=row["last"])
+            own = {row["file"]: row for row in parts if row["table"] == name}
+            paths = read.source_format.paths(read.source_spec, own, now)
+        for row in own.values():
+            file = known[row["file"]]
+            path = paths.get(file.name, file.path)
+            yield replace(file, path=path, from_line=row["first"] - 1, to_line=row["last"])

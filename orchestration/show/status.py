@@ -60,7 +60,7 @@ def lake_status(pipeline: Pipeline, now: datetime) -> Status:
         quarantine=open_counts(lake, journal),
         backlog=waiting,
         unlisted=unlisted,
-        undeclared=_undeclared(pipeline, now) if waiting else {},
+        undeclared=_undeclared(pipeline, waiting) if waiting else {},
         forgotten=tuple(name for name in sorted(held - set(pipeline.joins)) if join_remains(lake, name)),
     )
 
@@ -72,11 +72,11 @@ def _backlog(pipeline: Pipeline, now: datetime) -> tuple[Backlog | None, str]:
         return None, str(error)
 
 
-def _undeclared(pipeline: Pipeline, now: datetime) -> dict[str, tuple[str, ...]]:
+def _undeclared(pipeline: Pipeline, listed: Backlog) -> dict[str, tuple[str, ...]]:
     found = {}
     for name, table in pipeline.inputs.items():
         with blamed(table):
-            columns = table.source_format.columns(table.source_spec, now)
+            columns = table.source_format.columns(table.source_spec, listed.newest.get(name))
         declared = table.spec.as_written.columns.names
         found[name] = tuple(column for column in columns if column not in declared)
     return {name: columns for name, columns in found.items() if columns}

@@ -60,7 +60,10 @@ class Snapshot:
 
     def read(self, columns: list[str] | None = None) -> list[dict[str, Any]]:
         """All rows of a small bookkeeping table; never used for data."""
-        with reading_table(self.delta.table_uri.removeprefix("file://").rstrip("/")):
-            table: pa.Table = self.delta.to_pyarrow_table(columns=columns)
-        rows: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="strict")
+        rows: list[dict[str, Any]] = self.arrow(columns).to_pylist(maps_as_pydicts="strict")
         return rows
+
+    def arrow(self, columns: list[str] | None = None) -> pa.Table:
+        """The same as Arrow's table."""
+        with reading_table(self.delta.table_uri.removeprefix("file://").rstrip("/")):
+            return self.delta.to_pyarrow_table(columns=columns)

@@ -4,7 +4,7 @@ Through Spark such a commit takes four jobs, for it must first read the table's 
 as long. No other writer ever touches these tables, so delta-rs and Spark never compete for a version.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -74,7 +74,7 @@ def _arrow(kind: Any) -> pa.DataType:
     base, inner = get_origin(kind), get_args(kind)
     if base is Mapping:
         return pa.map_(*map(_arrow, inner))
-    if base is tuple:  # of any length
+    if base in {tuple, Sequence}:  # of any length
         return pa.list_(_arrow(inner[0]))
     if base is Literal:
         return pa.string()

@@ -18,8 +18,10 @@ from storage.lake.layout import (
     subscription_log_of,
 )
 from storage.lake.plan import Kind, Plan, Published
+from storage.lake.plan_rows import plans_of
 from storage.lake.symlinks import check_links
-from storage.sources.planned_file import PlannedFile
+from storage.sources.known_files import KnownFiles
+from storage.sources.planned_files import rows_of
 from transforms.model.guards import guarded
 
 _TABLES: dict[str, Callable[[str], str]] = {
@@ -42,7 +44,7 @@ class Journal:
         check_links(lake)
         plan, published = lake.snapshot(PLAN), lake.snapshot(PUBLISHED)
         self.pipeline = plan.identity if plan else None
-        self.plans = sorted(map(Plan.of_row, plan.read() if plan else []), key=lambda p: p.batch)
+        self.plans = sorted(plans_of(lake, plan) if plan else [], key=lambda p: p.batch)
         self.published = sorted(
             map(Published.of_row, published.read() if published else []), key=lambda p: p.batch
         )
@@ -90,20 +92,21 @@ class Journal:
         """The joins that the last finished batch kept."""
         return self.last.joins if self.last else ()
 
-    def known_files(
-        self, table: str, *, finished: bool = False, until: int | None = None
-    ) -> dict[str, PlannedFile]:
+    def known_files(self, table: str, *, finished: bool = False, until: int | None = None) -> KnownFiles:
         """For each file of a table that was ever planned, the last part of it that was.
 
         `finished`: that a batch has read. `until`: that this batch, or one before it, was planned with.
         """
         among = self.plans[: len(self.published)] if finished else self.plans[:until]
-        return {file.name: file for plan in among if self._reads_on(plan) for file in plan.files_of(table)}
+        read = [plan for plan in among if self._reads_on(plan)]
+        return KnownFiles([rows for plan in read for rows in rows_of(plan.files, table)])
 
     def first_lines(self, table: str) -> dict[str, int]:
         """For each file of a table that was ever planned, where the reading of it began."""
-        plans = filter(self._reads_on, reversed(self.plans))
-        return {file.name: file.from_line for plan in plans for file in plan.files_of(table)}
+        known, lines = self.known_files(table), dict[str, int]()
+        for name, line in known.each("name", "from_line"):
+            lines.setdefault(name, line)
+        return lines
 
     def _reads_on(self, plan: Plan) -> bool:
         """Whether a batch reads what was not read before."""

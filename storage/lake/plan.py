@@ -4,12 +4,13 @@ It names the input, the versions of the state before the batch, and the time. Ev
 `_published` closes a batch: which versions of which tables belong together, and the batch's counts.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any, Literal
 
 from storage.sources.planned_file import PlannedFile
+from storage.sources.planned_files import files_of
 
 Kind = Literal[
     "batch", "bootstrap", "flush", "replace", "retry", "reconcile", "repair", "migrate", "abandoned"
@@ -40,7 +41,7 @@ class Plan:
     batch: int
     kind: Kind
     planned_at: datetime
-    files: tuple[PlannedFile, ...]
+    files: Sequence[PlannedFile]
     versions: Mapping[str, int]
     """Version of each table before the batch."""
     folded: Mapping[str, int]
@@ -72,15 +73,14 @@ class Plan:
 
     @classmethod
     def of_row(cls, row: dict[str, Any]) -> "Plan":
-        """The plan that a row of `_plan` holds."""
-        row["files"] = tuple(PlannedFile(**_written(file, date=None, returns=True)) for file in row["files"])
+        """The plan that a row of `_plan` holds, whose files are a sequence of `PlannedFile`."""
         row["joins"], row["bootstrap"] = tuple(row["joins"]), tuple(row["bootstrap"])
         row["refused"] = tuple(RecordPlace(**place) for place in row.get("refused") or ())
         return cls(**_written(row))
 
-    def files_of(self, table: str) -> list[PlannedFile]:
+    def files_of(self, table: str) -> Sequence[PlannedFile]:
         """The parts of a table's files that the batch reads, in the order of their positions."""
-        return [file for file in self.files if file.table == table]
+        return files_of(self.files, table)
 
     def refused_of(self, table: str) -> list[tuple[str, int]]:
         """File and line of the records of a table or stream that the batch refuses."""
@@ -142,6 +142,6 @@ class Published:
         return any(counts.get("waiting") for counts in self.joins.values())
 
 
-def _written(row: dict[str, Any], **unknown: Any) -> dict[str, Any]:
-    """What a row holds. A column that was not there yet when it was made is null: `unknown`, or the field's default."""
-    return unknown | {name: value for name, value in row.items() if value is not None}
+def _written(row: dict[str, Any]) -> dict[str, Any]:
+    """What a row holds. A column that was not there yet when it was made is null: then the field's default stands."""
+    return {name: value for name, value in row.items() if value is not None}

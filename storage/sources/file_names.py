@@ -6,10 +6,10 @@ it, and numbers in a form whose text is ordered as their values are.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import date
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, TypeVar
 
 from storage.errors import SourceRefused
 from storage.sources.path_patterns import FilePattern, Numbers
@@ -18,6 +18,7 @@ FileOrder = Literal["name", "number"]
 """Whether files of a day follow each other as the texts of their names do, or as the numbers within these."""
 Dated = tuple[date | None, str]
 """Day and name of a file."""
+File = TypeVar("File")
 
 _DIGITS = re.compile("[0-9]+")
 _BESIDE = re.compile(r"(.+\+[0-9]+\+[0-9]+)\.(?:keys|headers)\.(.+)")
@@ -59,22 +60,38 @@ def by_number(name: str, fixed: Collection[tuple[int, int]] = ()) -> str:
     return _DIGITS.sub(written, name)
 
 
-def out_of_order(known: Iterable[Dated], new: Iterable[Dated]) -> list[tuple[str, str]]:
+def out_of_order(known: Callable[[], Iterable[Dated]], files: Collection[Dated]) -> list[tuple[str, str]]:
     """Return neighbours by name that are the other way round by number, if a new file brought the first of them.
 
     Only files whose names differ in nothing but numbers are compared: in others, such as those with random identifiers,
-    digits are no numbers.
+    digits are no numbers. `known`: gives those that were read; of days that `files` have none of nothing is kept.
     """
-    read = _swapped(known)
-    return [] if any(True for _ in read) else list(_swapped([*known, *new]))
+    days = {day for day, _ in files}
+    read = {file for file in known() if file[0] in days}
+    found = list(_swapped([*read, *(file for file in files if file not in read)]))
+    return [] if found and any(True for _ in _swapped(known())) else found
 
 
-def without_keys(names: Iterable[str]) -> set[str]:
-    """Leave out files of keys and headers that Kafka Connect wrote beside those of the values."""
-    held = set(names)
-    return {
-        name for name in held if not ((found := _BESIDE.fullmatch(name)) and f"{found[1]}.{found[2]}" in held)
-    }
+def without_keys(files: Iterable[File], path: Callable[[File], str]) -> Iterator[File]:
+    """Leave out files of keys and headers that Kafka Connect wrote beside those of the values.
+
+    `files`: one directory after the other; of names such as it gives those of a directory are kept.
+    """
+    directory, paths, beside = "", set[str](), list[tuple[File, str]]()
+    for file in files:
+        name = path(file)
+        if "+" not in name:
+            yield file
+            continue
+        if not name.startswith(f"{directory}/") or "/" in name[len(directory) + 1 :]:
+            yield from (waiting for waiting, value in beside if value not in paths)
+            directory, paths, beside = name.rpartition("/")[0], set(), []
+        paths.add(name)
+        if found := _BESIDE.fullmatch(name):
+            beside.append((file, f"{found[1]}.{found[2]}"))
+        else:
+            yield file
+    yield from (waiting for waiting, value in beside if value not in paths)
 
 
 def _swapped(files: Iterable[Dated]) -> Iterator[tuple[str, str]]:

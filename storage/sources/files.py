@@ -6,22 +6,23 @@ lines may be added behind it, nothing before that may change. The errors are in 
 """
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
-from typing import Protocol
 
 from pyarrow import fs
 
 from storage.errors import SourceChanged, SourceNotFound, SourceRefused
 from storage.filesystem import file_info, is_local, open_file_system
-from storage.sources.file_listing import Days, is_skipped, walk
+from storage.sources.file_listing import Days, ListedFile, is_skipped, walk
 from storage.sources.file_names import FileOrder, known_as, without_keys
 from storage.sources.path_patterns import (
     FilePattern,
     Numbers,
-    day_text,
+    day_of,
     has_hour,
     plain,
 )
@@ -65,18 +66,6 @@ class Counted:
     """A quoted field holds a quote that is not doubled."""
 
 
-class Named(Protocol):
-    """A file that has a path, and the name by which a lake knows it."""
-
-    @property
-    def path(self) -> str:
-        """Where it lay when it was planned."""
-
-    @property
-    def name(self) -> str:
-        """What positions call it."""
-
-
 Dates = tuple[date, date]
 """The first and the last of some days."""
 
@@ -90,7 +79,26 @@ def find_files(
     until: date | None = None,
     order: FileOrder | None = None,
 ) -> list[FoundFile]:
-    """List the files of a source, sorted by date and name.
+    """List the files of a source as `each_file` does, sorted by date and name."""
+    found = each_file(path, settle=settle, now=now, since=since, until=until, order=order)
+    return sorted(found, key=by_day_and_name)
+
+
+def by_day_and_name(file: FoundFile) -> tuple[date, str]:
+    """The order in which files are read."""
+    return file.date or date.min, file.name
+
+
+def each_file(
+    path: str,
+    *,
+    settle: timedelta,
+    now: datetime,
+    since: date | None = None,
+    until: date | None = None,
+    order: FileOrder | None = None,
+) -> Iterator[FoundFile]:
+    """Yield the files of a source, in any order; what passed is not kept, but names that may be met again.
 
     `path` may hold fields such as `{date}`, and wildcards; a directory stands for all files below it. Files that
     changed less than `settle` before `now` are left out; so is what is hidden, begins with `_` or ends in `.tmp`, and
@@ -99,37 +107,75 @@ def find_files(
     `SourceRefused` for a symlink, a day or hour that is none, two files with one name or a name that Hadoop cannot
     read.
     """
-    pattern = _pattern(path)
+    pattern, days = _pattern(path), Days(since, until)
+    settled = partial(has_settled, settle=settle, now=now)
+    if order != "number":  # each name is a path
+        return _each(pattern, days, order, settled)
+    return _with_own_names(partial(_each, pattern, days, order, settled))
+
+
+def _each(
+    pattern: FilePattern, days: Days, order: FileOrder | None, settled: Callable[[int], bool]
+) -> Iterator[FoundFile]:
     system, root = open_file_system(pattern.directory)
-    days, start = Days(since, until), len(root.rstrip("/")) + 1
-    listed = {info.path[start:]: info for info in walk(system, root, pattern.parts, days, {})}
-    found = dict[str, FoundFile]()
-    for name in sorted(without_keys(listed)):
-        numbers, info = pattern.match(name), listed[name]
-        if numbers is None or not has_settled(info.mtime_ns, settle, now):
+    start, directory = len(root.rstrip("/")) + 1, pattern.directory.rstrip("/")
+    listed = walk(system, root, pattern.parts, days, {})
+    if pattern.parts.count("**") > 1:
+        listed = _matched_once(listed, pattern, start)
+    first: tuple[str, SourceRefused] | None = None
+    for path, size, modified, numbers in without_keys(listed, attrgetter("path")):
+        if not settled(modified):
             continue
-        full = f"{pattern.directory.rstrip('/')}/{name}"
-        file = _found(full, known_as(name, pattern, numbers, order), _date(numbers, full), info)
-        other = found.setdefault(file.name, file)
-        if other is not file:
-            raise SourceRefused(
-                f"{full}: has the same numbers in its name as {other.path}, so that nothing orders the two; rename one"
-            )
-    return sorted(found.values(), key=lambda file: (file.date or date.min, file.name))
+        name = path[start:]
+        full = f"{directory}/{name}"
+        try:
+            known, day = known_as(name, pattern, numbers, order), _date(numbers, full)
+        except SourceRefused as error:  # the same one is told, in whatever order they are listed
+            first = (name, error) if first is None or name < first[0] else first
+            continue
+        yield FoundFile(full, known, day, size, modified)
+    if first is not None:
+        raise first[1]
 
 
-def names_now(path: str, files: Iterable[Named], order: FileOrder | None) -> Iterator[tuple[str, str]]:
+def _matched_once(files: Iterable[ListedFile], pattern: FilePattern, start: int) -> Iterator[ListedFile]:
+    """Yield files to which several ways lead once, with what the whole pattern says of their names."""
+    for path, file in {file.path: file for file in files}.items():
+        numbers = pattern.match(path[start:])
+        if numbers is not None:
+            yield file._replace(numbers=numbers)
+
+
+def _with_own_names(listing: Callable[[], Iterator[FoundFile]]) -> Iterator[FoundFile]:
+    """Refuse two files that a lake would know by one name. Of names that passed hashes are kept."""
+    passed = set[int]()
+    for file in listing():
+        name = hash(file.name)
+        if name in passed:
+            first, *others = sorted(other.path for other in listing() if other.name == file.name)
+            if others:
+                raise SourceRefused(
+                    f"{others[0]}: has the same numbers in its name as {first}, so that nothing orders the two; "
+                    "rename one"
+                )
+        passed.add(name)
+        yield file
+
+
+def names_now(
+    path: str, files: Iterable[tuple[str, str]], order: FileOrder | None
+) -> Iterator[tuple[str, str]]:
     """Yield, for files that a lake knows, the name that it has and the one by which they would be known now.
 
-    `files`: as they were planned; their paths may be of a folder that has moved since.
+    `files`: their paths, which may be of a folder that has moved since, and their names.
     """
     pattern = _pattern(path)
-    for file in files:
-        levels = file.name.count("/") + 1 - has_hour(path)
-        name = "/".join(file.path.split("/")[-levels:])
+    for where, known in files:
+        levels = known.count("/") + 1 - has_hour(path)
+        name = "/".join(where.split("/")[-levels:])
         numbers = pattern.match(name)
         if numbers is not None:
-            yield file.name, known_as(name, pattern, numbers, order)
+            yield known, known_as(name, pattern, numbers, order)
 
 
 def has_settled(modified: int, settle: timedelta, now: datetime) -> bool:
@@ -173,12 +219,9 @@ def _pattern(path: str) -> FilePattern:
 def _date(numbers: Numbers, path: str) -> date | None:
     if ":" in path.rpartition("/")[2]:
         raise SourceRefused(f"{path}: Hadoop reads no file with a colon in its name; rename it")
-    text = day_text(numbers)
-    if text is None:
-        return None
     try:
-        return date.fromisoformat(text)
+        return day_of(numbers)
     except ValueError as error:
         raise SourceRefused(
-            f"{path}: {text} is no day, which the placeholders of its path stand for; rename the file"
+            f"{path}: {error}, which the placeholders of its path stand for; rename the file"
         ) from error

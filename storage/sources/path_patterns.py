@@ -96,7 +96,10 @@ def match_part(part: str, name: str, known: Numbers) -> Numbers | None:
 
     Returns what the fields of all these levels stand for; None where the name does not match, or contradicts.
     """
-    found = _numbers(_compiled(part).fullmatch(name))
+    match = _compiled(part).fullmatch(name)
+    if match is None or not match.re.groups:
+        return known if match else None
+    found = _numbers(match)
     if found is None or any(known.get(key, number) != number for key, number in found.items()):
         return None
     return {**known, **found}
@@ -110,11 +113,18 @@ def is_beyond(numbers: Numbers, first: date | None, last: date | None) -> bool:
     return (first is not None and latest < _triple(first)) or (last is not None and earliest > _triple(last))
 
 
-def day_text(numbers: Numbers) -> str | None:
-    """Write the day that numbers stand for as YYYY-MM-DD, whether there is such a day or not; None without one."""
-    if not numbers.keys() >= set(_OF_DAY):
-        return None
-    return f"{numbers['year']:04}-{numbers['month']:02}-{numbers['day']:02}"
+def day_of(numbers: Numbers) -> date | None:
+    """Return the day that numbers stand for; None without one. Raises `ValueError` for what is no day."""
+    year, month, day = numbers.get("year"), numbers.get("month"), numbers.get("day")
+    return None if year is None or month is None or day is None else _day(year, month, day)
+
+
+@lru_cache(maxsize=1000)
+def _day(year: int, month: int, day: int) -> date:
+    try:
+        return date(year, month, day)
+    except ValueError as error:
+        raise ValueError(f"{year:04}-{month:02}-{day:02} is no day") from error
 
 
 def _filled(numbers: Numbers, unknown: int) -> Iterator[int]:

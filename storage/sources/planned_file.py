@@ -1,10 +1,10 @@
 """Holds the part of a source that a batch reads, and takes such parts apart and together."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import date
 from itertools import groupby
-from typing import Self
+from typing import Any, Self
 
 from storage.filesystem import file_info
 from storage.sources.files import MeasuredFile
@@ -47,6 +47,14 @@ class PlannedFile:
     def behind(cls, line: int, measured: MeasuredFile, table: str) -> Self:
         """The part of a table's file behind a line."""
         return cls(table=table, **asdict(measured), from_line=line, to_line=measured.lines)
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> Self:
+        """The part that a row of a plan holds; a field that was not there yet when it was made is null."""
+        return cls(
+            **{"date": None, "returns": True}
+            | {name: value for name, value in row.items() if value is not None}
+        )
 
     @property
     def records(self) -> int:

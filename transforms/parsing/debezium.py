@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, TimestampType
 
+from transforms.model.ignored_records import is_ignored
 from transforms.model.schemas import DETAIL, OP, RAW, REASON, UNAVAILABLE
 from transforms.model.specs import TableSpec
 from transforms.parsing import debezium_envelope as envelope
@@ -42,6 +43,7 @@ _OPS = {"r": "upsert", "c": "upsert", "u": "upsert", "d": "delete", "t": "trunca
 _EXPECTED = "r, c, u, d, t or m"
 _FLAT_ROW = r'"after":(\{[^{}]*\})'
 _PARSED, _CLOCK = "_lj_parsed", "_lj_clock"
+_NONE_AS, _KIND = "_lj_none_as", "_lj_kind"
 _WRITTEN_OP, _AFTER, _BEFORE, _KEY = "_lj_written_op", "_lj_after", "_lj_before", "_lj_key"
 
 
@@ -165,9 +167,10 @@ def _with_op(frame: DataFrame, record: Column, table: TableSpec, options: ParseO
     known = F.create_map(*[F.lit(text) for pair in _OPS.items() for text in pair])
     rowless = F.col(_BEFORE).isNull() & F.col(_AFTER).isNull()
     broken = is_broken(F.col(_PARSED))
-    is_none = F.coalesce(
-        F.when(written.isNull() & rowless, envelope.has_no_row(record, line, broken)), F.lit(False)
-    )
+    none_as = F.when(written.isNull() & rowless, envelope.ignored_as(record, line, broken))
+    # a column of its own, for what is used at several places is computed at each
+    frame = frame.withColumn(_NONE_AS, none_as)
+    is_none, kind = F.col(_NONE_AS).isNotNull(), F.coalesce(F.col(_NONE_AS), F.lit("message"))
     tombstone = F.when(rowless & envelope.has_null_value(record, line), F.lit("tombstone"))
     without_op = F.when(is_none, F.lit("ignored")).otherwise(tombstone)
     op = F.when(written.isNull(), without_op).otherwise(known[written])
@@ -177,8 +180,10 @@ def _with_op(frame: DataFrame, record: Column, table: TableSpec, options: ParseO
         own = F.when(op == "tombstone", envelope.is_tombstone_of(line, options.tables)).otherwise(
             is_of(*envelope.origin(record), options.tables)
         )
-        op = F.when(op.isNotNull() & ~own, "ignored").otherwise(op)
-    frame = frame.withColumn(OP, op)
+        is_other = op.isNotNull() & ~own
+        kind = F.when(is_other, F.when(op == "tombstone", op).otherwise("other_table")).otherwise(kind)
+        op = F.when(is_other, "ignored").otherwise(op)
+    frame = frame.withColumns({OP: op, _KIND: kind})
     expected = _type(table.as_written, options)
     bad_line, why = line_reason(F.coalesce(line, F.col(RAW)), F.col(_PARSED), expected, options)
     bad_line = F.when(~is_none, bad_line)
@@ -195,7 +200,9 @@ def _with_op(frame: DataFrame, record: Column, table: TableSpec, options: ParseO
     return frame.withColumns(
         {
             REASON: reason.when(no_row, reason_is("parse_error")),
-            DETAIL: detail.when(no_row, F.lit("op r, c or u without a row `after`")),
+            DETAIL: detail.when(no_row, F.lit("op r, c or u without a row `after`")).when(
+                is_ignored(), F.col(_KIND)
+            ),
         }
     )
 

@@ -17,7 +17,7 @@ from transforms.model.schemas import POSITION_TYPE
 from transforms.model.specs import TableSpec
 from transforms.parsing.connect_schema import SCHEMA
 from transforms.parsing.json_lines import texts
-from transforms.parsing.record_forms import decoded, is_nothing
+from transforms.parsing.record_forms import decoded, nothing_as
 from transforms.parsing.row_ops import is_of
 from transforms.parsing.source_position import SOURCE
 
@@ -128,10 +128,10 @@ def has_null_value(event: Column, line: Column) -> Column:
     return F.when(value.isNull(), is_null).otherwise(wrapped & alone)
 
 
-def has_no_row(event: Column, line: Column, broken: Column) -> Column:
-    """Whether a line holds no event of a row, and no error: Debezium writes more to its topics. Null for no, too.
+def ignored_as(event: Column, line: Column, broken: Column) -> Column:
+    """What a line is that holds no event of a row, and no error: Debezium writes more to its topics. Null for others.
 
-    Tombstones without their key, heartbeats, boundaries of transactions, changes of a schema.
+    Tombstones without their key, heartbeats, boundaries of transactions, changes of a schema, empty lines.
     """
     value = F.coalesce(*[F.get_json_object(line, f"$.{place}") for place in _VALUES], line)
     names, own = F.json_object_keys(value), F.json_object_keys(line)
@@ -140,8 +140,12 @@ def has_no_row(event: Column, line: Column, broken: Column) -> Column:
     is_heartbeat = _has(names, "ts_ms") & _has_only(names, *_CLOCKS)
     is_boundary &= _has(names, *_TRANSACTION)
     is_schema_change = _has(names, "source", "databaseName", "ddl")
-    is_other = without_key | is_heartbeat | is_boundary | is_schema_change
-    return is_nothing(line) | line.rlike(_EMPTY) | (~broken & is_other)
+    found = {
+        "tombstone": without_key, "heartbeat": is_heartbeat, "transaction": is_boundary,
+        "schema_change": is_schema_change,
+    }  # fmt: skip
+    kinds = [F.when(~broken & is_kind, kind) for kind, is_kind in found.items()]
+    return F.coalesce(nothing_as(line), F.when(line.rlike(_EMPTY), "empty"), *kinds)
 
 
 def _has(names: Column, *wanted: str) -> Column:

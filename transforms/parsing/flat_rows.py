@@ -87,17 +87,21 @@ def with_op(
     detail: Column,
     ignored: Column | None = None,
 ) -> DataFrame:
-    """Put beside rows what they do, and why they are none. `written`: the texts of `RowOp.columns`."""
-    found = said.kind(*written)
+    """Put beside rows what they do, and why they are none.
+
+    `written`: the texts of `RowOp.columns`. `ignored`: what a record is that is no row, or none of this table.
+    """
+    found, kind = said.kind(*written), said.ignored_as(written[0])
     if ignored is not None:
-        is_ignored = F.coalesce(ignored, F.lit(False))
-        found = F.when(is_ignored, "ignored").otherwise(found)
-        reason, detail = (F.when(~is_ignored, column) for column in (reason, detail))
+        found = F.when(ignored.isNotNull(), "ignored").otherwise(found)
+        reason, detail = (F.when(ignored.isNull(), column) for column in (reason, detail))
+        kind = F.coalesce(ignored, kind)
     shown = F.concat(
         F.lit(f'{said.column} "'), F.substring(F.make_valid_utf8(written[0]), 1, 100), F.lit('"')
     )
     without = F.lit(f"no column `{said.column}`, or null in it")
     unknown = F.concat(F.coalesce(shown, without), F.lit(f"; expected {said.expected}"))
+    detail = F.when(reason.isNotNull() | (found != "ignored"), detail).otherwise(kind)
     frame = frame.withColumns({OP: found, REASON: reason, DETAIL: detail})
     no_op = F.col(REASON).isNull() & F.col(OP).isNull()
     return frame.withColumns(

@@ -22,7 +22,7 @@ from transforms.parsing.limits import short_text
 from transforms.parsing.nested_json import decimals_of
 from transforms.parsing.options import Cell, ParseOptions, Parts, source_of
 from transforms.parsing.questions import Members
-from transforms.parsing.record_forms import LINE, WRAPPED, is_nothing, with_plain_rows
+from transforms.parsing.record_forms import LINE, WRAPPED, nothing_as, with_plain_rows
 from transforms.parsing.row_ops import Path, at, is_of, parts_of, path_from_record, place_of, tree_of
 from transforms.parsing.typed_values import without_infinity
 
@@ -56,10 +56,7 @@ def take_apart(lines: DataFrame, table: TableSpec, options: ParseOptions) -> Par
     frame = frame.withColumn(_PARSED, parse_line(F.col(LINE), expected))
     reason, detail = line_reason(F.coalesce(F.col(LINE), F.col(RAW)), F.col(_PARSED), expected, options)
     written = [at(record, path) for path in about[: len(said.columns)]]
-    ignored, origin = is_nothing(F.col(LINE)), _origin(options)
-    if options.tables and origin is not None:
-        ignored |= reason.isNull() & ~is_of(*origin, options.tables)
-    frame = with_op(frame, said, written, reason, detail, ignored)
+    frame = with_op(frame, said, written, reason, detail, _ignored_as(options, reason))
     texts = {field.name: _text(record, after, before, field.name) for field in table.columns}
     if options.absent == "keep" or said.placeholders:
         frame = frame.withColumn(UNAVAILABLE, _unavailable(table, options, written[0], texts))
@@ -117,6 +114,15 @@ def _oldest(cells: Sequence[Cell], table: TableSpec, options: ParseOptions, writ
     (cell,) = (cell for cell in cells if cell.name == name)
     text = F.when(lacks, "0").otherwise(cell.source)
     return [replace(cell, source=text, value=F.when(lacks, F.lit(0).cast(cell.dtype)).otherwise(cell.value))]
+
+
+def _ignored_as(options: ParseOptions, reason: Column) -> Column:
+    """What a line is that holds no row of the table; null for one that does."""
+    nothing, origin = nothing_as(F.col(LINE)), _origin(options)
+    if not options.tables or origin is None:
+        return nothing
+    is_other = reason.isNull() & ~is_of(*origin, options.tables)
+    return F.coalesce(nothing, F.when(is_other, "other_table"))
 
 
 def _origin(options: ParseOptions) -> tuple[Column, Column] | None:

@@ -74,9 +74,13 @@ def with_plain_rows(lines: DataFrame, options: ParseOptions) -> DataFrame:
     return frame.withColumn(WRAPPED, F.when(record != F.col(LINE), record)).drop(_OBJECT)
 
 
-def is_nothing(line: Column) -> Column:
-    """Whether a line holds no record: what is left of a tombstone without its key."""
-    return line.rlike(r"^\s*+(?:null)?\s*+$")
+def nothing_as(line: Column) -> Column:
+    """What a line is that holds no record, as kind of those that are ignored: null for one that holds something.
+
+    `null` is what is left of a tombstone without its key.
+    """
+    is_nothing = line.rlike(r"^\s*+(?:null)?\s*+$")
+    return F.when(is_nothing, F.when(line.contains("null"), "tombstone").otherwise("empty"))
 
 
 def _object_on(line: Column) -> Column:

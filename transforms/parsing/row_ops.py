@@ -16,6 +16,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from transforms.model.ignored_records import IgnoredKind
+
 RowKind = Literal["upsert", "delete"]
 Preset = Literal[
     "debezium-unwrapped", "dms", "maxwell", "canal", "goldengate", "airbyte", "fivetran", "datastream"
@@ -32,8 +34,8 @@ class RowOp:
     """The column that says it; in JSON a path from the record down (`parts_of`)."""
     upsert: tuple[str, ...] = ("c", "r", "u")
     delete: tuple[str, ...] = ("d",)
-    ignored: tuple[str, ...] = ()
-    """Values of records that are no rows."""
+    ignored: tuple[tuple[str, IgnoredKind], ...] = ()
+    """Values of records that are no rows, and what those are."""
     insert: tuple[str, ...] = ("c", "r")
     """Which of `upsert` bring whole rows: what they lack is null."""
     default: RowKind | None = None
@@ -70,7 +72,7 @@ class RowOp:
     @property
     def expected(self) -> str:
         """The values that are known, as a part of a sentence."""
-        listed = [*dict.fromkeys((*self.upsert, *self.delete, *self.ignored))]
+        listed = [*dict.fromkeys((*self.upsert, *self.delete, *dict(self.ignored)))]
         return " or ".join([", ".join(listed[:-1]), *listed[-1:]] if len(listed) > 1 else listed)
 
     def kind(self, written: Column, flag: Column | None = None) -> Column:
@@ -79,12 +81,19 @@ class RowOp:
         found = (
             F.when(written.isin(*self.upsert), "upsert")
             .when(written.isin(*self.delete), "delete")
-            .when(written.isin(*self.ignored), "ignored")
+            .when(written.isin(*dict(self.ignored)), "ignored")
             .when(is_empty, F.lit(self.default))
             .when(~is_empty, F.lit(self.other))
         )
         return (
             found if flag is None else F.when(F.lower(flag).isin("true", "t", "1"), "delete").otherwise(found)
+        )
+
+    def ignored_as(self, written: Column) -> Column:
+        """What a record is that is no row; null for one that is."""
+        nothing = F.lit(None).cast("string")
+        return reduce(
+            lambda found, value: F.when(written == value[0], value[1]).otherwise(found), self.ignored, nothing
         )
 
     def row_in(self, record: Column) -> Column:
@@ -104,8 +113,9 @@ PRESETS: dict[Preset, RowOp] = {
     "dms": RowOp("Op", ("I", "U"), ("D",), insert=("I",), default="upsert", loads=True),
     "maxwell": RowOp(
         "type", ("insert", "update", "bootstrap-insert"), ("delete",),
-        ("bootstrap-start", "bootstrap-complete", "table-create", "table-alter", "table-drop", "database-create",
-         "database-alter", "database-drop", "heartbeat"),
+        (("bootstrap-start", "other"), ("bootstrap-complete", "other"), ("table-create", "schema_change"),
+         ("table-alter", "schema_change"), ("table-drop", "schema_change"), ("database-create", "schema_change"),
+         ("database-alter", "schema_change"), ("database-drop", "schema_change"), ("heartbeat", "heartbeat")),
         insert=("insert", "bootstrap-insert"), row="data", old="old",
         origin=("database", "table"),
     ),

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampNTZType, TimestampType
 
+from transforms.model.ignored_records import is_ignored
 from transforms.model.schemas import (
     CONTEXT,
     DERIVED,
@@ -100,7 +101,7 @@ def _with_reason(
         .when(without_sequence, reason_is("null_sequence"))
     )
     detail = (
-        F.when(F.col(REASON).isNotNull(), F.col(DETAIL))
+        F.when(F.col(REASON).isNotNull() | is_ignored(), F.col(DETAIL))
         .when(without_key, _null_names(keys))
         .when(
             _any([*others, *times]),

@@ -71,10 +71,15 @@ def judge_records(
             DETAIL: F.when(left_out, F.array_join(UNAVAILABLE, ", ")).otherwise(F.col(DETAIL)),
         }
     )
+    left_as = (
+        F.when(F.col(OP) == "ignored", F.col(DETAIL)).when(F.col(OP) == "upsert", "where").otherwise("delete")
+    )
     verdict = (
         F.when(F.col(REASON).isNotNull(), "quarantined").when(is_event(where), "applied").otherwise("ignored")
     )
-    judged = own.withColumn(VERDICT, verdict)
+    judged = own.withColumn(VERDICT, verdict).withColumn(
+        DETAIL, F.when(F.col(VERDICT) == "ignored", left_as).otherwise(F.col(DETAIL))
+    )
     if seen is not None:
         judged = _without_repeats(judged, seen, stream)
     hashed = judged.withColumn(HASH, F.when(F.col(VERDICT) == "applied", value_hash(stream.columns)))

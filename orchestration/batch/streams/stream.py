@@ -15,6 +15,7 @@ from orchestration.planning.pending_input import check_read
 from storage.lake.layout import records_of
 from storage.spark.kept_frames import aggregated
 from transforms.model.event_time import from_micros, instant, moved_back, refuse_times, times_of
+from transforms.model.ignored_records import ignored_counts, without_none
 from transforms.model.keys import restrict
 from transforms.model.schemas import (
     BATCH,
@@ -122,10 +123,11 @@ def _counted(stream: TableSpec, records: DataFrame) -> StreamBatch:
         records,
         F.count(F.lit(1)).alias("records"),
         *[F.count_if(F.col(VERDICT) == verdict).alias(verdict) for verdict in VERDICTS],
+        *ignored_counts(F.col(VERDICT) == "ignored"),
         *times_of(F.col(VERDICT) == "applied"),
     )
     oldest, newest = from_micros(counts.pop("oldest")), from_micros(counts.pop("newest"))
-    return StreamBatch(stream, records, counts, oldest, newest)
+    return StreamBatch(stream, records, without_none(counts), oldest, newest)
 
 
 def _untouched(batch: Batch, stream: TableSpec) -> StreamBatch:

@@ -35,7 +35,7 @@ def apply_to_table(  # noqa: PLR0913, PLR0917 - what the records are held agains
         log = load.log_first(judged)
         if log is not None:
             records = first_records(log, table)
-            return records, count_verdicts(records)
+            return records, {**count_verdicts(records), **kinds.ignored}
     if table.history_retention is None:
         judged = frames.keep(with_set_aside(judged, beside, table))
         counts = count_verdicts(judged)

@@ -1,6 +1,7 @@
 """Surveys a table's records of a batch in one pass, before they are applied."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -10,6 +11,7 @@ from pyspark.sql import functions as F
 
 from storage.spark.kept_frames import aggregated
 from transforms.model.event_time import has_time, times_of
+from transforms.model.ignored_records import IGNORED, ignored_counts, is_ignored
 from transforms.model.keys import KeyTotals, key_hash
 from transforms.model.refused_records import is_by_hand
 from transforms.model.schemas import CONTEXT, OP, POSITION, REASON, UNAVAILABLE, named
@@ -35,10 +37,18 @@ class RecordKinds:
     oldest: int | None = None
     """Least event time, in microseconds since 1970."""
     newest: int | None = None
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    """Records that are ignored, by what their kinds are counted as; none where nobody looked."""
 
 
-def kinds_of(records: DataFrame, table: TableSpec, *, looks_for_keys: bool) -> RecordKinds:
-    """Look at the records, in one job. `looks_for_keys`: also if any key stands twice, which groups them by it."""
+def kinds_of(
+    records: DataFrame, table: TableSpec, *, looks_for_keys: bool, ignores: bool = False
+) -> RecordKinds:
+    """Look at the records, in one job.
+
+    `looks_for_keys`: also if any key stands twice, which groups them by it, and `ignores`: and of what kinds those are
+    that are ignored. Elsewhere that is counted later.
+    """
     own, truncate = ~F.col(CONTEXT), F.coalesce(F.col(OP) == "truncate", F.lit(False)) & ~is_by_hand()
     looked_at = [
         F.count_if(own & truncate).alias("truncated"),
@@ -48,17 +58,20 @@ def kinds_of(records: DataFrame, table: TableSpec, *, looks_for_keys: bool) -> R
     ]
     if not looks_for_keys:
         return RecordKinds(**aggregated(records, *looked_at))
+    looked_at += ignored_counts(own & is_ignored()) if ignores else []
     # all of fixed width, which Spark groups without sorting; and by key first, for mostly each stands once
     keys = [named(name) for name in table.key]
     copies = F.when(reduce(and_, [key.isNotNull() for key in keys]), F.count("*"))
     of_keys = records.repartition(*keys).groupBy(*keys).agg(copies.alias(_COPIES), *looked_at)
-    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _COUNTS]
+    counted = [*_COUNTS, *(IGNORED if ignores else ())]
+    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in counted]
     times = [aggregate(name).alias(name) for name, aggregate in _TIMES.items()]
     digest = F.bit_xor(F.when(F.col(_COPIES).isNotNull(), key_hash(keys))).alias("digest")
     of_all = [F.max(_COPIES).alias("most"), F.count(_COPIES).alias("count"), digest]
     found = aggregated(of_keys, *sums, *times, *of_all)
     most, seen = found.pop("most"), KeyTotals(found.pop("count"), found.pop("digest"))
-    return RecordKinds(**found, keys=seen if most in {None, 1} else None)
+    ignored = {name: count for name in IGNORED if (count := found.pop(name, 0))}
+    return RecordKinds(**found, keys=seen if most in {None, 1} else None, ignored=ignored)
 
 
 def first_truncate(records: DataFrame) -> Any:

@@ -108,7 +108,11 @@ def table_batch(  # noqa: PLR0913 - what a batch works with, and what it may be 
         timed = refuse_times(records, table, state.plan.planned_at, has_time() | (F.col(OP) == "truncate"))
         records = ordered_by_time(timed, table)
     rows_only = on_truncate is None and not load.looks_for_keys and not versioned
-    kinds = _ROWS_ONLY if rows_only else kinds_of(records, table, looks_for_keys=load.looks_for_keys)
+    kinds = (
+        _ROWS_ONLY
+        if rows_only
+        else kinds_of(records, table, looks_for_keys=load.looks_for_keys, ignores=load.ignores)
+    )
     if versioned:
         records, clock = in_time(records, table, state, frames, kinds)
     elif load.flawless is not None and not kinds.beside:

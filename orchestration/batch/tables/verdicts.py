@@ -9,6 +9,7 @@ from pyspark.sql.types import BooleanType, StringType, StructType
 from orchestration.batch.tables.versioned import EXPIRED
 from storage.spark.kept_frames import aggregated
 from transforms.changelog.versions import is_version
+from transforms.model.ignored_records import ignored_counts, without_none
 from transforms.model.schemas import (
     CHANGED,
     CONTEXT,
@@ -79,11 +80,11 @@ def first_records(log: DataFrame, table: TableSpec) -> DataFrame:
 def count_verdicts(records: DataFrame) -> dict[str, int]:
     """Count the records of a batch by status, each source record once.
 
-    Beside them: `history` (of those out of order, what entered the history of a versioned table) and `versions` (all
-    that did), ties, `changed` (applied changes, derived ones as well), the keys `inserted` and `removed`, plain inserts
-    as `INSERTED`, and `LOGGED`.
+    Beside them: those that are ignored by their kinds (`IGNORED`), where that is known; `history` (of those out of
+    order, what entered the history of a versioned table) and `versions` (all that did), ties, `changed` (applied
+    changes, derived ones as well), the keys `inserted` and `removed`, plain inserts as `INSERTED`, and `LOGGED`.
     """
-    return aggregated(records, *_counts())
+    return without_none(aggregated(records, *_counts()))
 
 
 @cache
@@ -92,6 +93,7 @@ def _counts() -> tuple[Column, ...]:
     return (
         F.count_if(own).alias("records"),
         *[F.count_if(own & _counts_as(verdict)).alias(verdict) for verdict in VERDICTS],
+        *ignored_counts(own & (F.col(VERDICT) == "ignored")),
         F.count_if(own & (F.col(VERDICT) == "history")).alias("history"),
         F.count_if(is_version()).alias("versions"),
         F.count_if(F.col(TIE)).alias("tie"),

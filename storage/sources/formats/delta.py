@@ -4,7 +4,6 @@ What imports `deltalake` is imported where it is used: a configuration is checke
 """
 
 from collections.abc import Iterator
-from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -107,7 +106,7 @@ class Delta(SourceFormat):
             elif thoroughly or feed.identity != part.fingerprint:
                 feed.check_range(part.from_line, part.to_line, part.fingerprint, part.modified)
 
-    def columns(self, source: SourceSpec, now: datetime) -> list[str]:
+    def columns(self, source: SourceSpec, newest: FoundFile | None) -> list[str]:
         """Return the table's columns; of a joined table those that are its own business are nobody's to declare."""
         return [name for name in _feed(source.place).columns if not is_internal(name)]
 

@@ -1,7 +1,7 @@
 """Finds and measures the files of a source: what all formats share whose change data lies in files."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, replace
 from datetime import date, datetime, timedelta
 
@@ -13,15 +13,18 @@ from storage.sources.files import (
     Dates,
     FoundFile,
     MeasuredFile,
+    by_day_and_name,
     changed,
-    find_files,
+    each_file,
     has_settled,
     names_now,
     stat_file,
 )
 from storage.sources.fingerprint import FileContent
 from storage.sources.formats.source_format import Known, Look, Ranges, SourceFormat, SourceSpec, Waiting
+from storage.sources.known_files import KnownFiles
 from storage.sources.limits import NO_LIMITS, FileLimits
+from storage.sources.passed_files import Passed
 from storage.sources.planned_file import PlannedFile
 from transforms.parsing.row_ops import RowOp
 
@@ -37,19 +40,18 @@ class FileFormat(SourceFormat, ABC):
 
         A file that was only touched waits, and so does a new one without records: reading it will tell.
         """
-        listed = _listed(source, known, look, timedelta(0))
-        wanted = [file for file in listed if _is_wanted(file, source, look.dates)]
-        unread = [file for file in wanted if not _is_read(file, known.get(file.name))]
+        listed = Passed(_listed(source, known, look, timedelta(0)))
+        unread = [file for file in _unread(source, known, look, listed) if file.size or file.name in known]
         settled = [file for file in unread if has_settled(file.modified, _settle(source, look), look.now)]
-        return Waiting(tuple(settled), len(listed), len(unread) - len(settled))
+        parts = tuple(sorted(settled, key=by_day_and_name))
+        return Waiting(parts, listed.count, len(unread) - len(settled), newest=listed.newest)
 
     def unread(
         self, source: SourceSpec, known: Known, look: Look, spark: SparkSession | None
     ) -> Iterator[PlannedFile]:
         """Yield the part of each file behind what was read of it."""
-        for file in _listed(source, known, look, _settle(source, look)):
-            if not _is_wanted(file, source, look.dates):
-                continue
+        listed = _listed(source, known, look, _settle(source, look))
+        for file in sorted(_unread(source, known, look, listed), key=by_day_and_name):
             before = known.get(file.name)
             measured = self.measure(file, before.measured if before else None, spark, source.limits)
             start = before.to_line if before else 0
@@ -63,15 +65,14 @@ class FileFormat(SourceFormat, ABC):
             found = stat_file(part.path, part.name, part.date)
             self.measure(found, part.measured, None, source.limits)
 
-    def paths(self, source: SourceSpec, now: datetime) -> dict[str, str]:
+    def paths(self, source: SourceSpec, names: Collection[str], now: datetime) -> dict[str, str]:
         """List the files: their folder may have moved."""
-        found = find_files(source.path, settle=timedelta(0), now=now, order=source.order)
-        return {file.name: file.path for file in found}
+        found = each_file(source.path, settle=timedelta(0), now=now, order=source.order)
+        return {file.name: file.path for file in found if file.name in names}
 
-    def columns(self, source: SourceSpec, now: datetime) -> list[str]:
+    def columns(self, source: SourceSpec, newest: FoundFile | None) -> list[str]:
         """Look at the beginning of the newest file: a source that got a new column has it there."""
-        files = find_files(source.path, settle=timedelta(0), now=now, since=source.start, order=source.order)
-        found = self.columns_of(files[-1], source.row_op) if files else []
+        found = self.columns_of(newest, source.row_op) if newest is not None else []
         return [name for name in found if not (self.is_flat and name in source.row_op.columns)]
 
     @abstractmethod
@@ -118,18 +119,25 @@ def _settle(source: SourceSpec, look: Look) -> timedelta:
     return look.settle if look.settle is not None else source.settle or timedelta(0)
 
 
-def _listed(source: SourceSpec, known: Known, look: Look, settle: timedelta) -> list[FoundFile]:
-    """The files of the days that are looked at. Raises `SourceRefused` if known ones would now be new."""
+def _listed(source: SourceSpec, known: Known, look: Look, settle: timedelta) -> Iterator[FoundFile]:
+    """The files of the days that are looked at. Raises `SourceRefused` at last if known ones would now be new."""
     first, last = _days(source, look)
-    found = find_files(source.path, settle=settle, now=look.now, since=first, until=last, order=source.order)
-    if source.order == "number" or any(":" in name for name in known):
-        _check_names(source, known)
-    return found
+    yield from each_file(
+        source.path, settle=settle, now=look.now, since=first, until=last, order=source.order
+    )
+    read = KnownFiles.of(known)
+    if source.order == "number" or read.has_in_name(":"):
+        _check_names(source, read)
 
 
-def _check_names(source: SourceSpec, known: Known) -> None:
+def _unread(source: SourceSpec, known: Known, look: Look, listed: Iterable[FoundFile]) -> Iterator[FoundFile]:
+    """Those of files that a run over the days reads, and no batch has read as they are and to their end."""
+    return KnownFiles.of(known).unread(file for file in listed if _is_wanted(file, source, look.dates))
+
+
+def _check_names(source: SourceSpec, known: KnownFiles) -> None:
     """A file that was read and has another name now would be read again."""
-    for name, now in names_now(source.path, known.values(), source.order):
+    for name, now in names_now(source.path, known.each("path", "name"), source.order):
         if name != now:
             declared = f"`file_order: {source.order}`" if source.order else "no `file_order`"
             raise SourceRefused(
@@ -160,7 +168,3 @@ def _is_known(file: FoundFile, before: PlannedFile | None) -> bool:
     if before is None:
         return file.size == 0
     return (file.size, file.modified) == (before.size, before.modified)
-
-
-def _is_read(file: FoundFile, before: PlannedFile | None) -> bool:
-    return _is_known(file, before) and (before is None or before.to_line >= before.lines)

@@ -101,7 +101,7 @@ class TopicFormat(LineRecords):
                         "of the topic."
                     )
 
-    def columns(self, source: SourceSpec, now: datetime) -> list[str]:
+    def columns(self, source: SourceSpec, newest: FoundFile | None) -> list[str]:
         """Look at the last records of each partition."""
         client = self._client()
         wanted = [at for at, _ in _partitions(client.states())]

@@ -5,7 +5,7 @@ here or in the modules of the formats starts a JVM; what reads with Spark is han
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Protocol
@@ -114,6 +114,8 @@ class Waiting:
     """Of topics: how far each partition is read."""
     dumped: Dumped | None = None
     """Of queries: when dumps are taken."""
+    newest: FoundFile | None = None
+    """The last of the files that were looked at."""
 
 
 _ONLY_EVENTS = "only events of format debezium have it; remove it"
@@ -179,6 +181,8 @@ class SourceFormat(Protocol):
     """Each record has a line of its own, by which it is read again."""
     is_dense: bool = True
     """Each line of a part has a record; else there are fewer."""
+    ignores: bool = False
+    """Some records may be no change of a row: heartbeats, or events of other tables."""
     is_columnar: bool = False
     """Many records are rather read again than kept."""
 
@@ -227,8 +231,8 @@ class SourceFormat(Protocol):
         `thoroughly`: see as well that all it needs is still there, where the reading itself would tell.
         """
 
-    def paths(self, source: SourceSpec, now: datetime) -> dict[str, str]:
-        """Return where parts are now that may have moved since they were planned, by their names."""
+    def paths(self, source: SourceSpec, names: Collection[str], now: datetime) -> dict[str, str]:
+        """Return where these parts are now that may have moved since they were planned, by their names."""
         return {}
 
     def discard(self, source: SourceSpec, parts: Ranges) -> None:
@@ -236,8 +240,11 @@ class SourceFormat(Protocol):
         return
 
     @abstractmethod
-    def columns(self, source: SourceSpec, now: datetime) -> list[str]:
-        """Return the names of the columns that the newest data has, as far as a short look shows."""
+    def columns(self, source: SourceSpec, newest: FoundFile | None) -> list[str]:
+        """Return the names of the columns that the newest data has, as far as a short look shows.
+
+        `newest`: as in `Waiting`.
+        """
 
     # What Spark reads.
     @abstractmethod

@@ -93,6 +93,8 @@ class TextRecords(SourceFormat):
 class LineRecords(TextRecords):
     """Records of which each is a line of text, with names of its own."""
 
+    ignores = True
+
     @abstractmethod
     def lines(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read lines: position, context, raw. Raises `SourceError`."""

@@ -22,6 +22,7 @@ from storage.lake.bookkeeping import record, row_schema
 from storage.lake.journal import Journal
 from storage.lake.layout import PLAN, Lake
 from storage.lake.plan import Plan
+from storage.lake.plan_rows import plans_of
 from storage.sources.files import Counted, Dates
 from storage.sources.planned_file import PlannedFile
 
@@ -217,7 +218,7 @@ def test_lake_of_a_plan_without_later_figures_takes_the_next_one(tmp_path: Path)
 
     snapshot = Lake(shop.lake).snapshot(PLAN)
     assert snapshot is not None
-    first, second = sorted((Plan.of_row(row) for row in snapshot.read()), key=lambda plan: plan.batch)
+    first, second = sorted(plans_of(Lake(shop.lake), snapshot), key=lambda plan: plan.batch)
     assert [(plan.files[0].stray_quotes, plan.files[0].returns) for plan in (first, second)] == [
         (False, True), (False, False),
     ]  # fmt: skip

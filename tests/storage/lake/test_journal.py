@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
 
+from storage.delta_log.snapshot import Snapshot
 from storage.delta_log.transaction_id import Transaction
 from storage.errors import LakeInconsistent
-from storage.lake.bookkeeping import record
+from storage.lake.bookkeeping import condense, record
 from storage.lake.journal import Journal
 from storage.lake.layout import PLAN, PUBLISHED, Lake
 from storage.lake.plan import Kind, Plan, Published
@@ -80,6 +83,28 @@ def test_files_of_a_batch_that_was_given_up_or_read_quarantine_are_not_known_by_
     """The former come again; and of the latter only lines were read that were known before."""
     assert journal_of(tmp_path, ["abandoned", "retry"], files=(FILE,)).known_files("orders") == {}
     assert journal_of(tmp_path, ["batch", "abandoned"], files=(FILE,)).known_files("orders") == {"x": FILE}
+
+
+def test_files_of_plans_are_read_once_and_only_for_who_asks(tmp_path: Path) -> None:
+    """A source with a million files is nearly all that `_plan` holds; and older versions of it may go meanwhile."""
+    lake = lake_with(tmp_path, [1], [1])
+    plan = replace(PLANNED, batch=2, files=(FILE,))
+    record(lake.path(PLAN), plan, Transaction("plan", 2, {}))
+    read, arrow = list[list[str]](), Snapshot.arrow
+
+    def reading(snapshot: Snapshot, columns: list[str]) -> pa.Table:
+        read.append(columns)
+        return arrow(snapshot, columns)
+
+    with patch.object(Snapshot, "arrow", reading):
+        journal = Journal(lake)
+        assert not any("files" in (columns or ()) for columns in read)
+        condense(lake.path(PLAN), timedelta(0))
+        assert journal.known_files("orders") == {"x": FILE}
+        assert journal.first_lines("orders") == {"x": 0}
+        assert journal.unfinished == plan
+
+    assert sum("files" in (columns or ()) for columns in read) == 1
 
 
 def test_file_is_replaced_by_the_batches_before_one(tmp_path: Path) -> None:

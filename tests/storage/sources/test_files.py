@@ -1,9 +1,11 @@
 """Which files a source has, and which are refused."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -14,7 +16,7 @@ from storage.errors import (
     SourceUnreadable,
 )
 from storage.filesystem import reading
-from storage.sources.files import FoundFile, find_files, stat_file
+from storage.sources.files import FoundFile, each_file, find_files, stat_file
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 ANY_AGE = timedelta(0)
@@ -154,6 +156,29 @@ def test_uri_finds_the_files_of_its_path(tmp_path: Path, write: Callable[..., Fo
     assert [(file.path, file.name) for file in found] == [
         (f"file://{tmp_path}/a/2013-01-01.jsonl", "2013-01-01.jsonl")
     ]
+
+
+def test_files_pass_while_their_directory_is_read(tmp_path: Path, write: Callable[..., FoundFile]) -> None:
+    """A folder of a million files is not held; and their sizes and times are those that are looked up one by one."""
+    one = write("a.csv", b"x\n", modified=1_234_567)
+    scan, passed = os.scandir, list[str]()
+
+    @contextmanager
+    def endless(folder: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+        def entries() -> Iterator[os.DirEntry[str]]:
+            while True:
+                with scan(folder) as found:
+                    for entry in found:
+                        passed.append(entry.name)
+                        yield entry
+
+        yield entries()
+
+    with patch("os.scandir", endless):
+        found = each_file(f"{tmp_path}/*.csv", settle=ANY_AGE, now=NOW)
+
+        assert [next(found), next(found)] == [one, one]
+    assert len(passed) == 2
 
 
 @pytest.mark.bad_input(30)

@@ -214,6 +214,10 @@ def test_what_is_no_event_of_a_row_is_ignored(spark: SparkSession) -> None:
     found = [only(rows) for rows in parse(spark, planes(), lines)]
 
     assert [(row[OP], row[REASON], row[RAW]) for row in found] == [("ignored", None, None)] * len(lines)
+    assert [row[DETAIL] for row in found] == [
+        "empty", "empty", "tombstone", "tombstone", "empty", "empty", "tombstone", *["heartbeat"] * 3,
+        *["transaction"] * 3, *["schema_change"] * 2,
+    ]  # fmt: skip
 
 
 def test_kcat_s_record_without_payload_is_a_tombstone(spark: SparkSession) -> None:
@@ -238,12 +242,16 @@ def test_tombstone_of_another_table_deletes_nothing(spark: SparkSession) -> None
         '{"key":{"id":1},"value":null}',
     ]
 
+    lines.append(compact(event("c", {"id": 1}, source={"schema": "public", "table": "orders"})))
     found = [
-        only(rows)[OP]
+        only(rows)
         for rows in parse(spark, planes(), lines, ParseOptions("debezium", tables=("public.planes",)))
     ]
 
-    assert found == [*["tombstone", "ignored", "ignored"] * 2, "ignored"]
+    assert [row[OP] for row in found] == [*["tombstone", "ignored", "ignored"] * 2, "ignored", "ignored"]
+    assert [row[DETAIL] for row in found] == [
+        *[None, "tombstone", "tombstone"] * 2, "tombstone", "other_table",
+    ]  # fmt: skip
 
 
 def test_cloud_event_is_read(spark: SparkSession) -> None:
@@ -572,9 +580,9 @@ def test_truncate_and_messages_need_no_sequence(spark: SparkSession) -> None:
         only(rows) for rows in parse(spark, planes(), [event("t", source=None), event("m", source=None)])
     ]
 
-    assert [(row[OP], row[REASON], row[SEQUENCE]) for row in found] == [
-        ("truncate", None, None),
-        ("ignored", None, None),
+    assert [(row[OP], row[REASON], row[SEQUENCE], row[DETAIL]) for row in found] == [
+        ("truncate", None, None, None),
+        ("ignored", None, None, "message"),
     ]
 
 

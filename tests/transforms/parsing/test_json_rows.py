@@ -111,6 +111,7 @@ def test_line_that_holds_no_record_is_ignored(spark: SparkSession) -> None:
     found = parse(spark, orders(), ["", " ", "null"])
 
     assert [(row[OP], row[REASON], row["id"]) for row in found] == [("ignored", None, None)] * 3
+    assert [row[DETAIL] for row in found] == ["empty", "empty", "tombstone"]
 
 
 def test_op_may_be_a_declared_column(spark: SparkSession) -> None:

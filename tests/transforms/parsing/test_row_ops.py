@@ -55,8 +55,10 @@ def parse(
 
 
 def told(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
-    """What the records of a line do, to which key, with which name."""
-    return [(row[OP], row["id"], row["name"]) for row in rows]
+    """What the records of a line do, to which key, with which name; of one that is ignored, what it is."""
+    return [
+        (row[OP], row["id"], row["name"], *([row[DETAIL]] if row[OP] == "ignored" else [])) for row in rows
+    ]
 
 
 ANN = {"id": 1, "name": "ann"}
@@ -71,8 +73,8 @@ LINES: dict[Preset, list[tuple[object, list[tuple[Any, ...]]]]] = {
         ({"schema": {"type": "struct"}, "payload": {**ANN, "__op": "c"}}, [("upsert", 1, "ann")]),
         ({"payload": {**ANN, "__deleted": "true"}, "schema": {"fields": [{"field": "}"}]}}, [("delete", 1, None)]),
         ({**ANN, "payload": {"id": 7}, "__op": "c"}, [("upsert", 1, "ann")]),
-        ("null", [("ignored", None, None)]),
-        ("", [("ignored", None, None)]),
+        ("null", [("ignored", None, None, "tombstone")]),
+        ("", [("ignored", None, None, "empty")]),
         (json.dumps(json.dumps(ANN)), [("upsert", 1, "ann")]),
         (f"[{json.dumps(ANN)}]", [("upsert", 1, "ann")]),
     ],
@@ -89,8 +91,8 @@ LINES: dict[Preset, list[tuple[object, list[tuple[Any, ...]]]]] = {
         ({"type": "update", "data": ANN, "old": {"id": 7}}, [("upsert", 1, "ann"), ("delete", 7, None)]),
         ({"type": "delete", "data": ANN}, [("delete", 1, None)]),
         ({"type": "bootstrap-insert", "data": ANN}, [("upsert", 1, "ann")]),
-        ({"type": "bootstrap-start", "data": {}}, [("ignored", None, None)]),
-        ({"type": "table-alter", "old": {}, "def": {}, "sql": "alter"}, [("ignored", None, None)]),
+        ({"type": "bootstrap-start", "data": {}}, [("ignored", None, None, "other")]),
+        ({"type": "table-alter", "old": {}, "def": {}, "sql": "alter"}, [("ignored", None, None, "schema_change")]),
     ],
     "canal": [
         ({"data": [ANN], "database": "shop", "es": 1, "isDdl": False, "old": None, "pkNames": ["id"], "sql": "",
@@ -229,6 +231,7 @@ def test_records_of_other_tables_are_ignored(spark: SparkSession) -> None:
     for tables in (["c"], ["shop.c"], ["*.c"]):
         found = parse(spark, PRESETS["maxwell"], lines, tables=tables)
         assert [row[OP] for [row] in found] == ["upsert", "ignored", "delete", None]
+        assert [row[DETAIL] for [row] in found[:3]] == [None, "other_table", None]
         assert found[3][0][REASON] == "parse_error"
 
 

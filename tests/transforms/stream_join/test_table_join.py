@@ -84,6 +84,7 @@ def test_record_of_a_stream_is_judged_by_what_it_is_and_whether_it_was_seen(spar
     assert [row[VERDICT] for row in found] == [
         "applied", "duplicate", "duplicate", "applied", "ignored", "ignored", "ignored", "quarantined", "quarantined",
     ]  # fmt: skip
+    assert [row[DETAIL] for row in found if row[VERDICT] == "ignored"] == ["delete", "where", "where"]
     assert [(row[REASON], row[DETAIL]) for row in found[-2:]] == [
         ("parse_error", None),
         ("unavailable_value", "item"),

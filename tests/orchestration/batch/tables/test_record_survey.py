@@ -26,12 +26,13 @@ Record = tuple[Any, ...]
 def record(a: int | None = 1, b: str | None = "x", **more: Any) -> Record:
     """A good upsert of a key, but for what is said of it."""
     said = {
-        "op": "upsert", "time": _NOON, "context": False, "unavailable": None, "reason": None, "line": 1, **more,
+        "op": "upsert", "time": _NOON, "context": False, "unavailable": None, "reason": None, "detail": None, "line": 1,
+        **more,
     }  # fmt: skip
     place = (None, "f", said["line"])
     return (
         a, b, "v", place, said["op"], place, said["time"], said["context"], False, said["unavailable"],
-        said["reason"], None, None,
+        said["reason"], said["detail"], None,
     )  # fmt: skip
 
 
@@ -79,6 +80,21 @@ def test_keys_are_alone_if_none_has_two_records(
     """A key is one only as a whole; records without one have none in common."""
     keys = kinds_of(frame(spark, record(), *others), _TABLE, looks_for_keys=True).keys
     assert (keys is not None) is alone
+
+
+def test_what_is_ignored_is_counted_by_its_kind(spark: SparkSession) -> None:
+    """With the keys, where the log that is counted later has no kinds; not the line before the batch's own."""
+    beats = [record(None, None, op="ignored", detail="heartbeat", line=line) for line in (2, 3)]
+    other = record(None, None, op="ignored", detail="other_table")
+    context = record(None, None, op="ignored", detail="heartbeat", context=True)
+    bad = record(None, None, op=None, reason="parse_error", detail="heartbeat")
+    records = frame(spark, record(), *beats, other, context, bad)
+
+    kinds = kinds_of(records, _TABLE, looks_for_keys=True, ignores=True)
+
+    assert kinds.ignored == {"ignored_heartbeat": 2, "ignored_other_table": 1}
+    assert kinds.keys is not None
+    assert (kinds.keys.count, kinds.beside) == (1, 1)
 
 
 def test_no_records_are_of_no_kind(spark: SparkSession) -> None:
