@@ -122,9 +122,9 @@ PRESETS: dict[Preset, RowOp] = {
     # TRUNCATE is none of these: what it emptied would stay here
     "canal": RowOp(
         "type", ("INSERT", "UPDATE"), ("DELETE",),
-        (("CREATE", "schema_change"), ("ALTER", "schema_change"), ("ERASE", "schema_change"),
+        (("CREATE", "schema_change"), ("ALTER", "schema_change"), ("ERASE", "schema_change"), ("QUERY", "other"),
          ("RENAME", "schema_change"), ("CINDEX", "schema_change"), ("DINDEX", "schema_change"),
-         ("QUERY", "schema_change"), ("TIDB_WATERMARK", "heartbeat")),
+         ("TIDB_WATERMARK", "heartbeat")),
         insert=("INSERT",), row="data", old="old", lists=True, origin=("database", "table"),
     ),
     "goldengate": RowOp("op_type", ("I", "U"), ("D",), insert=("I",), row="after", old="before", origin=("table",)),
