@@ -37,7 +37,7 @@ kafka: .venv/installed ## the week of flights through a broker of Kafka, with ru
 
 test: .venv/installed ## the tests, and the branch coverage of the transforms
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -m "not slow and not ui" -n $(WORKERS) --dist loadfile
+	$(BIN)/coverage run -m pytest -m "not slow and not ui" -n $(WORKERS) --dist loadfile --durations=60 --durations-min=5
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

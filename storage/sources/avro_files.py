@@ -73,9 +73,10 @@ def _columns(spark: SparkSession, path: str, schema: _Schema) -> Columns:
     try:
         found = spark.range(0).select(decoded.alias("record")).schema["record"].dataType
     except (PySparkException, Py4JJavaError) as error:
+        said = str(error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error).strip()
         raise SourceBroken(
-            f"{path}: Spark cannot read its schema ({str(error).splitlines()[0]}); write other types, or leave such a "
-            "column undeclared"
+            f"{path}: Spark cannot read its schema ({said.partition(chr(10))[0]}); write other types, or leave "
+            "such a column undeclared"
         ) from error
     assert isinstance(found, StructType)  # a record is one
     return {

@@ -121,7 +121,7 @@ def test_new_format_says_what_may_be_declared(shop: Path) -> None:
         load(shop)
 
     assert "timezone: is for text with times; a pair has none. Remove it" in str(refused.value)
-    known = "debezium, jsonl, csv, parquet, avro, orc, delta, kafka, pairs"
+    known = "debezium, jsonl, csv, parquet, avro, orc, delta, kafka, jdbc, pairs"
     assert f"expected one of {known}; found 'pears'; did you mean 'pairs'?" in str(refused.value)
 
 

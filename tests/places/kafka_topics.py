@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka import IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 from examples.kafka.broker import Broker
 
@@ -81,6 +81,20 @@ class Topics:
             producer.produce(name, key=_text(key), value=_text(value), partition=partition)
         producer.flush(30)
         (producer.commit_transaction if commits else producer.abort_transaction)(30)
+        self._wait_for_end(TopicPartition(name, partition))
+
+    def _wait_for_end(self, at: TopicPartition) -> None:
+        """Wait until a partition's last transaction has its end: the producer only asks for it."""
+        levels = (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
+        for _ in range(300):
+            answers = [
+                self.admin.list_offsets({at: OffsetSpec.latest()}, isolation_level=level) for level in levels
+            ]
+            stable, written = (future.result(30).offset for answer in answers for future in answer.values())
+            if stable == written:
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"a transaction in {at.topic} has no end")
 
 
 def _text(value: object) -> str | bytes | None:

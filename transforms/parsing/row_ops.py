@@ -122,7 +122,9 @@ PRESETS: dict[Preset, RowOp] = {
     # TRUNCATE is none of these: what it emptied would stay here
     "canal": RowOp(
         "type", ("INSERT", "UPDATE"), ("DELETE",),
-        ("CREATE", "ALTER", "ERASE", "QUERY", "RENAME", "CINDEX", "DINDEX", "TIDB_WATERMARK"),
+        (("CREATE", "schema_change"), ("ALTER", "schema_change"), ("ERASE", "schema_change"), ("QUERY", "other"),
+         ("RENAME", "schema_change"), ("CINDEX", "schema_change"), ("DINDEX", "schema_change"),
+         ("TIDB_WATERMARK", "heartbeat")),
         insert=("INSERT",), row="data", old="old", lists=True, origin=("database", "table"),
     ),
     "goldengate": RowOp("op_type", ("I", "U"), ("D",), insert=("I",), row="after", old="before", origin=("table",)),

@@ -110,7 +110,7 @@ class Jdbc(SourceFormat):
         """Hold the files against what was measured of them."""
         _FILES.check_same(replace(source, limits=NO_LIMITS), parts, thoroughly=thoroughly)
 
-    def columns(self, source: SourceSpec, now: datetime) -> list[str]:
+    def columns(self, source: SourceSpec, newest: FoundFile | None) -> list[str]:
         """Return none: only declared columns are asked for."""
         return []
 
