@@ -40,7 +40,9 @@ def take_dump(spark: SparkSession, query: Query, columns: StructType, folder: st
     with _told(query):
         there = _asked(spark, query, f"select * from {query.rows} as lj_rows").schema
         wanted = [(field, _found(query, field.name, there)) for field in columns]
-        values = ", ".join(value_of(found, field.dataType) for field, found in wanted)
+        sought = enumerate(value_of(found, field.dataType) for field, found in wanted)
+        # what is computed has no name of its own
+        values = ", ".join(f"{value} as lj_{number}" for number, value in sought)
         rows = _asked(spark, query, f"select {values} from {query.rows} as lj_rows")
         rows.toDF(*columns.names).write.parquet(folder)
 

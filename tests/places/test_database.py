@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
@@ -94,18 +95,18 @@ tables:
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+def database() -> Iterator[Database]:
     """Return a server with an empty database, for all tests of the module."""
     try:
         install("postgres")
     except SystemExit as error:
         pytest.skip(str(error))
-    folder = tmp_path_factory.mktemp("postgres")
-    for parent in (folder, *list(folder.parents)[:2]):
-        parent.chmod(0o755)  # the server is another user's
-    server = start("postgres", folder)
-    yield server
-    server.stop()
+    # the server is another user's, who may not look into the folders of pytest
+    with tempfile.TemporaryDirectory(prefix="lakejoin-postgres-") as folder:
+        Path(folder).chmod(0o755)
+        server = start("postgres", Path(folder))
+        yield server
+        server.stop()
 
 
 @pytest.fixture
@@ -254,7 +255,7 @@ def test_values_are_those_of_the_database_or_in_quarantine(
 def test_database_that_cannot_be_asked_is_told(
     tmp_path: Path, asking: SparkSession, database: Database
 ) -> None:
-    """Before anything is planned: no server, no table, no such column, an answer that breaks off."""
+    """Before anything is planned: no server, no table, no such column."""
     url = url_of(database, "nothing")
     ask(database, "nothing", "create table customers (name text); insert into customers values ('a');")
     text = (
@@ -276,9 +277,6 @@ def test_database_that_cannot_be_asked_is_told(
     assert 'cannot answer (ERROR: relation "public.custmers" does not exist)' in absent
     away = said(SourceUnreadable, str(database.port), "1")
     assert "does not answer (Connection to 127.0.0.1:1 refused." in away
-    query = 'query: "select name, (1 / (length(name) - 1))::text as city from customers"'
-    broken = said(SourceUnreadable, "table: public.customers", query)
-    assert "broke off its answer (ERROR: division by zero)" in broken
 
 
 def test_table_of_change_data_is_compared_with_a_database(
