@@ -44,6 +44,7 @@ def test_every_job_of_a_batch_is_called_by_pipeline_batch_and_stage(
     } <= names
 
 
+@pytest.mark.slow
 def test_every_job_of_maintenance_is_called_by_pipeline_work_and_table(
     tmp_path: Path, spark: SparkSession
 ) -> None:

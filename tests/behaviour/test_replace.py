@@ -134,6 +134,7 @@ def both(
     return pipeline, expected
 
 
+@pytest.mark.slow
 def test_replacement_that_was_cut_off_can_be_asked_for_again(tmp_path: Path, spark: SparkSession) -> None:
     """The same command finishes it, and goes on with what else is new; a third time there is nothing to replace."""
     pipeline = declare(tmp_path / "shop", {str(DAY): FIRST})

@@ -381,8 +381,16 @@ def keys_of(left: DataFrame) -> KeyTotals:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", ["inner", "left"])
-@pytest.mark.parametrize("known", [True, False], ids=["keys known", "keys unknown"])
+@pytest.mark.parametrize(
+    ("kind", "known"),
+    [
+        ("inner", True),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (("inner", False), ("left", True), ("left", False))
+        ),
+    ],
+)
 def test_totals_of_plain_inserts_differ_wherever_a_rule_is_broken(
     kind: How,
     known: bool,

@@ -101,6 +101,7 @@ def _by_hand(pipeline: Pipeline, spark: SparkSession) -> list[str]:
     return [f"{row['file']}:{row['line']}" for row in rows]
 
 
+@pytest.mark.slow
 def test_batch_is_done_without_the_records_that_its_gate_fails_for(
     failed: Pipeline, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

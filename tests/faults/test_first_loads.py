@@ -38,6 +38,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("storage.spark.kept_frames.SMALL", -1)
 
 
+@pytest.mark.slow
 def test_first_load_of_many_rows_ends_as_that_of_a_few(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

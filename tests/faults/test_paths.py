@@ -95,6 +95,7 @@ def test_joined_tables_do_not_depend_on_how_input_is_cut(
     assert run(pipeline, spark, dates=(FIRST, SECOND)) == 0  # days that are asked for again
 
 
+@pytest.mark.slow
 def test_files_that_cannot_hold_a_key_are_passed_over(
     day_by_day: dict[str, Rows], tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch,
     prunes: None,

@@ -31,7 +31,9 @@ def _place(line: Line) -> tuple[str, str, int]:
 
 
 @pytest.mark.parametrize(
-    ("days", "every"), [(10, 2), pytest.param(MANY, 10, marks=pytest.mark.slow)], ids=["few", "many"]
+    ("days", "every"),
+    [(5, 2), pytest.param(10, 2, marks=pytest.mark.slow), pytest.param(MANY, 10, marks=pytest.mark.slow)],
+    ids=["few", "some", "many"],
 )
 def test_poisoned_records_stop_no_batch_and_are_healed(
     days: int, every: int, tmp_path: Path, spark: SparkSession

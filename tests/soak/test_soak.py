@@ -17,6 +17,7 @@ SEED = 20240227
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_lake_is_what_its_input_says_whatever_happens_to_it(tmp_path: Path, spark: SparkSession) -> None:
     """Torn and repeated files, a corrected day, a new column; a crash, a fold, another run at the same time."""
     random = Random(SEED)

@@ -394,8 +394,9 @@ def test_only_new_columns_are_taken(shop: Path, old: str, new: str, found: str, 
 
 @pytest.mark.parametrize(
     ("was", "becomes", "rooms"),
-    [("int", "string", "2 rooms"), pytest.param("bigint", "int", 2, marks=pytest.mark.slow)],
+    [("int", "string", "2 rooms"), ("bigint", "int", 2)],
 )
+@pytest.mark.slow
 def test_columns_of_a_table_without_a_record_are_those_of_its_joins(
     tmp_path: Path, was: str, becomes: str, rooms: str | int, spark: SparkSession
 ) -> None:

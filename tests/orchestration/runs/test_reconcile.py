@@ -109,6 +109,7 @@ def test_a_table_becomes_what_its_snapshot_is(tmp_path: Path, spark: SparkSessio
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_a_mending_that_was_cut_off_goes_on(tmp_path: Path, spark: SparkSession) -> None:
     """Where rows are ordered by their place, the snapshot is as new as the last one; lines behind it are newer."""
     pipeline = shop(tmp_path, *BY_PLACE)

@@ -82,7 +82,7 @@ ROUNDS = st.lists(
 )
 
 
-@settings(max_examples=4, phases=[Phase.generate])
+@settings(max_examples=2, phases=[Phase.generate])
 @given(rounds=ROUNDS)
 def test_replaced_rows_are_those_that_a_merge_leaves(
     spark: SparkSession,

@@ -101,7 +101,7 @@ LINES: dict[Preset, list[tuple[object, list[tuple[Any, ...]]]]] = {
         ({"old": [{"id": "7"}], "data": [{"id": "1", "name": 'an"]['}], "type": "UPDATE"},
          [("upsert", 1, 'an"]['), ("delete", 7, None)]),
         ({"type": "DELETE", "data": [ANN], "old": None}, [("delete", 1, None)]),
-        ({"data": None, "isDdl": True, "sql": "ALTER TABLE c", "type": "ALTER"}, [("ignored", None, None)]),
+        ({"data": None, "isDdl": True, "sql": "ALTER", "type": "ALTER"}, [("ignored", None, None, "schema_change")]),
     ],
     "goldengate": [
         ({"table": "S.C", "op_type": "I", "pos": "1", "after": ANN}, [("upsert", 1, "ann")]),
