@@ -9,9 +9,6 @@ SCHEME = "jdbc:postgresql:"
 """As `storage.sources.queries.POSTGRESQL` begins."""
 DRIVER = "42.7.11"
 COORDINATES = (f"org.postgresql:postgresql:{DRIVER}",)
-CONF = {"spark.sql.constraintPropagation.enabled": "false"}
-"""What Spark changes comes as text. Each such column doubles the constraints that Spark derives of the checks of a
-record: a plan with 13 was not made in four minutes, and is in some seconds without them."""
 NOT_FETCHED = ("org.checkerframework:*",)  # what it was compiled with
 
 

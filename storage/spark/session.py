@@ -114,7 +114,6 @@ def start_session(
     if jdbc.on_databases(places):
         resolve = spark_resolver(_SPARK_HOME, java_home, conf, jdbc.NOT_FETCHED)
         jars += jdbc.provide_driver(cache / "jars", resolve)
-        conf = {**jdbc.CONF, **conf}
     # Another Spark that SPARK_HOME may name would not fit this pyspark and these JARs.
     variables = {"JAVA_HOME": str(java_home), "SPARK_HOME": str(_SPARK_HOME), **locale_variables(os.environ)}
     if _local_cores(master) is not None:

@@ -27,7 +27,7 @@ from storage.sources.dumps import dumps
 from storage.spark import session
 from storage.spark.jars import JarsNotFound, spark_resolver
 from storage.spark.java import find_java, wrap_java
-from storage.spark.jdbc import CONF, NOT_FETCHED, provide_driver
+from storage.spark.jdbc import NOT_FETCHED, provide_driver
 from storage.state.pinned_state import State
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -110,7 +110,7 @@ def database() -> Iterator[Database]:
 
 
 @pytest.fixture
-def asking(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+def asking(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
     """Return the session with the driver, which it would be started with, and set the login."""
     monkeypatch.setenv("LAKEJOIN_JDBC_USERNAME", "postgres")
     monkeypatch.setenv("LAKEJOIN_JDBC_PASSWORD", "hush-hush")
@@ -122,11 +122,7 @@ def asking(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Spa
         pytest.skip(f"no driver: {error.lines[0]}")
     for jar in jars:
         spark.sql(f"ADD JAR '{jar}'")
-    for name, value in CONF.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name in CONF:
-        spark.conf.unset(name)
+    return spark
 
 
 def url_of(database: Database, name: str) -> str:
