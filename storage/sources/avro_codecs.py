@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 
 from storage.sources import compression
-from storage.sources.compression import CODECS, PIECE, Unpacking
+from storage.sources.compression import CODECS, Buffering, Inflating, Unpacking
 from storage.sources.hadoop_blocks import chunk_of_snappy, size_of_snappy
 from storage.sources.limits import AT_ONCE, FileLimits
 
@@ -15,42 +15,13 @@ _CHECKSUM = 4
 """Bytes behind a block in Snappy."""
 
 
-class _Deflate:
-    """The state within a block: deflate without the header and checksum of gzip."""
-
-    def __init__(self) -> None:
-        self._member = zlib.decompressobj(wbits=-15)
-        self.is_begun, self.ended, self.rest = False, False, b""
-
-    def pieces(self, data: bytes) -> Iterator[bytes]:
-        """Unpack what comes next."""
-        self.is_begun = True
-        while data and not self._member.eof:
-            yield self._member.decompress(data, PIECE)
-            data = self._member.unconsumed_tail
-        self.ended, self.rest = self._member.eof, self._member.unused_data
-
-
-class _Xz:
-    """The state within a block."""
-
-    def __init__(self) -> None:
-        self._member = lzma.LZMADecompressor(memlimit=AT_ONCE)
-        self.is_begun, self.ended, self.rest = False, False, b""
-
-    def pieces(self, data: bytes) -> Iterator[bytes]:
-        """Unpack what comes next."""
-        self.is_begun = True
-        yield self._member.decompress(data, PIECE)
-        while not (self._member.needs_input or self._member.eof):
-            yield self._member.decompress(b"", PIECE)
-        self.ended, self.rest = self._member.eof, self._member.unused_data
-
-
 _OF_FILES = {codec.name: codec.unpacker for codec in CODECS}
 _UNPACKERS: Mapping[str, Callable[[], Unpacking]] = {
-    "deflate": _Deflate, "bzip2": _OF_FILES["bzip2"], "xz": _Xz, "zstandard": _OF_FILES["zstd"],
-}  # fmt: skip
+    "deflate": lambda: Inflating(-15),  # without the header and checksum of gzip
+    "bzip2": _OF_FILES["bzip2"],
+    "xz": lambda: Buffering(lzma.LZMADecompressor(memlimit=AT_ONCE)),
+    "zstandard": _OF_FILES["zstd"],
+}
 _HAS_FRAMES = "zstandard"
 """Packs a block in one frame or several. What stands behind the end in another codec, such as a part of a checksum that
 some writers leave there, Spark passes over."""

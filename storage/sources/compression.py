@@ -6,6 +6,7 @@ nothing at all, or as an error.
 """
 
 import bz2
+import lzma
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -50,12 +51,15 @@ class Unpacking(Protocol):
         """Unpack what comes next. Raises one of `TORN`."""
 
 
-class _Gzip:
-    def __init__(self) -> None:
-        self._member = zlib.decompressobj(wbits=31)
+class Inflating:
+    """The state within what zlib has deflated: with the header of gzip, or with none."""
+
+    def __init__(self, wbits: int) -> None:
+        self._member = zlib.decompressobj(wbits)
         self.is_begun, self.ended, self.rest = False, False, b""
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
+        """Unpack what comes next."""
         self.is_begun = True
         while data and not self._member.eof:
             yield self._member.decompress(data, PIECE)
@@ -63,12 +67,15 @@ class _Gzip:
         self.ended, self.rest = self._member.eof, self._member.unused_data
 
 
-class _Bzip2:
-    def __init__(self) -> None:
-        self._member = bz2.BZ2Decompressor()
+class Buffering:
+    """The state within what a library unpacks that holds back what it was not asked for yet."""
+
+    def __init__(self, member: bz2.BZ2Decompressor | lzma.LZMADecompressor) -> None:
+        self._member = member
         self.is_begun, self.ended, self.rest = False, False, b""
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
+        """Unpack what comes next."""
         self.is_begun = True
         yield self._member.decompress(data, PIECE)
         while not (self._member.needs_input or self._member.eof):
@@ -91,8 +98,8 @@ class _Zstandard:
 
 
 CODECS = (
-    Codec("gzip", (".gz", ".gzip"), b"\x1f\x8b", _Gzip),
-    Codec("bzip2", (".bz2",), b"BZh", _Bzip2),
+    Codec("gzip", (".gz", ".gzip"), b"\x1f\x8b", lambda: Inflating(31)),
+    Codec("bzip2", (".bz2",), b"BZh", lambda: Buffering(bz2.BZ2Decompressor())),
     Codec("zstd", (".zst", ".zstd"), b"\x28\xb5\x2f\xfd", _Zstandard),
     Codec("lz4", (".lz4",), b"", lambda: Blocks(chunk_of_lz4)),
     Codec("snappy", (".snappy",), b"", lambda: Blocks(chunk_of_snappy)),
