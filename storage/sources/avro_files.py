@@ -18,7 +18,15 @@ from storage.sources.avro_fields import field_names, nanoseconds, reader_schema
 from storage.sources.line_numbers import number_lines
 from storage.sources.planned_file import PlannedFile, sizes
 from storage.sources.splits import in_one_task
-from storage.sources.typed_columns import Columns, Stored, declared_of, found_in, parse_rows, read_as
+from storage.sources.typed_columns import (
+    Columns,
+    Stored,
+    declared_of,
+    found_in,
+    parse_rows,
+    read_as,
+    types_of,
+)
 from transforms.model.specs import TableSpec
 from transforms.parsing.options import ParseOptions
 
@@ -33,8 +41,7 @@ def avro_names(path: str) -> list[str]:
 def avro_schema(spark: SparkSession, path: str, declared: Sequence[str]) -> Mapping[str, DataType | None]:
     """Types of the declared columns that a file has, and names of its others. Raises `SourceBroken`."""
     schema = _schema(path)
-    columns = _columns(spark, path, _read_by(path, schema, declared))
-    return dict.fromkeys(field_names(schema)) | {name: stored.meant for name, stored in columns.items()}
+    return types_of(field_names(schema), _columns(spark, path, _read_by(path, schema, declared)))
 
 
 def parse_avro(

@@ -32,6 +32,7 @@ from storage.sources.typed_columns import (
     found_in,
     parse_rows,
     read_as,
+    types_of,
 )
 from transforms.model.specs import TableSpec
 from transforms.parsing.options import ParseOptions
@@ -49,8 +50,7 @@ def orc_names(path: str) -> list[str]:
 def orc_schema(path: str, declared: Sequence[str]) -> Mapping[str, DataType | None]:
     """Types of the declared columns that a file has, and names of its others. Raises `SourceBroken`."""
     schema = columns_in(path)
-    found = {name: stored.meant for name, stored in _columns(schema, path, declared).items()}
-    return dict.fromkeys(schema.names) | found
+    return types_of(schema.names, _columns(schema, path, declared))
 
 
 def parse_orc(

@@ -28,6 +28,7 @@ from storage.sources.typed_columns import (
     found_in,
     parse_rows,
     read_as,
+    types_of,
 )
 from transforms.model.specs import TableSpec
 from transforms.parsing.options import ParseOptions
@@ -53,8 +54,7 @@ def parse_parquet(
 def parquet_schema(path: str, declared: Sequence[str]) -> dict[str, DataType | None]:
     """Types of the declared columns that a file has, and names of its others. Raises `SourceBroken`."""
     file = _open(path)
-    found = {name: stored.meant for name, stored in _columns(file, path, declared).items()}
-    return dict.fromkeys(file.schema_arrow.names) | found
+    return types_of(file.schema_arrow.names, _columns(file, path, declared))
 
 
 def _open(path: str) -> pq.ParquetFile:

@@ -57,6 +57,11 @@ def by_columns(
     return list(found.values())
 
 
+def types_of(there: Sequence[str], columns: Columns) -> dict[str, DataType | None]:
+    """By the names that a file has, what the values of those columns are; None for others."""
+    return dict.fromkeys(there) | {name: stored.meant for name, stored in columns.items()}
+
+
 def read_as(columns: Columns) -> StructType:
     """The schema that Spark reads columns by."""
     return StructType([StructField(name, stored.read) for name, stored in columns.items()])
