@@ -6,12 +6,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from transforms.parsing.json_patterns import inside
+from transforms.parsing.json_patterns import whole_object
 
 _SHOWN = 40  # characters of a line that a message shows
 _LONGEST = 20_000_000
 """Characters of a string that Spark's parser reads."""
-_OBJECT = rf"(?s)^\s*+\{{{inside()}\}}"
+_OBJECT = rf"(?s)^\s*+{whole_object()}"
 _OTHER_RECORD = r"(?s)^\s*+,?\s*+\{"
 _OR_ELSE = "; expected one, or in files `one_per_line: false` under `source`"
 

@@ -20,6 +20,11 @@ def inside(depth: int = DEEPEST) -> str:
     return rf'(?:[^"\[\]{{}}]++|{STRING}|(?=[\[{{])(?:{value(depth - 1)}))*+'
 
 
+def whole_object(depth: int = DEEPEST) -> str:
+    """A regular expression for an object with its brackets."""
+    return rf"\{{{inside(depth)}\}}"
+
+
 def members_but(pattern: str) -> str:
     """A regular expression for members of an object, each with the comma behind it, up to one that begins so."""
     return rf"\s*+(?:(?!{pattern}){STRING}\s*+:\s*+(?:{value()})\s*+,\s*+)*+"
@@ -28,4 +33,4 @@ def members_but(pattern: str) -> str:
 def after_members(name: str) -> str:
     """A regular expression for an object up to an object in it, group 1, that is called so."""
     member = rf"{name}\s*+:\s*+"
-    return rf"(?s)^\s*+\{{{members_but(member)}{member}(\{{{inside()}\}})"
+    return rf"(?s)^\s*+\{{{members_but(member)}{member}({whole_object()})"

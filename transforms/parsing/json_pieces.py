@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from transforms.parsing.json_patterns import STRING, inside, members_but
+from transforms.parsing.json_patterns import STRING, inside, members_but, whole_object
 
 _LEVELS = 64
 """Levels of a record that spans lines, or shares one; a deeper one is whole only on a line of its own."""
-_WHOLE = rf'\{{{inside(_LEVELS)}\}}|{STRING}|[^\s\[\]{{}},"]++'
+_WHOLE = rf'{whole_object(_LEVELS)}|{STRING}|[^\s\[\]{{}},"]++'
 _PIECE = rf'(?s){_WHOLE}|[{{}}"][^\n]*+'
 """A record or another value, or what is broken up to the end of the line."""
 _MARK = "\xef\xbb\xbf"
@@ -36,9 +36,7 @@ def single_rows(record: Column, members: Sequence[str]) -> Column:
     `members`: the first one's list says how many there are, the others' are of the same length, or null.
     """
     lists = [F.regexp_extract(record, _list(name), 1) for name in members]
-    rows, *others = [
-        F.regexp_extract_all(found, F.lit(rf"(?s)\{{{inside()}\}}"), F.lit(0)) for found in lists
-    ]
+    rows, *others = [F.regexp_extract_all(found, F.lit(f"(?s){whole_object()}"), F.lit(0)) for found in lists]
 
     def alone(row: Column, place: Column) -> Column:
         found = F.replace(record, lists[0], row)
@@ -55,7 +53,7 @@ def with_row_of(record: Column, members: Sequence[str]) -> Column:
     """A record with the row in the place of each list that holds one."""
     for name in members:
         found = F.regexp_extract(record, _list(name), 1)
-        is_one = found.rlike(rf"(?s)^\s*+\{{{inside()}\}}\s*+$")
+        is_one = found.rlike(rf"(?s)^\s*+{whole_object()}\s*+$")
         record = F.when(is_one, F.replace(record, F.concat(F.lit("["), found, F.lit("]")), found)).otherwise(
             record
         )

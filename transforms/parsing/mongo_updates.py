@@ -6,10 +6,11 @@ rest nobody knows here. (Debezium documentation, "MongoDB connector": `change_st
 """
 
 from collections.abc import Iterable, Mapping
-from functools import reduce
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+
+from transforms.parsing.json_lines import absent_from
 
 _DESCRIBED = '"updateDescription"'
 _UPDATE = "_lj_update"
@@ -36,19 +37,14 @@ def is_update(event: Column) -> Column:
 
 def not_named(event: Column, wanted: Mapping[str, str]) -> Column:
     """The columns that such an update does not name. `wanted`: members by column."""
-    named = F.array_union(_set(event), _removed(event))
-    left = [F.when(~F.array_contains(named, member), F.lit(column)) for column, member in wanted.items()]
-    return F.array_compact(F.array(F.lit(None).cast("string"), *left))
+    return absent_from(F.array_union(_set(event), _removed(event)), wanted)
 
 
 def in_parts(event: Column, members: Iterable[str]) -> Column:
     """Which of these members the update changes a part of, as a sentence; null for none."""
-    shortened = F.from_json(_member(event, _UPDATE, "truncatedArrays"), "array<struct<field: string>>")[
-        "field"
-    ]
-    changed = [F.coalesce(paths, F.array().cast("array<string>")) for paths in (_set(event), _removed(event))]
-    paths = F.filter(reduce(F.array_union, changed), lambda path: path.contains("."))
-    paths = F.array_union(paths, F.coalesce(shortened, F.array().cast("array<string>")))
+    said = F.from_json(_member(event, _UPDATE, "truncatedArrays"), "array<struct<field: string>>")
+    paths = F.filter(F.array_union(_set(event), _removed(event)), lambda path: path.contains("."))
+    paths = F.array_union(paths, _or_none(said["field"]))
     own = F.array(*map(F.lit, members))
     found = F.filter(paths, lambda path: F.array_contains(own, F.substring_index(path, ".", 1)))
     told = F.concat(
@@ -60,11 +56,16 @@ def in_parts(event: Column, members: Iterable[str]) -> Column:
 
 
 def _set(event: Column) -> Column:
-    return F.json_object_keys(F.coalesce(*[F.get_json_object(event, f"$.{place}after") for place in _VALUES]))
+    row = F.coalesce(*[F.get_json_object(event, f"$.{place}after") for place in _VALUES])
+    return _or_none(F.json_object_keys(row))
 
 
 def _removed(event: Column) -> Column:
     names = F.from_json(_member(event, _UPDATE, "removedFields"), "array<string>")
+    return _or_none(names)
+
+
+def _or_none(names: Column) -> Column:
     return F.coalesce(names, F.array().cast("array<string>"))
 
 
