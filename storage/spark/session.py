@@ -4,17 +4,17 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
 import pyspark
 from pyspark.sql import SparkSession
 
-from storage.spark import avro, jdbc, kafka
+from storage.spark import avro, jdbc, kafka, s3
 from storage.spark.jars import provide_jars, spark_resolver
 from storage.spark.java import find_java, locale_variables, wrap_java
 from storage.spark.py4j_cache import remember_answers
-from storage.spark.s3 import NOT_FETCHED, on_s3, provide_s3_jars, s3_settings
 from transforms.model.sql_settings import PINNED, PREFIX, filed
 
 NO_CLEANUP = ("delta.enableExpiredLogCleanup", "false")
@@ -101,19 +101,17 @@ def start_session(
     """
     cache = cache_directory(os.environ)
     java_home = wrap_java(find_java(os.environ), cache)
-    jars = provide_jars(cache / "jars", spark_resolver(_SPARK_HOME, java_home, conf))
-    if on_s3(places):
-        jars += provide_s3_jars(cache / "jars", spark_resolver(_SPARK_HOME, java_home, conf, NOT_FETCHED))
-        conf = {**s3_settings(os.environ), **conf}
+    fetched, resolver = cache / "jars", partial(spark_resolver, _SPARK_HOME, java_home, conf)
+    jars = provide_jars(fetched, resolver())
+    if s3.on_s3(places):
+        jars += s3.provide_s3_jars(fetched, resolver(s3.NOT_FETCHED))
+        conf = {**s3.s3_settings(os.environ), **conf}
     if kafka.on_kafka(places):
-        resolve = spark_resolver(_SPARK_HOME, java_home, conf, kafka.NOT_FETCHED)
-        jars += kafka.provide_kafka_jars(cache / "jars", resolve)  # with that of Avro
+        jars += kafka.provide_kafka_jars(fetched, resolver(kafka.NOT_FETCHED))  # with that of Avro
     elif avro.in_avro(formats):
-        resolve = spark_resolver(_SPARK_HOME, java_home, conf, avro.NOT_FETCHED)
-        jars += avro.provide_avro_jar(cache / "jars", resolve)
+        jars += avro.provide_avro_jar(fetched, resolver(avro.NOT_FETCHED))
     if jdbc.on_databases(places):
-        resolve = spark_resolver(_SPARK_HOME, java_home, conf, jdbc.NOT_FETCHED)
-        jars += jdbc.provide_driver(cache / "jars", resolve)
+        jars += jdbc.provide_driver(fetched, resolver(jdbc.NOT_FETCHED))
     # Another Spark that SPARK_HOME may name would not fit this pyspark and these JARs.
     variables = {"JAVA_HOME": str(java_home), "SPARK_HOME": str(_SPARK_HOME), **locale_variables(os.environ)}
     if _local_cores(master) is not None:
