@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -71,27 +72,33 @@ def _read_by(path: str, schema: _Schema, names: Sequence[str]) -> _Schema:
 def _columns(spark: SparkSession, path: str, schema: _Schema) -> Columns:
     """Types of the fields, as Spark reads them."""
     try:
-        decoded = from_avro(F.lit(None).cast("binary"), json.dumps(schema))
+        found = _types(spark, json.dumps(schema))
     except TypeError as error:  # of PySpark, where the JVM has no such class
         raise SourceUnreadable(
             f"{path}: the Spark session that runs already cannot read Avro; stop it, for Lakejoin to start another, or "
             f"start it with `spark.jars.packages` org.apache.spark:spark-avro_2.13:{spark.version}"
         ) from error
-    try:
-        found = spark.range(0).select(decoded.alias("record")).schema["record"].dataType
     except (PySparkException, Py4JJavaError) as error:
         said = str(error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error).strip()
         raise SourceBroken(
             f"{path}: Spark cannot read its schema ({said.partition(chr(10))[0]}); write other types, or leave "
             "such a column undeclared"
         ) from error
-    assert isinstance(found, StructType)  # a record is one
     return {
         field["name"]: Stored(
             found[field["name"]].dataType, _meant(field["type"], found[field["name"]].dataType)
         )
         for field in schema["fields"]
     }
+
+
+@lru_cache(maxsize=8)
+def _types(spark: SparkSession, schema: str) -> StructType:
+    """What Spark reads records as; of many files that have one schema it is asked once."""
+    decoded = from_avro(F.lit(None).cast("binary"), schema)
+    found = spark.range(0).select(decoded.alias("record")).schema["record"].dataType
+    assert isinstance(found, StructType)  # a record is one
+    return found
 
 
 def _meant(kind: Any, read: DataType) -> DataType:

@@ -316,7 +316,8 @@ def test_session_that_cannot_read_a_file_right_is_told(spark: SparkSession, tmp_
         tmp_path / "a.orc",
         [("id", pa.int32(), 1), ("at", pa.timestamp("ns"), NOON), ("op", pa.string(), "c")],
     )
-    write_avro(tmp_path / "a.avro", [("id", "int", 1), ("op", "string", "c")])
+    # of a schema that was read before Spark is not asked again
+    write_avro(tmp_path / "a.avro", [("id", "int", 1), ("only_here", "int", 1), ("op", "string", "c")])
     in_orc, in_avro = (parts_of(tmp_path / f"a.{form}", form) for form in ("orc", "avro"))
     zones: Any = spark.sparkContext._jvm.java.util.TimeZone  # type: ignore[union-attr] # there is a session
     before = zones.getDefault()
@@ -333,4 +334,4 @@ def test_session_that_cannot_read_a_file_right_is_told(spark: SparkSession, tmp_
         patch("storage.sources.avro_files.from_avro", side_effect=missing),
         pytest.raises(SourceUnreadable, match="cannot read Avro; stop it"),
     ):
-        read(spark, table("id int"), "avro", in_avro)
+        read(spark, table("id int, only_here int"), "avro", in_avro)
