@@ -8,7 +8,7 @@ from orchestration.cli.terminal import say
 if TYPE_CHECKING:
     from orchestration.config import Pipeline
     from orchestration.planning.backlog import Backlog
-    from storage.sources.files import FoundFile
+    from storage.sources.files.source_files import FoundFile
 
 
 def print_work(pipeline: "Pipeline", waiting: "Backlog", replace: str | None, *, flush: bool) -> None:

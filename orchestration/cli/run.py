@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from orchestration.config import Pipeline
     from orchestration.planning.backlog import Backlog
     from storage.lake.plan import Published
-    from storage.sources.files import Dates
+    from storage.sources.files.source_files import Dates
 
 
 def run(  # noqa: PLR0913 - one parameter for each option

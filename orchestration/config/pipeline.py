@@ -23,8 +23,8 @@ from orchestration.config.schema.model import Input, Maintenance, Spark, Table
 from orchestration.config.schema.stream import Stream
 from orchestration.config.schema.values import LakePath, Name
 from storage.lake.plan import Kind as BatchKind
-from storage.sources.dumps import DUMPS
-from storage.sources.path_patterns import has_day, has_hour
+from storage.sources.database.dumps import DUMPS
+from storage.sources.files.path_patterns import has_day, has_hour
 from transforms.model.schemas import quoted
 from transforms.model.specs import JoinSpec, StreamJoinSpec
 

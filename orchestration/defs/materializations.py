@@ -15,7 +15,7 @@ from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Published
 from storage.lake.table_counts import row_count
-from storage.sources.planned_file import TOPIC
+from storage.sources.planned.planned_file import TOPIC
 
 STANDING = "already applied"
 """The status of what a run found done."""

@@ -12,7 +12,7 @@ from orchestration.planning.pending_input import blamed, new_parts
 from storage.errors import LakejoinError
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
-from storage.sources.planned_file import PlannedFile
+from storage.sources.planned.planned_file import PlannedFile
 from storage.spark.session import jobs_called
 from storage.state.pinned_state import State
 from transforms.model.printable_text import printable

@@ -10,7 +10,7 @@ from orchestration.planning.pending_input import blamed
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan
-from storage.sources.files import Dates, FoundFile
+from storage.sources.files.source_files import Dates, FoundFile
 from storage.sources.formats.source_format import Dumped, Look, Reached
 
 SETTLE = timedelta(seconds=30)

@@ -17,8 +17,8 @@ from orchestration.config.schema.stream import Stream
 from orchestration.planning.input_records import InputRecords
 from orchestration.planning.pending_input import blamed, new_parts, paths_text
 from storage.errors import LakejoinError
-from storage.sources.planned_file import PlannedFile
-from storage.sources.schema_check import Difference
+from storage.sources.planned.planned_file import PlannedFile
+from storage.sources.rows.schema_check import Difference
 from transforms.model.event_time import has_time, refuse_times
 from transforms.model.schemas import CONTEXT, DERIVED, DETAIL, POSITION, REASON
 from transforms.stream_join.records import is_event, judge_records

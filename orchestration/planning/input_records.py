@@ -17,7 +17,7 @@ from orchestration.planning.row_expressions import conditions, foreign_keys
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan
-from storage.sources.planned_file import end_of
+from storage.sources.planned.planned_file import end_of
 from storage.sources.reader import read_records
 from storage.spark.kept_frames import Frames, aggregated, framing
 from storage.spark.session import changed_settings

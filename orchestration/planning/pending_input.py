@@ -13,10 +13,10 @@ from orchestration.planning.file_order import check_file_order
 from storage.errors import SourceChanged, SourceError
 from storage.lake.journal import Journal
 from storage.lake.plan import Plan, dates_of
-from storage.sources.files import Dates
+from storage.sources.files.source_files import Dates
 from storage.sources.formats.source_format import Look
-from storage.sources.planned_file import PlannedFile, between, side_by_side, together
-from storage.sources.snapshots import check_new, snapshots
+from storage.sources.planned.planned_file import PlannedFile, between, side_by_side, together
+from storage.sources.planned.snapshots import check_new, snapshots
 
 BatchBy = Literal["date", "all"]
 

@@ -15,7 +15,7 @@ from orchestration.planning.pending_input import Group, check_unchanged
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, rows_of, versions_of
 from storage.lake.plan import Kind, Plan
-from storage.sources.planned_file import PlannedFile
+from storage.sources.planned.planned_file import PlannedFile
 from storage.state.folds import Folds
 
 

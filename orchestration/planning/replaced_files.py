@@ -11,9 +11,9 @@ from orchestration.planning.pending_input import blamed
 from storage.errors import SourceChanged, SourceNotFound
 from storage.lake.journal import Journal
 from storage.lake.plan import Plan
-from storage.sources.files import FoundFile, find_files
+from storage.sources.files.source_files import FoundFile, find_files
 from storage.sources.formats.file_format import FileFormat
-from storage.sources.planned_file import PlannedFile
+from storage.sources.planned.planned_file import PlannedFile
 
 
 def day_or_name(text: str | None) -> date | str | None:

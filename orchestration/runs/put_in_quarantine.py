@@ -27,7 +27,7 @@ from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.lock import writing
 from storage.lake.plan import Plan, Published, RecordPlace
-from storage.sources.planned_file import PlannedFile
+from storage.sources.planned.planned_file import PlannedFile
 from storage.state.pinned_state import State
 from transforms.model.refused_records import BY_HAND
 

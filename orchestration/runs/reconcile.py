@@ -25,8 +25,8 @@ from storage.lake.layout import Lake
 from storage.lake.lock import writing
 from storage.lake.plan import Plan, Published
 from storage.sources.formats.source_format import Look
-from storage.sources.planned_file import PlannedFile
-from storage.sources.snapshots import last_place, snapshots
+from storage.sources.planned.planned_file import PlannedFile
+from storage.sources.planned.snapshots import last_place, snapshots
 from storage.spark.kept_frames import aggregated
 from storage.state.pinned_state import State
 from transforms.changelog.snapshot_changes import is_found_gone

@@ -21,7 +21,7 @@ from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.lock import writing
 from storage.lake.plan import Published
-from storage.sources.planned_file import PlannedFile
+from storage.sources.planned.planned_file import PlannedFile
 from storage.state.pinned_state import State
 from transforms.model.schemas import POSITION, QUARANTINE_SCHEMA, named
 

@@ -33,8 +33,8 @@ from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.lock import writing
 from storage.lake.plan import Plan, Published
-from storage.sources.files import Dates
-from storage.sources.planned_file import PlannedFile
+from storage.sources.files.source_files import Dates
+from storage.sources.planned.planned_file import PlannedFile
 
 
 def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`

@@ -20,8 +20,8 @@ from storage.lake.layout import (
 from storage.lake.plan import Kind, Plan, Published
 from storage.lake.plan_rows import plans_of
 from storage.lake.symlinks import check_links
-from storage.sources.known_files import KnownFiles
-from storage.sources.planned_files import rows_of
+from storage.sources.planned.known_files import KnownFiles
+from storage.sources.planned.planned_files import rows_of
 from transforms.model.guards import guarded
 
 _TABLES: dict[str, Callable[[str], str]] = {

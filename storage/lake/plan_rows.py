@@ -8,7 +8,7 @@ import pyarrow as pa
 from storage.delta_log.snapshot import Snapshot
 from storage.lake.layout import PLAN, Lake
 from storage.lake.plan import Plan
-from storage.sources.planned_files import PlannedFiles
+from storage.sources.planned.planned_files import PlannedFiles
 
 
 def plans_of(lake: Lake, snapshot: Snapshot) -> Iterator[Plan]:

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.formats.source_format import SourceFormat
-from storage.sources.planned_file import PlannedFile
+from storage.sources.planned.planned_file import PlannedFile
 from transforms.model.schemas import empty
 from transforms.model.specs import TableSpec
 from transforms.parsing.options import ParseOptions, records_schema
@@ -21,8 +21,8 @@ def read_records(
     `source_format`: one that knows where its source is, by default the one that the options name.
 
     Every line in the ranges gives one record that is not derived, and the line before each range one more as
-    context; what versions of a Delta table give, `storage.sources.change_data_feed` says. Raises `SourceError` for a
-    file that is gone, shorter than planned or not of the format.
+    context; what versions of a Delta table give, `storage.sources.change_data_feed.feed_reader` says. Raises
+    `SourceError` for a file that is gone, shorter than planned or not of the format.
     """
     if not ranges:
         return empty(spark, records_schema(table))

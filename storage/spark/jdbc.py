@@ -6,7 +6,7 @@ from pathlib import Path
 from storage.spark.jars import Resolve, provide_folder
 
 SCHEME = "jdbc:postgresql:"
-"""As `storage.sources.queries.POSTGRESQL` begins."""
+"""As `storage.sources.database.queries.POSTGRESQL` begins."""
 DRIVER = "42.7.11"
 COORDINATES = (f"org.postgresql:postgresql:{DRIVER}",)
 NOT_FETCHED = ("org.checkerframework:*",)  # what it was compiled with

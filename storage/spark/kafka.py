@@ -7,7 +7,7 @@ from pathlib import Path
 from storage.spark.jars import Resolve, provide_folder
 
 SCHEME = "kafka://"
-"""As `storage.sources.planned_file.TOPIC`."""
+"""As `storage.sources.planned.planned_file.TOPIC`."""
 NOT_FETCHED = (
     *("org.apache.hadoop*:*", "org.scala-lang*:*", "org.slf4j*:*", "org.xerial*:*"),  # shipped with Spark
     *("at.yawk*:*", "org.tukaani:*", "com.google*:*"),  # as above

@@ -16,12 +16,12 @@ from orchestration.config import load
 from orchestration.config.problems import ConfigurationError
 from orchestration.planning.input_checks import SchemaChanged
 from orchestration.runs.run import run_batches
-from storage.sources.column_preview import beginning
-from storage.sources.files import FoundFile
+from storage.sources.files.source_files import FoundFile
 from storage.sources.formats.known_formats import FORMATS
 from storage.sources.formats.source_format import Ranges
 from storage.sources.formats.text_format import TextFormat
-from storage.sources.text_lines import read_lines
+from storage.sources.text.column_preview import beginning
+from storage.sources.text.text_lines import read_lines
 from transforms.model.schemas import CONTEXT, POSITION, RAW
 from transforms.model.specs import TableSpec
 from transforms.parsing.flat_rows import take_rows_apart

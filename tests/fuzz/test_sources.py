@@ -16,10 +16,10 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from fuzz.mutations import flat, mutated, recorded, seeds
 from orchestration.config.schema.column_types import parse_type
-from storage.sources.files import find_files
+from storage.sources.files.source_files import find_files
 from storage.sources.formats.file_format import FileFormat
 from storage.sources.formats.known_formats import FORMATS
-from storage.sources.planned_file import PlannedFile
+from storage.sources.planned.planned_file import PlannedFile
 from storage.sources.reader import read_records
 from transforms.model.schemas import DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON
 from transforms.model.specs import TableSpec

@@ -6,7 +6,7 @@ from faults.shop import make_shop
 from orchestration.config import Pipeline, load
 from places.conftest import DAYS
 from places.s3_server import BUCKET, S3Server
-from storage.sources.path_patterns import fixed
+from storage.sources.files.path_patterns import fixed
 
 
 def make_remote_shop(folder: Path, server: S3Server, settings: str) -> Path:

@@ -23,7 +23,7 @@ from recordings.databases import Database, install, start
 from storage.errors import SourceRefused, SourceUnreadable
 from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE, Lake, joined_of
-from storage.sources.dumps import dumps
+from storage.sources.database.dumps import dumps
 from storage.spark import session
 from storage.spark.jars import JarsNotFound, spark_resolver
 from storage.spark.java import find_java, wrap_java

@@ -34,10 +34,10 @@ from storage.errors import (
 )
 from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE, Lake, joined_of
-from storage.sources import topic_client, topics
 from storage.sources.formats.kafka import DebeziumTopic
 from storage.sources.formats.source_format import Look, SourceSpec
-from storage.sources.planned_file import PlannedFile
+from storage.sources.kafka import topic_client, topics
+from storage.sources.planned.planned_file import PlannedFile
 from storage.spark.jars import JarsNotFound
 from storage.state.pinned_state import State
 from transforms.model.schemas import DELETED

@@ -19,9 +19,9 @@ from storage.delta_log.transaction_id import Transaction
 from storage.lake.bookkeeping import record
 from storage.lake.layout import PLAN, Lake
 from storage.lake.lock import writing
-from storage.sources.files import find_files
+from storage.sources.files.path_patterns import fixed
+from storage.sources.files.source_files import find_files
 from storage.sources.formats.jsonl import Jsonl
-from storage.sources.path_patterns import fixed
 
 SPARK = """\
 spark:

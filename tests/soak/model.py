@@ -11,7 +11,7 @@ from properties.trial import Line, record_of, source_line
 from reference.tables import Record, Table, count
 from soak.actions import FileName, Write
 from storage.lake.plan import Plan
-from storage.sources.planned_file import PlannedFile
+from storage.sources.planned.planned_file import PlannedFile
 
 ADDED = "w"
 """The column that the source has at some time, and that is declared later."""

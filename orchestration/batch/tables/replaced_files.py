@@ -14,7 +14,7 @@ from storage.errors import LakejoinError
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan
-from storage.sources.planned_file import PlannedFile
+from storage.sources.planned.planned_file import PlannedFile
 from storage.sources.reader import read_records
 from storage.spark.kept_frames import Frames, aggregated
 from storage.state.pinned_state import State, known_changes

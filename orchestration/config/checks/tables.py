@@ -15,9 +15,9 @@ from orchestration.config.schema.column_types import may_be_key, may_be_sequence
 from orchestration.config.schema.expression_types import Columns, unknown_column
 from orchestration.config.schema.operation import DeclaredOperation
 from orchestration.config.schema.values import parse_sequence
+from storage.sources.files.path_patterns import has_day
 from storage.sources.formats.known_formats import FORMATS, format_of
 from storage.sources.formats.source_format import SourceFormat
-from storage.sources.path_patterns import has_day
 from transforms.changelog.versions import VALIDITY
 from transforms.parsing.nested_json import is_readable
 from transforms.parsing.row_ops import DEFAULT_OP, RowOp, parts_of, path_from_record, place_of, tree_of

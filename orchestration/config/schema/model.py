@@ -23,7 +23,7 @@ from orchestration.config.schema.values import (
     Setting,
     SettingText,
 )
-from storage.sources.dumps import pattern_of
+from storage.sources.database.dumps import pattern_of
 from storage.sources.formats.source_format import SourceFormat, SourceSpec
 from transforms.model.schemas import POSITION_TYPE, TIME
 from transforms.model.specs import TableSpec

@@ -12,7 +12,7 @@ from pydantic import ValidationInfo
 
 from orchestration.config.problems import did_you_mean, listed
 from storage.errors import has_credentials
-from storage.sources.path_patterns import FIELDS, fields_in, fixed
+from storage.sources.files.path_patterns import FIELDS, fields_in, fixed
 
 SCHEMES = ("s3a", "abfss", "gs", "hdfs")
 _ENCODED = "%[0-9A-Fa-f]{2}"

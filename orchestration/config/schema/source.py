@@ -30,12 +30,13 @@ from orchestration.config.schema.values import (
     Topics,
     Zone,
 )
-from storage.sources import queries, topics
-from storage.sources.file_names import FileOrder
+from storage.sources.database import queries
+from storage.sources.files.file_names import FileOrder
+from storage.sources.files.limits import AT_ONCE, FileLimits
+from storage.sources.files.path_patterns import plain
 from storage.sources.formats.known_formats import FORMATS, format_of
 from storage.sources.formats.source_format import SourceFormat
-from storage.sources.limits import AT_ONCE, FileLimits
-from storage.sources.path_patterns import plain
+from storage.sources.kafka import topics
 from transforms.parsing.csv_dialect import RFC_4180, CsvDialect
 from transforms.parsing.options import DEEPEST, Absent, Infinity, ParseOptions, Snapshots
 from transforms.parsing.row_ops import DEFAULT_OP, OF_SNAPSHOTS, RowOp

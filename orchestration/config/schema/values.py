@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, PlainValidator, WithJsonSc
 from orchestration.config.problems import did_you_mean
 from orchestration.config.schema.column_types import field_names, parse_type
 from orchestration.config.schema.paths import resolve_file, resolve_lake, resolve_source
-from storage.sources.queries import PASSWORD, SECRETS, USERNAME
+from storage.sources.database.queries import PASSWORD, SECRETS, USERNAME
 from transforms.model import sql_settings
 from transforms.parsing.source_position import SOURCE
 

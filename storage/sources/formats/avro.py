@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType
 
-from storage.sources.avro_blocks import check_avro
-from storage.sources.avro_files import avro_names, avro_schema, parse_avro
+from storage.sources.avro.avro_blocks import check_avro
+from storage.sources.avro.avro_files import avro_names, avro_schema, parse_avro
+from storage.sources.files.limits import FileLimits
 from storage.sources.formats.source_format import Ranges
 from storage.sources.formats.typed_format import TypedFormat
-from storage.sources.limits import FileLimits
 from transforms.model.specs import TableSpec
 from transforms.parsing.options import ParseOptions
 

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.ambiguous_rows import ask_columns
-from storage.sources.column_preview import beginning
-from storage.sources.csv_files import count_records, csv_rows, take_csv_apart
-from storage.sources.csv_text import check_records, codec_name, read_header, records_of
-from storage.sources.files import Counted, FoundFile, MeasuredFile
-from storage.sources.fingerprint import FileContent
+from storage.sources.files.fingerprint import FileContent
+from storage.sources.files.limits import FileLimits
+from storage.sources.files.source_files import Counted, FoundFile, MeasuredFile
 from storage.sources.formats.source_format import NO_LINES, OF_EVENTS, OF_MEMBERS, Asked, Ranges
 from storage.sources.formats.text_format import TextFormat
-from storage.sources.limits import FileLimits
-from storage.sources.planned_file import sizes
+from storage.sources.planned.planned_file import sizes
+from storage.sources.rows.ambiguous_rows import ask_columns
+from storage.sources.text.column_preview import beginning
+from storage.sources.text.csv_files import count_records, csv_rows, take_csv_apart
+from storage.sources.text.csv_text import check_records, codec_name, read_header, records_of
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Answer
 from transforms.parsing.csv_dialect import RFC_4180, CsvDialect

@@ -8,7 +8,10 @@ from datetime import date, datetime, timedelta
 from pyspark.sql import SparkSession
 
 from storage.errors import SourceRefused
-from storage.sources.files import (
+from storage.sources.files.fingerprint import FileContent
+from storage.sources.files.limits import NO_LIMITS, FileLimits
+from storage.sources.files.passed_files import Passed
+from storage.sources.files.source_files import (
     Counted,
     Dates,
     FoundFile,
@@ -20,12 +23,9 @@ from storage.sources.files import (
     names_now,
     stat_file,
 )
-from storage.sources.fingerprint import FileContent
 from storage.sources.formats.source_format import Known, Look, Ranges, SourceFormat, SourceSpec, Waiting
-from storage.sources.known_files import KnownFiles
-from storage.sources.limits import NO_LIMITS, FileLimits
-from storage.sources.passed_files import Passed
-from storage.sources.planned_file import PlannedFile
+from storage.sources.planned.known_files import KnownFiles
+from storage.sources.planned.planned_file import PlannedFile
 from transforms.parsing.row_ops import RowOp
 
 

@@ -10,9 +10,11 @@ from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.database import take_dump
-from storage.sources.dumps import Dump, dumps, folder_of, name_of, remove, time_of
-from storage.sources.files import FoundFile
+from storage.sources.database.dumping import take_dump
+from storage.sources.database.dumps import Dump, dumps, folder_of, name_of, remove, time_of
+from storage.sources.database.queries import Query
+from storage.sources.files.limits import NO_LIMITS
+from storage.sources.files.source_files import FoundFile
 from storage.sources.formats.parquet import Parquet
 from storage.sources.formats.source_format import (
     NO_CSV,
@@ -28,10 +30,8 @@ from storage.sources.formats.source_format import (
     SourceSpec,
     Waiting,
 )
-from storage.sources.limits import NO_LIMITS
-from storage.sources.planned_file import PlannedFile
-from storage.sources.queries import Query
-from storage.sources.schema_check import Difference
+from storage.sources.planned.planned_file import PlannedFile
+from storage.sources.rows.schema_check import Difference
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Answer
 from transforms.parsing.options import ParseOptions

@@ -13,9 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from storage.errors import SourceChanged, SourceRefused, SourceTrimmed
-from storage.sources import topic_client
-from storage.sources.column_preview import RECORDS, describes, names_of
-from storage.sources.files import FoundFile
+from storage.sources.files.source_files import FoundFile
 from storage.sources.formats.debezium import DebeziumRecords
 from storage.sources.formats.jsonl import JsonRecords
 from storage.sources.formats.source_format import (
@@ -28,12 +26,14 @@ from storage.sources.formats.source_format import (
     Waiting,
 )
 from storage.sources.formats.text_records import LineRecords
-from storage.sources.numbered_values import as_text, is_numbered, numbers_in
-from storage.sources.planned_file import PlannedFile
-from storage.sources.schema_registry import schema_of
-from storage.sources.topic_client import Extent, Partition, TopicClient, TopicState
-from storage.sources.topic_records import KEY, VALUE, event_lines, read_topics, row_lines
-from storage.sources.topics import Topics, part_name, partition_of
+from storage.sources.kafka import topic_client
+from storage.sources.kafka.numbered_values import as_text, is_numbered, numbers_in
+from storage.sources.kafka.schema_registry import schema_of
+from storage.sources.kafka.topic_client import Extent, Partition, TopicClient, TopicState
+from storage.sources.kafka.topic_records import KEY, VALUE, event_lines, read_topics, row_lines
+from storage.sources.kafka.topics import Topics, part_name, partition_of
+from storage.sources.planned.planned_file import PlannedFile
+from storage.sources.text.column_preview import RECORDS, describes, names_of
 from transforms.parsing.options import ParseOptions
 
 _FOR_FILES = "is for files; a topic is named by bootstrap_servers and topic. Remove it"

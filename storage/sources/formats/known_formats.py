@@ -1,5 +1,6 @@
 """Lists the formats of change data by the names under which they are declared."""
 
+from storage.sources.database.queries import Query
 from storage.sources.formats.avro import Avro
 from storage.sources.formats.csv import Csv
 from storage.sources.formats.debezium import Debezium
@@ -10,8 +11,7 @@ from storage.sources.formats.kafka import VALUES, DebeziumTopic
 from storage.sources.formats.orc import Orc
 from storage.sources.formats.parquet import Parquet
 from storage.sources.formats.source_format import SourceFormat
-from storage.sources.queries import Query
-from storage.sources.topics import Topics
+from storage.sources.kafka.topics import Topics
 
 FORMATS: dict[str, SourceFormat] = {
     "debezium": Debezium(),

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType
 
+from storage.sources.files.limits import FileLimits
 from storage.sources.formats.source_format import Ranges
 from storage.sources.formats.typed_format import TypedFormat
-from storage.sources.limits import FileLimits
-from storage.sources.orc_files import orc_names, orc_schema, parse_orc
-from storage.sources.orc_size import check_orc
+from storage.sources.orc.orc_files import orc_names, orc_schema, parse_orc
+from storage.sources.orc.orc_size import check_orc
 from transforms.model.specs import TableSpec
 from transforms.parsing.options import ParseOptions
 

@@ -7,11 +7,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType
 
 from storage.filesystem import open_file_system
+from storage.sources.files.limits import FileLimits
 from storage.sources.formats.source_format import Ranges
 from storage.sources.formats.typed_format import TypedFormat
-from storage.sources.limits import FileLimits
-from storage.sources.parquet_files import parquet_schema, parse_parquet
-from storage.sources.parquet_size import check_parquet
+from storage.sources.parquet.parquet_files import parquet_schema, parse_parquet
+from storage.sources.parquet.parquet_size import check_parquet
 from transforms.model.specs import TableSpec
 from transforms.parsing.options import ParseOptions
 

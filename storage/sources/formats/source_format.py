@@ -13,12 +13,12 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from storage.sources.file_names import FileOrder
-from storage.sources.files import Dates, FoundFile
-from storage.sources.limits import NO_LIMITS, FileLimits
-from storage.sources.path_patterns import plain
-from storage.sources.planned_file import PlannedFile
-from storage.sources.schema_check import Difference
+from storage.sources.files.file_names import FileOrder
+from storage.sources.files.limits import NO_LIMITS, FileLimits
+from storage.sources.files.path_patterns import plain
+from storage.sources.files.source_files import Dates, FoundFile
+from storage.sources.planned.planned_file import PlannedFile
+from storage.sources.rows.schema_check import Difference
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Answer
 from transforms.parsing.csv_dialect import CsvDialect

@@ -5,15 +5,15 @@ from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.column_preview import json_objects, names_of, says_types
-from storage.sources.files import Counted, FoundFile, MeasuredFile, changed
-from storage.sources.fingerprint import FileContent, scan_text
+from storage.sources.files.fingerprint import FileContent, scan_text
+from storage.sources.files.limits import WIDE, WIDE_TEXT, FileLimits
+from storage.sources.files.source_files import Counted, FoundFile, MeasuredFile, changed
 from storage.sources.formats.file_format import FileFormat
 from storage.sources.formats.source_format import Ranges
 from storage.sources.formats.text_records import LineRecords, TextRecords
-from storage.sources.limits import WIDE, WIDE_TEXT, FileLimits
-from storage.sources.text_lines import read_lines
-from storage.sources.whole_texts import count_pieces, read_pieces
+from storage.sources.text.column_preview import json_objects, names_of, says_types
+from storage.sources.text.text_lines import read_lines
+from storage.sources.text.whole_texts import count_pieces, read_pieces
 from transforms.parsing.csv_dialect import CsvDialect
 from transforms.parsing.options import ParseOptions
 from transforms.parsing.row_ops import RowOp

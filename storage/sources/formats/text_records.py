@@ -7,9 +7,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.ambiguous_rows import ask
 from storage.sources.formats.source_format import Asked, Ranges, SourceFormat
-from storage.sources.schema_check import Difference, of_rows
+from storage.sources.rows.ambiguous_rows import ask
+from storage.sources.rows.schema_check import Difference, of_rows
 from transforms.model.schemas import empty
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Answer

@@ -8,14 +8,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType
 
 from storage.errors import SourceError
-from storage.sources.ambiguous_rows import ask_typed
-from storage.sources.files import FoundFile, MeasuredFile, changed
-from storage.sources.fingerprint import FileContent, scan_whole
+from storage.sources.files.fingerprint import FileContent, scan_whole
+from storage.sources.files.limits import FileLimits
+from storage.sources.files.source_files import FoundFile, MeasuredFile, changed
 from storage.sources.formats.file_format import FileFormat
 from storage.sources.formats.source_format import NO_CSV, NO_LINES, OF_EVENTS, OF_MEMBERS, Asked, Ranges
-from storage.sources.limits import FileLimits
-from storage.sources.planned_file import sizes
-from storage.sources.schema_check import Difference, of_schema
+from storage.sources.planned.planned_file import sizes
+from storage.sources.rows.ambiguous_rows import ask_typed
+from storage.sources.rows.schema_check import Difference, of_schema
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Answer
 from transforms.parsing.options import ParseOptions

@@ -10,8 +10,8 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from orchestration.config import ConfigurationError, Pipeline, load, load_text
 from orchestration.config.schema.operation import DeclaredOperation, Operation
-from storage.sources.files import find_files
-from storage.sources.limits import FileLimits
+from storage.sources.files.limits import FileLimits
+from storage.sources.files.source_files import find_files
 from transforms.model.schemas import POSITION_TYPE
 from transforms.model.specs import JoinSpec, TableSpec
 from transforms.parsing.row_ops import PRESETS, RowOp

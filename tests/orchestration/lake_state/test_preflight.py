@@ -25,7 +25,7 @@ from storage.errors import ConfigurationChanged, LakeInconsistent
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan, Published
-from storage.sources.planned_file import PlannedFile
+from storage.sources.planned.planned_file import PlannedFile
 from transforms.model import hashing
 from transforms.model.sql_settings import PINNED
 

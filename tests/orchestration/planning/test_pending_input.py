@@ -23,8 +23,8 @@ from storage.lake.journal import Journal
 from storage.lake.layout import PLAN, Lake
 from storage.lake.plan import Plan
 from storage.lake.plan_rows import plans_of
-from storage.sources.files import Counted, Dates
-from storage.sources.planned_file import PlannedFile
+from storage.sources.files.source_files import Counted, Dates
+from storage.sources.planned.planned_file import PlannedFile
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 SPARK = Mock(spec=SparkSession)

@@ -19,7 +19,7 @@ from storage.errors import SourceChanged, SourceNotFound, SourceTrimmed
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan
-from storage.sources.planned_file import PlannedFile
+from storage.sources.planned.planned_file import PlannedFile
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TEXT = """\

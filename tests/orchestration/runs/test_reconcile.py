@@ -16,7 +16,7 @@ from orchestration.runs.reconcile import BadSnapshot, Differences, _placed, reco
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Published
-from storage.sources.planned_file import PlannedFile
+from storage.sources.planned.planned_file import PlannedFile
 
 FILE = """\
 name: shop

@@ -16,7 +16,7 @@ from storage.lake.bookkeeping import condense, record
 from storage.lake.journal import Journal
 from storage.lake.layout import PLAN, PUBLISHED, Lake
 from storage.lake.plan import Kind, Plan, Published
-from storage.sources.planned_file import PlannedFile
+from storage.sources.planned.planned_file import PlannedFile
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 PLANNED = Plan(1, "batch", NOW, (), {}, {}, {}, (), (), "", {}, "0.1")

@@ -19,10 +19,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from storage.errors import SourceBroken, SourceUnreadable
-from storage.sources.files import find_files
+from storage.sources.files.source_files import find_files
 from storage.sources.formats.file_format import FileFormat
 from storage.sources.formats.known_formats import FORMATS
-from storage.sources.planned_file import PlannedFile
+from storage.sources.planned.planned_file import PlannedFile
 from storage.sources.reader import read_records
 from storage.spark.session import changed_settings
 from transforms.model.schemas import CONTEXT, DETAIL, OP, POSITION, POSITION_TYPE, RAW, REASON
@@ -331,7 +331,7 @@ def test_session_that_cannot_read_a_file_right_is_told(spark: SparkSession, tmp_
         zones.setDefault(before)
     missing = TypeError("'JavaPackage' object is not callable")
     with (
-        patch("storage.sources.avro_files.from_avro", side_effect=missing),
+        patch("storage.sources.avro.avro_files.from_avro", side_effect=missing),
         pytest.raises(SourceUnreadable, match="cannot read Avro; stop it"),
     ):
         read(spark, table("id int, only_here int"), "avro", in_avro)

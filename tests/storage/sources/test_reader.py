@@ -18,12 +18,12 @@ from pyspark.sql.types import StructType
 
 from packed_text import PACK
 from storage.errors import SourceBroken, SourceChanged, SourceNotFound
-from storage.sources.csv_files import csv_rows
-from storage.sources.files import MeasuredFile, find_files
+from storage.sources.files.source_files import MeasuredFile, find_files
 from storage.sources.formats.file_format import FileFormat
 from storage.sources.formats.known_formats import FORMATS
-from storage.sources.planned_file import PlannedFile
+from storage.sources.planned.planned_file import PlannedFile
 from storage.sources.reader import read_records
+from storage.sources.text.csv_files import csv_rows
 from transforms.model.schemas import (
     CONTEXT,
     DERIVED,

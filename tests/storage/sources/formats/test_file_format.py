@@ -14,7 +14,7 @@ from storage.errors import (
     SourceBroken,
     SourceChanged,
 )
-from storage.sources.files import Counted, FoundFile, MeasuredFile
+from storage.sources.files.source_files import Counted, FoundFile, MeasuredFile
 from storage.sources.formats.csv import Csv
 from storage.sources.formats.jsonl import Jsonl
 from storage.sources.formats.parquet import Parquet

@@ -1,0 +1,1 @@
+"""Reads Avro files, and says how large they become."""

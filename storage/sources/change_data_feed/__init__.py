@@ -1,0 +1,1 @@
+"""Reads the Change Data Feed of a Delta table."""

@@ -1,0 +1,1 @@
+"""Dumps tables and queries of a database."""

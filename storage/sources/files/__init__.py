@@ -1,0 +1,1 @@
+"""Finds source files by patterns, unpacks and measures them, and keeps them below limits; no JVM."""

@@ -1,0 +1,1 @@
+"""Reads ORC files, and says how large they become."""

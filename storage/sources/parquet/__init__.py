@@ -1,0 +1,1 @@
+"""Reads Parquet files, and says how large they become."""

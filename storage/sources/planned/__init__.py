@@ -1,0 +1,1 @@
+"""Holds which parts of a source a batch reads, and which were read before."""

@@ -1,0 +1,1 @@
+"""Reads lines, whole texts of JSON and CSV."""
