@@ -38,9 +38,10 @@ def batch_line(batch: "Published") -> str:
     days = f" {batch.dates[0]}" if batch.dates else ""
     days += f" to {batch.dates[-1]}" if len(batch.dates) > 1 else ""
     kind = {"bootstrap": " (a join begins)", "batch": ""}.get(batch.kind, f" ({batch.kind})")
-    records = sum(counts["records"] for counts in batch.tables.values())
-    joined = sum(counts["emissions"] for counts in batch.joins.values())
-    return f"batch {batch.batch}{days}{kind}: {records:,} records, {joined:,} joined rows changed"
+    did = f"{sum(counts['records'] for counts in batch.tables.values()):,} records"
+    if batch.joins:
+        did += f", {sum(counts['emissions'] for counts in batch.joins.values()):,} joined rows changed"
+    return f"batch {batch.batch}{days}{kind}: {did}"
 
 
 def print_summary(batches: Sequence["Published"]) -> None:
