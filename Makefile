@@ -7,6 +7,7 @@ BIN := .venv/bin
 
 # How many processes the tests run in, each with a Spark session of its own.
 WORKERS ?= 2
+PARALLEL = -n $(WORKERS) --dist loadfile --durations=60 --durations-min=5
 
 # The size of `make bench`: 1 is TPC-H's 1.5 million orders.
 SCALE ?= 0.1
@@ -36,8 +37,9 @@ kafka: .venv/installed ## the week of flights through a broker of Kafka, with ru
 	$(BIN)/python examples/kafka/run.py --days $(DAYS)
 
 test: .venv/installed ## the tests, and the branch coverage of the transforms
+	$(BIN)/pytest -m "not spark and not slow and not ui" $(PARALLEL)
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -m "not slow and not ui" -n $(WORKERS) --dist loadfile --durations=60 --durations-min=5
+	$(BIN)/coverage run -m pytest -m "spark and not slow and not ui" $(PARALLEL)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

@@ -7,6 +7,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import settings
 from pyspark.sql import SparkSession
+from xdist.scheduler import LoadFileScheduling
 
 import guards
 from faults.lakes import forget_logs
@@ -18,6 +19,31 @@ pytest_plugins = ["tiny_lake"]
 # Spark makes the time of an example uneven; the blob repeats a failure elsewhere.
 settings.register_profile("lakejoin", deadline=None, print_blob=True)
 settings.load_profile("lakejoin")
+
+
+OF_THE_TINY_LAKE = {
+    "tests/behaviour/test_joined_hashes.py",
+    "tests/behaviour/test_stores_docs.py",
+    "tests/behaviour/test_tiny_cases.py",
+    "tests/orchestration/demo/test_departures.py",
+    "tests/orchestration/show/test_stores.py",
+    "tests/orchestration/show/test_tables.py",
+}
+"""The files that look at the lake of `tiny_days`, which takes longest of all to make."""
+
+
+class TinyLakeOnce(LoadFileScheduling):  # type: ignore[misc] # xdist's has no types
+    """Gives each file to a worker of `-n`, and those of the tiny lake to the same one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "the tiny lake" if file in OF_THE_TINY_LAKE else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config) -> LoadFileScheduling | None:
+    """Return our way to give files to workers, where they are given by file."""
+    return TinyLakeOnce(config) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

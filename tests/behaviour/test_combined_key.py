@@ -154,6 +154,7 @@ def test_joined_table_is_keyed_by_both_keys(pipeline: Pipeline, spark: SparkSess
     assert _first_column(view(pipeline, "ab.changelog", spark).of_key('["A0","B3"]').rows.collect()) == {"A0"}
 
 
+@pytest.mark.slow
 def test_joined_table_opens_as_a_store_in_which_a_foreign_key_is_a_prefix(pipeline: Pipeline) -> None:
     """The subscribers of an A are one range of the CombinedKey."""
     lake = Lake(pipeline.lake)

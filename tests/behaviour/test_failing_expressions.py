@@ -171,6 +171,7 @@ VISITS = """\
 """
 
 
+@pytest.mark.slow
 def test_rows_that_no_batch_has_refused_are_counted_and_told(
     tmp_path: Path, spark: SparkSession, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,6 +106,7 @@ def test_truncate_event_of_a_time_to_come_stops_the_batch(tmp_path: Path, spark:
     assert run(load(pipeline.path), spark) == 1
 
 
+@pytest.mark.slow
 def test_retention_that_was_raised_brings_nothing_back(tmp_path: Path, spark: SparkSession) -> None:
     """What a fold forgot is not known whole any more: a record of before is refused, and nothing is as of then."""
     day = 24 * 3600 * 1000

@@ -325,6 +325,7 @@ def test_file_that_is_gone_is_refused_and_an_empty_one_takes_its_records_away(
         run(pipeline, spark, replace=DAY)
 
 
+@pytest.mark.slow
 def test_file_that_merely_grew_is_left_to_the_ordinary_batch(tmp_path: Path, spark: SparkSession) -> None:
     """A stream takes what is behind its records as new ones; the other files of the day are replaced."""
     folder = tmp_path / "shop"

@@ -227,7 +227,7 @@ def changed(before: Table, after: Table) -> list[object]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("count", [4, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [2, pytest.param(30, marks=pytest.mark.slow)])
 def test_daily_dumps_give_the_joins_that_their_changes_give(
     tmp_path: Path, spark: SparkSession, count: int
 ) -> None:

@@ -101,6 +101,7 @@ def test_join_that_is_added_after_a_flush_has_waiting_records_of_its_own(
     assert joined(pipeline, spark, "short") == [1, 2, 4]
 
 
+@pytest.mark.slow
 def test_join_that_begins_anew_has_a_stream_time_of_its_own(tmp_path: Path, spark: SparkSession) -> None:
     """Its name had another one before, of a stream that was hours ahead; and what was late for that is not for it."""
     pipeline = declare(tmp_path, 1, click(1, "10:00:00"), click(3, "23:00:00"), click(2, "11:00:00"))
@@ -122,6 +123,7 @@ def test_join_that_begins_anew_has_a_stream_time_of_its_own(tmp_path: Path, spar
     assert joined(pipeline, spark, "short") == [7]
 
 
+@pytest.mark.slow
 def test_join_that_begins_anew_is_not_held_to_what_was_late_before(
     tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -151,6 +153,7 @@ def test_record_of_a_far_future_does_not_move_the_time_of_its_stream(
     assert (counted(pipeline, "short", "late"), counted(pipeline, "short", "waiting")) == (0, 3)
 
 
+@pytest.mark.slow
 def test_record_of_before_the_history_meets_nothing_but_a_last_version(
     tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -202,6 +205,7 @@ def test_times_of_the_year_1_are_times_like_any_other(tmp_path: Path, spark: Spa
     assert check_lake(pipeline, spark, batches=None).passed
 
 
+@pytest.mark.slow
 def test_earlier_records_are_looked_for_from_the_oldest_event_of_a_batch_on(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,6 +300,7 @@ def test_record_without_a_time_keeps_no_file_from_being_passed_over(
     assert log.where("_lj_time IS NULL").count() == 2
 
 
+@pytest.mark.slow
 def test_batch_keeps_of_a_buffer_what_leaves_it(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,7 @@ def _joined(rights: Mapping[int, str | None], *, tombstones: Sequence[int] = ())
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_right_text_of_no_bytes_is_a_text(spark: SparkSession, tmp_path: Path) -> None:
     """To Kafka it is null, for its responses cannot say it: an inner join answers with a tombstone there."""
     kafkas = {

@@ -91,6 +91,7 @@ def test_file_that_is_no_case_fails_and_the_others_are_looked_at(
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_runner_goes_on_behind_a_case_that_raises(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -191,7 +191,8 @@ def test_join_begins_without_a_record_that_was_read_before(
     assert joins(failed, spark) == _plain(tmp_path / "plain", spark)
 
 
-@pytest.mark.parametrize("way", [pytest.param("--rebuild", marks=pytest.mark.slow), "--record"])
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["--rebuild", "--record"])
 def test_answers_that_contradict_themselves_are_told_with_rows_and_ways(
     way: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -205,6 +205,7 @@ def test_gate_keeps_a_wrong_row_out_until_it_is_accepted(
     assert "left_row_current" in Journal(lake).published[-1].accepted
 
 
+@pytest.mark.slow
 def test_gate_keeps_what_is_in_files_already_out_of_every_table_of_its_join(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,7 @@ def test_truncate_stops_the_batch_unless_it_is_allowed(parts: Pipeline, spark: S
     assert Journal(lake).last.rows["parts"] == 1
 
 
+@pytest.mark.slow
 def test_truncate_that_stops_a_batch_can_be_left_out(parts: Pipeline, spark: SparkSession) -> None:
     """It waits in quarantine; once it is allowed, it deletes what stood before it."""
     text = parts.path.read_text()
@@ -142,6 +143,7 @@ def test_file_with_a_truncate_is_not_replaced(parts: Pipeline, spark: SparkSessi
     assert run(parts, spark) == 0
 
 
+@pytest.mark.slow
 def test_record_before_a_truncate_does_not_come_back_out_of_quarantine(
     parts: Pipeline, spark: SparkSession
 ) -> None:

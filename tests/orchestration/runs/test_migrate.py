@@ -207,6 +207,7 @@ BY_INT, BY_BIGINT = "2786828215451145335", "-2864211556195259663"
 """Spark's xxhash64 of the int 7, and of the bigint."""
 
 
+@pytest.mark.slow
 def test_foreign_key_that_sees_a_wider_type_is_computed_anew(tmp_path: Path, spark: SparkSession) -> None:
     """`xxhash64(code)` of an int and of the same bigint differ, and `cast(code as string)` does not."""
     write(tmp_path, "orders", "2024-01-01", {"op": "c", "id": 1, "code": 7, "price": 0.5})

@@ -122,6 +122,7 @@ def test_records_that_can_be_accepted_now_leave_quarantine(shop: Pipeline, spark
     assert cities(pipeline, spark, "more") == cities(pipeline, spark)
 
 
+@pytest.mark.slow
 def test_line_that_was_healed_can_be_bad_again(tmp_path: Path, spark: SparkSession) -> None:
     """The file is exported once more, with another mistake on that line; the next retry is of what it has now."""
     bad, folder = '{"op": "c", "id": 2, "stat', tmp_path / "shop"

@@ -160,6 +160,7 @@ def test_compaction_changes_no_answer_and_leaves_one_row_a_key(
     assert store.get("a") == "after"
 
 
+@pytest.mark.slow
 def test_compaction_keeps_the_last_row_of_a_key_in_one_put(spark: SparkSession, tmp_path: Path) -> None:
     """The put of a key at one place and time counts that came last, by the order of the entries or the one given."""
     entries = [("a", "3"), ("a", "1"), ("b", "x"), ("a", "2"), ("b", None)]
