@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -41,9 +42,9 @@ class TinyLakeOnce(LoadFileScheduling):  # type: ignore[misc] # xdist's has no t
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config) -> LoadFileScheduling | None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
     """Return our way to give files to workers, where they are given by file."""
-    return TinyLakeOnce(config) if config.getoption("dist") == "loadfile" else None
+    return TinyLakeOnce(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

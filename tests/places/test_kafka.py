@@ -78,6 +78,7 @@ def read(found: DebeziumTopic, name: str) -> Known:
     return {part.name: part for part in found.unread(spec(name), {}, NOW, None)}
 
 
+@pytest.mark.bad_input(52)
 def test_topic_tells_what_is_not_read_of_it(kafka: Topics) -> None:
     """Offsets by partition, an open transaction left out; from where it is declared to begin."""
     kafka.make("events", 2)
@@ -105,6 +106,7 @@ def test_topic_tells_what_is_not_read_of_it(kafka: Topics) -> None:
     assert found.columns(spec("events"), None) == []
 
 
+@pytest.mark.failure(20)
 def test_topic_is_the_same_after_its_broker_was_started_again(
     kafka: Topics, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +126,7 @@ def test_topic_is_the_same_after_its_broker_was_started_again(
     assert ranges(found, "kept", known) == {}
 
 
+@pytest.mark.bad_input(51)
 def test_topic_that_is_not_what_was_read_is_told(kafka: Topics) -> None:
     """Made anew, expired before it was read or before a rerun, grown, or not there."""
     kafka.make("moving", 1)
@@ -270,6 +273,7 @@ def _write_week(kafka: Topics, example: Example) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.failure(20)
 def test_pipeline_over_topics_has_what_postgres_answered(
     kafka: Topics, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -319,6 +323,7 @@ def rows_of(path: Path, spark: SparkSession, table: str) -> list[tuple[object, .
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.bad_input(53)
 def test_rows_of_a_topic_are_read_by_what_their_schemas_say(
     kafka: Topics, tmp_path: Path, spark: SparkSession
 ) -> None:

@@ -98,6 +98,7 @@ def test_reading_goes_on_behind_what_a_plan_says(source: tuple[DebeziumTopic, Br
         unread(topic, known)
 
 
+@pytest.mark.bad_input(53)
 def test_values_that_only_a_registry_explains_are_told(source: tuple[DebeziumTopic, Broker]) -> None:
     """They would all be quarantined; the source says instead what is to be declared."""
     topic, broker = source
