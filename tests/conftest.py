@@ -58,6 +58,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Run marked tests without their guards as well; collect what the tables are made of, if they are asked for."""
     config.pluginmanager.register(guards)
     if page := config.getoption("reliability"):
+        if {(config.invocation_params.dir / path).resolve() for path in config.args} != {
+            Path(__file__).parent
+        }:
+            raise pytest.UsageError(
+                f"--reliability: found {' '.join(config.args)}; expected `tests`, for a row that no collected test is "
+                "about is written as one without any. Choose tests by -k or -m, not by their paths"
+            )
         config.pluginmanager.register(Report(page))
 
 
@@ -67,9 +74,7 @@ def spark() -> Iterator[SparkSession]:
     session = start_session(
         "local[2]",
         {
-            # Half the CPU of a cold start; it caps the peak speed that small tables never reach.
-            # With the small code cache that comes with it, the JVM stops compiling within a few minutes.
-            "spark.driver.extraJavaOptions": ("-XX:+UseSerialGC"),
+            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
             "spark.sql.shuffle.partitions": "2",
         },
         formats=["avro"],

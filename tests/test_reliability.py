@@ -179,6 +179,21 @@ def test_page_links_the_tests_that_bear_the_marks(tmp_path: Path) -> None:
     assert wrong == set()
 
 
+def test_page_of_some_files_is_refused(tmp_path: Path) -> None:
+    """It would lose what it says of all others."""
+    page = tmp_path / "page.md"
+    page.write_text(f"{MARK}\n")
+
+    ended = run(
+        [sys.executable, "-m", "pytest", "tests/places", f"--reliability={page}"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert ended.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "Choose tests by -k or -m, not by their paths" in ended.stderr
+    assert page.read_text() == f"{MARK}\n"
+
+
 def results(page: Path) -> dict[str, dict[str, str]]:
     """What a page says of each row's tests, by heading and first cell of the row; a row without tests has none."""
     found = {}
