@@ -7,9 +7,8 @@ from orchestration.config import Input
 from orchestration.config.schema.model import Table
 from storage.errors import SourceRefused
 from storage.sources.files.file_names import out_of_order
-from storage.sources.formats.source_format import Known
 from storage.sources.planned.known_files import KnownFiles
-from storage.sources.planned.planned_file import PlannedFile
+from storage.sources.planned.planned_file import Known, PlannedFile
 from transforms.model.printable_text import printable
 
 

@@ -4,7 +4,7 @@ import gzip
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -37,13 +37,12 @@ from storage.lake.layout import QUARANTINE, Lake, joined_of
 from storage.sources.formats.kafka import DebeziumTopic
 from storage.sources.formats.source_format import Look, SourceSpec
 from storage.sources.kafka import topic_client, topics
-from storage.sources.planned.planned_file import PlannedFile
+from storage.sources.planned.planned_file import Known
 from storage.spark.jars import JarsNotFound
 from storage.state.pinned_state import State
 from transforms.model.schemas import DELETED
 
 NOW = Look(datetime.now(UTC))
-Known = Mapping[str, PlannedFile]
 
 
 @pytest.fixture(scope="module")

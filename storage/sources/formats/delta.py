@@ -18,14 +18,13 @@ from storage.sources.formats.source_format import (
     OF_EVENTS,
     OF_MEMBERS,
     Asked,
-    Known,
     Look,
     Ranges,
     SourceFormat,
     SourceSpec,
     Waiting,
 )
-from storage.sources.planned.planned_file import FEED, PlannedFile
+from storage.sources.planned.planned_file import FEED, Known, PlannedFile
 from storage.sources.rows.ambiguous_rows import ask_typed
 from storage.sources.rows.schema_check import Difference, of_schema
 from transforms.model.schemas import is_internal

@@ -23,9 +23,9 @@ from storage.sources.files.source_files import (
     names_now,
     stat_file,
 )
-from storage.sources.formats.source_format import Known, Look, Ranges, SourceFormat, SourceSpec, Waiting
+from storage.sources.formats.source_format import Look, Ranges, SourceFormat, SourceSpec, Waiting
 from storage.sources.planned.known_files import KnownFiles
-from storage.sources.planned.planned_file import PlannedFile
+from storage.sources.planned.planned_file import Known, PlannedFile
 from transforms.parsing.row_ops import RowOp
 
 

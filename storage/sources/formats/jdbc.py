@@ -23,14 +23,13 @@ from storage.sources.formats.source_format import (
     OF_MEMBERS,
     Asked,
     Dumped,
-    Known,
     Look,
     Ranges,
     SourceFormat,
     SourceSpec,
     Waiting,
 )
-from storage.sources.planned.planned_file import PlannedFile
+from storage.sources.planned.planned_file import Known, PlannedFile
 from storage.sources.rows.schema_check import Difference
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Answer

@@ -1,7 +1,6 @@
 """Reads topics of Kafka by what their values are: a format of a source.
 
-A part is a partition: its lines are offsets plus one, so the lines after `from_line` are the offsets from there on. A
-broker is asked what there is, and a plan says which of it a batch reads; no group of consumers keeps offsets.
+A broker is asked what there is, and a plan says which of it a batch reads; no group of consumers keeps offsets.
 """
 
 import json
@@ -16,7 +15,6 @@ from storage.sources.files.source_files import FoundFile
 from storage.sources.formats.debezium import DebeziumRecords
 from storage.sources.formats.jsonl import JsonRecords
 from storage.sources.formats.source_format import (
-    Known,
     Look,
     Ranges,
     Reached,
@@ -32,7 +30,7 @@ from storage.sources.kafka.topic_client import Extent, TopicClient
 from storage.sources.kafka.topic_records import KEY, VALUE, event_lines, read_topics, row_lines
 from storage.sources.kafka.topics import Topics, part_name, partition_of
 from storage.sources.kafka.unread_offsets import check_same, measured, partitions
-from storage.sources.planned.planned_file import PlannedFile
+from storage.sources.planned.planned_file import Known, PlannedFile
 from storage.sources.text.column_preview import RECORDS, describes, names_of
 from transforms.parsing.options import ParseOptions
 
@@ -68,7 +66,7 @@ class TopicFormat(LineRecords):
 
     def waiting(self, source: SourceSpec, known: Known, look: Look) -> Waiting:
         """List the partitions with offsets that no plan has."""
-        parts = list(measured(self._known_topics, self._client(), source.table, known))
+        parts = list(self._measured(source, known))
         unread = [part for part in parts if part.records or (part.waits and part.name not in known)]
         found = (FoundFile(part.path, part.name, None, part.to_line, 0) for part in unread)
         reached = (Reached(part.name, part.from_line, part.to_line) for part in parts)
@@ -78,8 +76,7 @@ class TopicFormat(LineRecords):
         self, source: SourceSpec, known: Known, look: Look, spark: SparkSession | None
     ) -> Iterator[PlannedFile]:
         """Yield what each partition has behind what is known; a new one though it be empty, to be known from now on."""
-        parts = measured(self._known_topics, self._client(), source.table, known)
-        return (part for part in parts if part.records or part.name not in known)
+        return (part for part in self._measured(source, known) if part.records or part.name not in known)
 
     def check_same(self, source: SourceSpec, parts: Ranges, *, thoroughly: bool) -> None:
         """See that the topics are the same, and `thoroughly` that all offsets of the parts are there."""
@@ -133,6 +130,9 @@ class TopicFormat(LineRecords):
     def _known_topics(self) -> Topics:
         assert self._topics is not None  # only the checks of a configuration know none
         return self._topics
+
+    def _measured(self, source: SourceSpec, known: Known) -> Iterator[PlannedFile]:
+        return measured(self._known_topics, self._client(), source.table, known)
 
     def _client(self) -> TopicClient:
         return topic_client.connect(self._known_topics)

@@ -17,7 +17,7 @@ from storage.sources.files.file_names import FileOrder
 from storage.sources.files.limits import NO_LIMITS, FileLimits
 from storage.sources.files.path_patterns import plain
 from storage.sources.files.source_files import Dates, FoundFile
-from storage.sources.planned.planned_file import PlannedFile
+from storage.sources.planned.planned_file import Known, PlannedFile
 from storage.sources.rows.schema_check import Difference
 from transforms.model.specs import TableSpec
 from transforms.parsing.ambiguity import Answer
@@ -28,8 +28,6 @@ from transforms.parsing.row_ops import DEFAULT_OP, RowOp
 Ranges = Sequence[PlannedFile]
 Asked = Callable[[], DataFrame]
 """Gives the records of parts as `read` returns them with `ParseOptions.asks`; the batch goes on with the same."""
-Known = Mapping[str, PlannedFile]
-"""What plans say of the parts of a source, by their names: the last part of each that was read."""
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,7 @@ from datetime import datetime
 from storage.errors import SourceChanged, SourceRefused, SourceTrimmed
 from storage.sources.kafka.topic_client import Extent, Partition, TopicClient, TopicState
 from storage.sources.kafka.topics import Topics, part_name, partition_of
-from storage.sources.planned.planned_file import PlannedFile
-
-Known = Mapping[str, PlannedFile]
-"""What plans have of each partition, by its name."""
+from storage.sources.planned.planned_file import Known, PlannedFile
 
 
 def measured(topics: Topics, client: TopicClient, table: str, known: Known) -> Iterator[PlannedFile]:

@@ -4,6 +4,7 @@ A time without a zone is read by Spark as if it were of the JVM's, which is UTC 
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -27,10 +28,8 @@ from storage.sources.rows.splits import in_one_task
 from storage.sources.rows.typed_columns import (
     Columns,
     Stored,
-    by_columns,
-    declared_of,
     found_in,
-    parse_rows,
+    parse_files,
     read_as,
     types_of,
 )
@@ -57,9 +56,13 @@ def parse_orc(
     spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Sequence[PlannedFile]
 ) -> list[DataFrame]:
     """Read ORC files into records, one frame for each schema that they have. Raises `SourceBroken`."""
-    names = declared_of(table, options)
-    found = by_columns(ranges, lambda path: _columns(columns_in(path), path, names))
-    return [_parse(spark, table, options, columns, parts) for columns, parts in found]
+    return parse_files(
+        table,
+        options,
+        ranges,
+        lambda path, names: _columns(columns_in(path), path, names),
+        partial(_rows, spark),
+    )
 
 
 def _columns(schema: pa.Schema, path: str, names: Sequence[str]) -> Columns:
@@ -99,19 +102,12 @@ def _type(field: pa.Field, no_zone: DataType) -> DataType:
     return from_arrow_type(kind)
 
 
-def _parse(
-    spark: SparkSession,
-    table: TableSpec,
-    options: ParseOptions,
-    columns: Columns,
-    ranges: Sequence[PlannedFile],
-) -> DataFrame:
+def _rows(spark: SparkSession, columns: Columns, ranges: Sequence[PlannedFile]) -> DataFrame:
     if any(stored.read != stored.meant for stored in columns.values()):
         _check_zone(spark, ranges[0].path)
     scan = spark.read.option("recursiveFileLookup", "true").schema(read_as(columns))
     rows = scan.orc([spark_path(part.path) for part in ranges])
-    one_task = in_one_task(spark, sizes(ranges))
-    return parse_rows(number_lines(rows, ranges, one_task=one_task), table, options, columns)
+    return number_lines(rows, ranges, one_task=in_one_task(spark, sizes(ranges)))
 
 
 def _check_zone(spark: SparkSession, path: str) -> None:

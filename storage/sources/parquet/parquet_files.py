@@ -1,6 +1,7 @@
 """Reads Parquet files: columns by name, each as the file has it and then converted to the declared type."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,10 +24,8 @@ from storage.sources.rows.line_numbers import number_rows
 from storage.sources.rows.typed_columns import (
     Columns,
     Stored,
-    by_columns,
-    declared_of,
     found_in,
-    parse_rows,
+    parse_files,
     read_as,
     types_of,
 )
@@ -46,9 +45,9 @@ def parse_parquet(
     spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Sequence[PlannedFile]
 ) -> list[DataFrame]:
     """Read Parquet files into records, one frame for each schema that they have. Raises `SourceBroken`."""
-    names = declared_of(table, options)
-    found = by_columns(ranges, lambda path: _columns(_open(path), path, names))
-    return [_parse(spark, table, options, columns, parts) for columns, parts in found]
+    return parse_files(
+        table, options, ranges, lambda path, names: _columns(_open(path), path, names), partial(_rows, spark)
+    )
 
 
 def parquet_schema(path: str, declared: Sequence[str]) -> dict[str, DataType | None]:
@@ -90,13 +89,6 @@ def _stored(field: pa.Field, path: str) -> Stored:
     return Stored(found, found)
 
 
-def _parse(
-    spark: SparkSession,
-    table: TableSpec,
-    options: ParseOptions,
-    columns: Columns,
-    ranges: Sequence[PlannedFile],
-) -> DataFrame:
+def _rows(spark: SparkSession, columns: Columns, ranges: Sequence[PlannedFile]) -> DataFrame:
     scan = spark.read.option("recursiveFileLookup", "true").schema(read_as(columns))
-    rows = number_rows(scan.parquet(*[spark_path(part.path) for part in ranges]), ranges)
-    return parse_rows(rows, table, options, columns)
+    return number_rows(scan.parquet(*[spark_path(part.path) for part in ranges]), ranges)

@@ -77,6 +77,10 @@ class PlannedFile:
         return MeasuredFile(**{part.name: getattr(self, part.name) for part in fields(MeasuredFile)})
 
 
+Known = Mapping[str, PlannedFile]
+"""What plans say of the parts of a source, by their names: the last part of each that was read."""
+
+
 def side_by_side(parts: Sequence[PlannedFile]) -> Iterator[Sequence[PlannedFile]]:
     """Divide parts of a source into those that follow each other: files or versions; each partition by itself."""
     partitions = [part for part in parts if part.path.startswith(TOPIC)]

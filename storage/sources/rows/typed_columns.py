@@ -46,17 +46,6 @@ def found_in(path: str, there: Sequence[str], names: Sequence[str]) -> Iterator[
             yield name
 
 
-def by_columns(
-    ranges: Sequence[PlannedFile], columns_of: Callable[[str], Columns]
-) -> list[tuple[Columns, list[PlannedFile]]]:
-    """Group files by their columns; each is asked once."""
-    found: dict[str, tuple[Columns, list[PlannedFile]]] = {}
-    for part in ranges:
-        columns = columns_of(part.path)
-        found.setdefault(repr(columns), (columns, []))[1].append(part)
-    return list(found.values())
-
-
 def types_of(there: Sequence[str], columns: Columns) -> dict[str, DataType | None]:
     """By the names that a file has, what the values of those columns are; None for others."""
     return dict.fromkeys(there) | {name: stored.meant for name, stored in columns.items()}
@@ -65,6 +54,26 @@ def types_of(there: Sequence[str], columns: Columns) -> dict[str, DataType | Non
 def read_as(columns: Columns) -> StructType:
     """The schema that Spark reads columns by."""
     return StructType([StructField(name, stored.read) for name, stored in columns.items()])
+
+
+def parse_files(
+    table: TableSpec,
+    options: ParseOptions,
+    ranges: Sequence[PlannedFile],
+    columns_of: Callable[[str, Sequence[str]], Columns],
+    rows_of: Callable[[Columns, Sequence[PlannedFile]], DataFrame],
+) -> list[DataFrame]:
+    """Read files into records, one frame for those that have the same columns.
+
+    `columns_of`: which of some names a file has, by its path; each file is asked once. `rows_of`: reads files by their
+    columns into rows (position, context).
+    """
+    names = declared_of(table, options)
+    found: dict[str, tuple[Columns, list[PlannedFile]]] = {}
+    for part in ranges:
+        columns = columns_of(part.path, names)
+        found.setdefault(repr(columns), (columns, []))[1].append(part)
+    return [parse_rows(rows_of(columns, parts), table, options, columns) for columns, parts in found.values()]
 
 
 def parse_rows(rows: DataFrame, table: TableSpec, options: ParseOptions, columns: Columns) -> DataFrame:

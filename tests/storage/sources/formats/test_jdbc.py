@@ -14,8 +14,8 @@ from storage.sources.database.dumping import error_of, value_of
 from storage.sources.database.dumps import dumps, name_of, pattern_of, remove, time_of
 from storage.sources.formats import jdbc
 from storage.sources.formats.jdbc import Jdbc
-from storage.sources.formats.source_format import Known, Look, SourceSpec
-from storage.sources.planned.planned_file import PlannedFile
+from storage.sources.formats.source_format import Look, SourceSpec
+from storage.sources.planned.planned_file import Known, PlannedFile
 
 URL = "jdbc:postgresql://db:5432/shop"
 NOON = datetime(2026, 11, 28, 12, tzinfo=UTC)
