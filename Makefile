@@ -37,8 +37,9 @@ kafka: .venv/installed ## the week of flights through a broker of Kafka, with ru
 	$(BIN)/python examples/kafka/run.py --days $(DAYS)
 
 test: .venv/installed ## the tests, and the branch coverage of the transforms
-	$(BIN)/pytest -m "not spark and not slow and not ui" $(PARALLEL)
+	$(BIN)/pytest --ignore=tests/transforms -m "not spark and not slow and not ui" $(PARALLEL)
 	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest tests/transforms -m "not spark and not slow and not ui"
 	$(BIN)/coverage run -m pytest -m "spark and not slow and not ui" $(PARALLEL)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
