@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from storage.sources.formats.source_format import SourceFormat
+
 ROOT = Path(__file__).parents[1]
 _PACKAGES = "transforms|storage|orchestration|expectations"
 _PATH = re.compile(rf"(?<![\w./-])((?:{_PACKAGES}|bench|tests|docs|examples)/[\w./-]*\w)")
@@ -80,3 +82,10 @@ def test_what_docstrings_and_comments_name_is_there() -> None:
 def test_a_name_that_is_gone_is_seen(name: str) -> None:
     """Or the tests above could not fail."""
     assert _missing(f"see `{name}`") == [name]
+
+
+def test_page_on_extensions_names_every_member_of_a_format() -> None:
+    """Whoever adds a format finds there all that can be said of it."""
+    page = (ROOT / "docs/extending.md").read_text()
+    members = [name for name in vars(SourceFormat) if not name.startswith("_")]
+    assert [name for name in members if f"`{name}`" not in page] == []

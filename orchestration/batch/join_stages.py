@@ -10,7 +10,7 @@ from orchestration.batch.context import Batch, JoinResults
 from orchestration.batch.joins.gate import JOIN_COUNTS
 from orchestration.batch.joins.stage import ForeignKeyJoins
 from orchestration.batch.streams.stage import StreamJoins
-from orchestration.batch.streams.table_join import STREAM_JOIN_COUNTS
+from orchestration.batch.streams.stream_join_batch import STREAM_JOIN_COUNTS
 from orchestration.batch.tables.table import TableBatch
 from orchestration.config import AnyJoin, Join, StreamJoin
 from transforms.model.specs import How

@@ -50,7 +50,7 @@ class Backlog:
 
     @property
     def is_empty(self) -> bool:
-        """Whether a run would find nothing to do."""
+        """Whether a run that is told nothing would find nothing to do."""
         return not self.files and self.unfinished is None and not self.new_joins
 
     @property
@@ -78,7 +78,7 @@ def backlog(
 ) -> Backlog:
     """List the sources and compare them with the plan; no file is opened.
 
-    `settle`: only count files that changed less than this ago, by default as a run does that is told nothing.
+    `settle`: only count files that were left alone for this long, by default as a run does that is told nothing.
     `dates` (inclusive): leave out dated files beyond them; files from before a source's `start` never wait. A file that
     was only touched, or a new one without records, does: reading it will tell. Raises `SourceError` for a source that
     cannot be listed.

@@ -325,7 +325,7 @@ def test_batch_keeps_of_a_buffer_what_leaves_it(
     assert joined(pipeline, spark, "short") == [1]
     assert check_lake(pipeline, spark, batches=None).passed
     declare(tmp_path, 3, click(5, "11:05:00"))
-    monkeypatch.setattr("orchestration.batch.streams.table_join.waited", lambda *_: 2)
+    monkeypatch.setattr("orchestration.batch.streams.stream_join_batch.waited", lambda *_: 2)
     run(pipeline, spark)
     checked = check_lake(pipeline, spark, batches=None)
     failed = [result.rule for results in checked.results.values() for result in results if not result.success]

@@ -32,7 +32,7 @@ from transforms.model.schemas import (
 from transforms.model.specs import StreamJoinSpec
 
 ACCEPTED = ("applied", "late")
-"""Status of the stream records that a join takes. `late`: every join that existed when the record came dropped it."""
+"""Status of the stream records that a join takes; a `late` one was dropped by the joins that were there at its time."""
 ROUTE = "_lj_route"
 """What a stream's join does with a record of the batch: `at_once`, `waits`, `late` or `ignored`."""
 

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from orchestration.batch.context import Batch, JoinResults
 from orchestration.batch.quarantine import commit_refused
 from orchestration.batch.streams.stream import StreamBatch, read_stream
-from orchestration.batch.streams.table_join import StreamJoinBatch, stream_join_batch
+from orchestration.batch.streams.stream_join_batch import StreamJoinBatch, stream_join_batch
 from orchestration.batch.tables.table import TableBatch
 from orchestration.config import StreamJoin
 from storage.delta_table.direct_scan import TIMED_LOG_PROPERTIES

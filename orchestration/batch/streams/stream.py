@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
-from orchestration.batch.committed_before import check_as_committed
+from orchestration.batch.compacted_topics import check_as_committed
 from orchestration.batch.context import Batch
 from orchestration.batch.quarantine import only_open
 from orchestration.batch.tables.verdicts import VERDICTS

@@ -7,7 +7,7 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from orchestration.batch.committed_before import check_as_committed
+from orchestration.batch.compacted_topics import check_as_committed
 from orchestration.batch.context import Batch
 from orchestration.batch.first_load import table_load
 from orchestration.batch.quarantine import commit_refused, only_open

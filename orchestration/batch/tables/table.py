@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from orchestration.batch.first_load import TableLoad
-from orchestration.batch.tables.apply_changes import apply_to_table
+from orchestration.batch.tables.apply_to_table import apply_to_table
 from orchestration.batch.tables.record_survey import RecordKinds, first_truncate, kinds_of
 from orchestration.batch.tables.verdicts import COUNTS, LOGGED, is_logged, records_schema
 from orchestration.batch.tables.versioned import EXPIRED, in_time
