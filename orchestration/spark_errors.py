@@ -63,7 +63,7 @@ def explained(pipeline: Pipeline, work: Plan | str) -> Iterator[None]:
         # a JVM that is killed closes its connections before its process is gone
         lost = isinstance(error, Py4JNetworkError | ConnectionError)
         if has_ended(_ENDING if lost else 0):
-            raise _failed(pipeline, work, _ENDED) from error
+            raise _told_before(error) or _failed(pipeline, work, _ENDED) from error
         if not isinstance(error, Py4JJavaError | PySparkException):
             raise
         causes = _causes(error)
@@ -83,6 +83,14 @@ def _failed(pipeline: Pipeline, work: Plan | str, reason: str) -> WorkFailed:
     return BatchFailed(
         f"batch {work.batch} of {pipeline.lake} failed: {reason}, then run again: it begins with this batch."
     )
+
+
+def _told_before(error: BaseException) -> WorkFailed | None:
+    """What was told of the JVM's end already, where this error is only that nothing could be freed behind it."""
+    before = error.__context__
+    while before is not None and not isinstance(before, WorkFailed):
+        before = before.__context__
+    return before
 
 
 def has_ended(within: float = 0) -> bool:

@@ -1,13 +1,19 @@
 """Errors of Spark that a user can do something about, and those that keep their traceback."""
 
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -45,6 +51,32 @@ def test_expression_of_nobody_keeps_its_traceback(spark: SparkSession) -> None:
 
     with pytest.raises(PySparkException, match="CAST_INVALID_INPUT"), explained(PIPELINE, PLAN):
         rows.collect()
+
+
+@pytest.mark.failure(19)
+def test_of_a_jvm_that_ended_the_work_is_told_and_not_the_freeing_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What else was to be done to the lake held frames for the batch, and cannot free them either."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=process))
+
+    def held() -> Iterator[None]:
+        try:
+            yield
+        finally:
+            raise Py4JNetworkError("refused")
+
+    with (
+        pytest.raises(
+            BatchFailed, match=r"batch 7 .*ended in the middle.*run again: it begins with this batch"
+        ),
+        explained(PIPELINE, "planning a batch"),
+        contextmanager(held)(),
+        explained(PIPELINE, PLAN),
+    ):
+        raise Py4JNetworkError("gone")
 
 
 @pytest.mark.bad_input(39)
