@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from expectations.gate import broken_rules
 from faults.shop import make_pipeline, run, write_lines
-from orchestration.batch.streams import table_join
+from orchestration.batch.streams import stream_join_batch
 from orchestration.checks import check_lake
 from orchestration.checks.join_frames import Scope
 from orchestration.config import Pipeline
@@ -81,9 +81,9 @@ def damaged(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pi
     write_day(folder, 1, 10, (1, "10:30"), (2, "10:40"))
     run(pipeline, spark)
     write_day(folder, 2, 20, (3, "12:00"))
-    emit = table_join.emit_records
+    emit = stream_join_batch.emit_records
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(table_join, "emit_records", lambda *rows: emit(*rows).where("id <> 1"))
+        patched.setattr(stream_join_batch, "emit_records", lambda *rows: emit(*rows).where("id <> 1"))
         # the gate would see an answer that is missing, and cannot see a subscriber that was not found
         patched.setattr("transforms.foreign_key_join.join._messages_to_changed", lambda _, log, *__: log)
         run(pipeline, spark)
