@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from faults.shop import make_pipeline, run, texts
-from orchestration.batch.tables import apply_changes
+from orchestration.batch.tables import apply_to_table
 from orchestration.planning import input_records
 from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE, Lake, changes_of
@@ -44,7 +44,7 @@ class Ways:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.unsorted: list[bool] = []
         self.not_judged: list[bool] = []
-        unwatched, read = apply_changes.apply_changes, input_records.read_records
+        unwatched, read = apply_to_table.apply_changes, input_records.read_records
 
         @wraps(unwatched)
         def watched_changes(*args: Any, alone: bool) -> DataFrame:
@@ -59,7 +59,7 @@ class Ways:
                 self.not_judged.append(False)
             return read(spark, table, options, *others)
 
-        monkeypatch.setattr(apply_changes, "apply_changes", watched_changes)
+        monkeypatch.setattr(apply_to_table, "apply_changes", watched_changes)
         monkeypatch.setattr(input_records, "read_records", watched_read)
 
 
