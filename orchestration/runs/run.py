@@ -118,7 +118,7 @@ def _plans(
     pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, asked: _Asked
 ) -> Iterator[_Planned]:
     """Plans in their order; each is committed when it is asked for, after the one before it was published."""
-    finished = None  # the batch that was under way
+    finished = None  # the batch that was under way, if there was one
     for finished in under_way(pipeline, lake, journal, asked.rebuilt):
         yield _Planned(finished)
     draft, now = PlanBuilder(pipeline, lake, journal), datetime.now(UTC)

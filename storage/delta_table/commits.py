@@ -1,7 +1,7 @@
 """Makes each commit to a Delta table exactly once: it carries a transaction identifier, by which a rerun finds it.
 
-An identifier in the commit itself wins over the session's settings. So appends may run beside an overwrite or, with
-`spark.lakejoin.merge`, a real MERGE, whose identifiers can only be given through the session.
+An identifier in the commit itself wins over the session's settings, through which alone a real MERGE can be given one
+(`spark.lakejoin.merge`). So appends may run beside it.
 """
 
 import logging
@@ -74,7 +74,7 @@ def replace(  # noqa: PLR0913
 ) -> None:  # fmt: skip
     """Put new rows in the place of those that have these keys, once and in one commit.
 
-    `keys`: columns of `key`; those of `new` and of rows that only end. `ready`: asked once the rows that end are found
+    `keys`: of the rows in `new`, and of rows that end and get no new one; `key`: their columns. `ready`: asked once the rows that end are found
     and the new ones are in files; returns when the commits are made that this one must not precede, and `None` where
     there is nothing to commit. `begun`: of `begin`, for the first attempt. `count`: told how many of the table's files
     are looked through.

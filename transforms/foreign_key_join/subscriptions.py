@@ -144,7 +144,7 @@ def live_subscriptions(log: DataFrame) -> DataFrame:
 
 
 def with_previous(changes: DataFrame, before: DataFrame) -> DataFrame:
-    """Give each left change of a batch the foreign key of its key's row before it.
+    """Give each left change of a batch the foreign key that its row had before it.
 
     `changes`: primary_key, position (unique within a key), foreign_key and hash.
     `before`: primary_key and foreign_key of the live rows before the batch.

@@ -1,4 +1,4 @@
-"""Runs the streams of a batch: joins them with their tables as these are after the batch, and commits both."""
+"""Runs the streams of a batch: joins their records with the tables, and commits both."""
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
