@@ -74,10 +74,10 @@ def replace(  # noqa: PLR0913
 ) -> None:  # fmt: skip
     """Put new rows in the place of those that have these keys, once and in one commit.
 
-    `keys`: of the rows in `new`, and of rows that end and get no new one; `key`: their columns. `ready`: asked once the rows that end are found
-    and the new ones are in files; returns when the commits are made that this one must not precede, and `None` where
-    there is nothing to commit. `begun`: of `begin`, for the first attempt. `count`: told how many of the table's files
-    are looked through.
+    `keys`: of the rows in `new`, and of rows that only end; `key`: their columns. `ready`: asked once the rows that end
+    are found and the new ones are in files; returns when the commits are made that this one must not precede, and
+    `None` where there is nothing to commit. `begun`: of `begin`, for the first attempt. `count`: told how many of the
+    table's files are looked through.
     """
     prepared = [begun] if begun else []
 

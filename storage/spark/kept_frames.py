@@ -20,7 +20,13 @@ from transforms.model.keys import Keys
 SMALL = 200_000
 """Up to this many records a batch is worked off without shuffles: what it holds fits one task."""
 
-_FOR_SMALL = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+_FOR_SMALL = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    # What Spark derives of a frame is kept with it, in names that a union with the frames it stems from may not know:
+    # "key not found". For few rows it derives nothing that is worth its while.
+    "spark.sql.constraintPropagation.enabled": "false",
+}
 _FOR_LARGE = {"spark.sql.files.openCostInBytes": "1m"}
 """Spark splits a file into a part for each core; all but the last are longer by the cost it assumes of opening one."""
 

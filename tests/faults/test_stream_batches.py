@@ -44,7 +44,10 @@ def test_flush_joins_what_waits_once(first_day: Pipeline, tmp_path: Path, spark:
 def test_join_that_is_added_starts_from_every_record_there_is(
     first_day: Pipeline, tmp_path: Path, spark: SparkSession
 ) -> None:
-    """It joins each as of its time, and takes none for late; what waits goes on waiting."""
+    """It joins each as of its time, as far as the history goes back by now, and takes none for late.
+
+    What waits goes on waiting.
+    """
     pipeline = copy_of(first_day, tmp_path / "board")
     assert run(pipeline, spark) == 1
     added = CONFIGURATION + (
@@ -59,5 +62,8 @@ def test_join_that_is_added_starts_from_every_record_there_is(
     assert last.kind == "bootstrap"
     assert last.joins["added"] | wanted == last.joins["added"]
     names = ("joins/added/joined", "joins/at_time/joined")
-    found = [[row for row in content(pipeline, spark)[name] if '"id":1' in row] for name in names]
-    assert [[json.loads(row)["right_temp"] for row in rows] for rows in found] == [[1], [1]]
+    found = [[json.loads(row) for row in content(pipeline, spark)[name]] for name in names]
+    assert [{row["id"]: row["right_temp"] for row in rows} for rows in found] == [
+        {1: None, 2: 5, 3: None, 6: 4},  # the history begins at ten; what was valid at nine still is
+        {1: 1, 2: 5, 3: None},
+    ]

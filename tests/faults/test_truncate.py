@@ -121,7 +121,7 @@ def test_file_before_a_truncate_is_not_replaced(parts: Pipeline, spark: SparkSes
     run(parts, spark)
     first = parts.path.parent / "parts" / f"{FIRST}.jsonl"
     before = first.read_text()
-    _events(first, [*CREATED, ("c", 3, 9, "b")])
+    _events(first, [("c", 3, 9, "b"), *CREATED])
     with pytest.raises(ReplaceRefused, match=r"parts: a truncate event at .*2024-01-02.*nothing was changed"):
         run(parts, spark, replace=date.fromisoformat(FIRST))
     first.write_text(before)

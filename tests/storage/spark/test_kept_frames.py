@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from storage.spark.kept_frames import SMALL, framing
 from storage.spark.session import SETTINGS, changed_settings
@@ -34,6 +35,18 @@ def test_small_batch_that_grows_shuffles_again(tmp_path: Path, spark: SparkSessi
         assert spark.conf.get(SHUFFLE) == "1" != usual
         frames.grow()
         assert spark.conf.get(SHUFFLE) == usual
+
+
+def test_frame_is_joined_by_rows_that_were_kept_of_it(tmp_path: Path, spark: SparkSession) -> None:
+    """A position that is never null here and may be null there: what Spark knew of both is of no frame behind them."""
+    with framing(spark, str(tmp_path), 1) as frames:
+        new = frames.keep(spark.range(3).select(F.struct("id").alias("position")))
+        stored = spark.createDataFrame([((5,),)], "position struct<id: bigint>")
+        known = "position is not null"
+        released = frames.keep(new.where(known).unionByName(stored.where(known)))
+        due = frames.keep(new.where("position.id = 0").unionByName(released))
+
+        assert sorted(row["id"] for row in due.select("position.id").collect()) == [0, 0, 1, 2, 5]
 
 
 def test_how_a_user_wants_files_to_be_cut_stays(tmp_path: Path, spark: SparkSession) -> None:
