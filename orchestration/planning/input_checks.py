@@ -1,8 +1,8 @@
 """Refuses input before its plan is committed: too many bad records or deletes, or columns that are not declared.
 
 `max_bad_ratio` limits the share of bad records, `max_deleted` that of rows a snapshot deletes, and
-`on_schema_change: fail` asks for the declared columns. Once a plan is
-committed its files may not change any more; here files and columns can still be corrected.
+`on_schema_change: fail` asks for the declared columns. Once a plan is committed its files may not change any more; here
+files and columns can still be corrected.
 """
 
 from collections.abc import Sequence
