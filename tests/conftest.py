@@ -1,6 +1,7 @@
 """Fixtures for all tests: one Spark session for the whole run, and a fresh place for a lake."""
 
 import gc
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from reliability import Report
 from storage.spark.session import start_session
 
 pytest_plugins = ["tiny_lake"]
+
+# No command that a test starts leaves its JVM to others, but where engines are what is tested.
+os.environ["CI"] = "true"
 
 # Spark makes the time of an example uneven; the blob repeats a failure elsewhere.
 settings.register_profile("lakejoin", deadline=None, print_blob=True)

@@ -17,6 +17,7 @@ import typer
 from orchestration.cli.check import check
 from orchestration.cli.demo import demo
 from orchestration.cli.dev import dev
+from orchestration.cli.engine import engine
 from orchestration.cli.exit_codes import FAILED, Commands
 from orchestration.cli.maintain import maintain
 from orchestration.cli.migrate import migrate
@@ -44,6 +45,7 @@ app = typer.Typer(
 for command in (demo, validate, run, status, show, check, maintain, migrate, reconcile, repair, dev):
     app.command()(command)
 app.add_typer(quarantine, name="quarantine")
+app.add_typer(engine, name="engine")
 
 
 def _version(wanted: bool) -> None:

@@ -25,8 +25,13 @@ def load_pipeline(config: Path) -> "Pipeline":
     return load(config)
 
 
-def open_session(pipeline: "Pipeline") -> "SparkSession":
-    """Return the Spark session that a pipeline asks for; no command gets one in another way."""
+def open_session(pipeline: "Pipeline", *, resident: bool | None = None) -> "SparkSession":
+    """Return the Spark session that a pipeline asks for; no command gets one in another way.
+
+    `resident`: whether its JVM stays for later runs, where the user says otherwise than the configuration.
+    """
     from storage.spark.session import start_session
 
-    return start_session(pipeline.spark.master, pipeline.spark.conf, pipeline.places, pipeline.formats)
+    engine = pipeline.engine
+    idle = engine.stays if resident is None else engine.idle if resident else None
+    return start_session(pipeline.spark.master, pipeline.spark.conf, pipeline.places, pipeline.formats, idle)

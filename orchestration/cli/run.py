@@ -65,6 +65,13 @@ def run(  # noqa: PLR0913 - one parameter for each option
             "--flush", help="At the end, release the records of streams that still wait for their grace."
         ),
     ] = False,
+    resident: Annotated[
+        bool | None,
+        typer.Option(
+            "--resident/--no-resident",
+            help="Whether the JVM stays for later runs; by default as `engine` in the configuration says.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -100,7 +107,7 @@ def run(  # noqa: PLR0913 - one parameter for each option
     )
 
     def work(progress: "Progress") -> "Iterator[Published]":
-        spark = options.open_session(pipeline)
+        spark = options.open_session(pipeline, resident=resident)
         from orchestration.planning.replaced_files import day_or_name
         from orchestration.runs.run import run_batches
 

@@ -19,7 +19,7 @@ from orchestration.config.schema.expression_types import Columns
 from orchestration.config.schema.expressions import expression_type
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.joins import AnyJoin, DeclaredJoin, Join, StreamJoin
-from orchestration.config.schema.model import Input, Maintenance, Spark, Table
+from orchestration.config.schema.model import Engine, Input, Maintenance, Spark, Table
 from orchestration.config.schema.stream import Stream
 from orchestration.config.schema.values import LakePath, Name
 from storage.lake.plan import Kind as BatchKind
@@ -41,6 +41,10 @@ class Pipeline(Frozen):
     holds every table."""
     spark: Spark = Spark()
     """The Spark session; see below."""
+    engine: Engine = Field(
+        default=Engine(), json_schema_extra={"default": {"resident": True, "idle": "30 minutes"}}
+    )
+    """The JVM that Spark runs in; see below."""
     maintenance: Maintenance = Field(
         default=Maintenance(),
         json_schema_extra={"default": {"when": "after_batch", "retention": "7 days"}},

@@ -13,13 +13,14 @@ from orchestration.config.schema.column import Column
 from orchestration.config.schema.csv_options import CsvOptions
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.joins import Join, StreamJoin, model_of_join
-from orchestration.config.schema.model import Maintenance, Spark, Table, Versioned
+from orchestration.config.schema.model import Engine, Maintenance, Spark, Table, Versioned
 from orchestration.config.schema.operation import Operation
 from orchestration.config.schema.source import Limits, Security, Source
 from orchestration.config.schema.stream import Stream
 
 _MODELS: Mapping[KeyPath, type[Frozen]] = {
     ("spark",): Spark,
+    ("engine",): Engine,
     ("maintenance",): Maintenance,
     ("tables",): Table,
     ("streams",): Stream,

@@ -26,9 +26,9 @@ class RunSpark:
         """Return the run's session, started at the first call. Raises `JavaNotFound` and `JarsNotFound`."""
         if self._session is None:
             self._ours = SparkSession.getActiveSession() is None
-            spark = self.pipeline.spark
+            spark, stays = self.pipeline.spark, self.pipeline.engine.stays
             self._session = start_session(
-                spark.master, spark.conf, self.pipeline.places, self.pipeline.formats
+                spark.master, spark.conf, self.pipeline.places, self.pipeline.formats, stays
             )
         return self._session
 

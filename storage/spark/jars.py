@@ -33,6 +33,11 @@ class JarsNotFound(LakejoinError):
     """JARs are not in the cache and could not be fetched; the message says where to put them."""
 
 
+def cache_directory(environment: Mapping[str, str]) -> Path:
+    """Return the folder of what is fetched once: `lakejoin` in XDG_CACHE_HOME, by default in `~/.cache`."""
+    return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakejoin"
+
+
 def delta_coordinates() -> list[str]:
     """Return group:artifact:version of the two JARs that fit the installed pyspark and delta-spark."""
     spark = ".".join(version("pyspark").split(".")[:2])

@@ -4,15 +4,20 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pyspark
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from storage.spark import avro, jdbc, kafka, s3
-from storage.spark.jars import provide_jars, spark_resolver
+from storage.spark.engine.launch import launch_of
+from storage.spark.engine.lease import Lease, lease_engine, leave_off
+from storage.spark.jars import cache_directory, provide_jars, spark_resolver
 from storage.spark.java import find_java, locale_variables, wrap_java
 from storage.spark.py4j_cache import remember_answers
 from transforms.model.sql_settings import PINNED, PREFIX, filed
@@ -78,6 +83,7 @@ _OTHER_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 """Variables that tell the JVM options, too; it does not start with two collectors."""
 _LISTS = {
     "spark.jars": ",",
+    "spark.driver.extraClassPath": os.pathsep,
     "spark.sql.extensions": ",",
     "spark.driver.extraJavaOptions": " ",
     "spark.executor.extraJavaOptions": " ",
@@ -90,8 +96,11 @@ def start_session(
     conf: Mapping[str, str] = NO_CONF,
     places: Iterable[str] = (),
     formats: Iterable[str] = (),
+    idle: timedelta | None = None,
 ) -> SparkSession:
     """Return the process's Spark session with Delta Lake, started with `conf` over our own settings.
+
+    `idle`: how long its JVM stays for other runs when this process has ended; by default it ends with it.
 
     `places`: paths and URIs that it is to work on, `formats`: those of files that it is to read; what these need beside
     Delta is provided as well. Where a session runs already it is returned, with those settings applied that can still
@@ -100,7 +109,8 @@ def start_session(
     `JavaNotFound` and `JarsNotFound`.
     """
     cache = cache_directory(os.environ)
-    java_home = wrap_java(find_java(os.environ), cache)
+    java = find_java(os.environ)
+    java_home = wrap_java(java, cache)
     fetched, resolver = cache / "jars", partial(spark_resolver, _SPARK_HOME, java_home, conf)
     jars = provide_jars(fetched, resolver())
     if s3.on_s3(places):
@@ -117,13 +127,28 @@ def start_session(
     if _local_cores(master) is not None:
         variables["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder: SparkSession.Builder = SparkSession.builder
-    for key, value in settings(master, jars, cache, conf).items():
+    wanted = settings(master, jars, cache, conf)
+    for key, value in wanted.items():
         builder = builder.config(key, value)
     with _environment(variables):
-        spark = builder.getOrCreate()
+        lease = None if idle is None else _lease(wanted, java, idle, cache)
+        with _environment(lease.variables if lease else {}):
+            spark = builder.getOrCreate()
+    if lease is not None:
+        gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark keeps the process there that it starts itself
+        gateway.proc = lease
     put_back(spark)
     remember_answers(spark)
     return spark
+
+
+def _lease(wanted: Mapping[str, str], java: Path, idle: timedelta, cache: Path) -> Lease | None:
+    """The lease of an engine for a session with these settings; None where this process has a JVM or starts its own."""
+    if SparkContext._gateway is not None or leave_off(os.environ, wanted):  # noqa: SLF001 - as above
+        return None
+    whole = _local_cores(wanted["spark.master"]) is None
+    launch = launch_of(wanted, java.resolve(), whole=whole, environment=os.environ)
+    return lease_engine(launch, idle, os.environ, cache)
 
 
 def put_back(spark: SparkSession) -> None:
@@ -161,12 +186,12 @@ def settings(master: str, jars: Sequence[Path], cache: Path, conf: Mapping[str, 
     ours = {
         **SETTINGS,
         "spark.master": master,
-        "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.driver.extraJavaOptions": " ".join(
             [_EVERY_JVM, *_collector(conf), f"-Dlog4j2.configurationFile={_LOGGING}"]
         ),
         # the file of log settings is on the driver's machine only
         "spark.executor.extraJavaOptions": _EVERY_JVM,
+        **_on_class_path(master, jars),
         # Never used, always created; by default in the directory the process was started in.
         "spark.sql.warehouse.dir": (cache / "warehouse").as_uri(),
     }
@@ -181,15 +206,17 @@ def settings(master: str, jars: Sequence[Path], cache: Path, conf: Mapping[str, 
     return {**ours, **conf, **appended, **PINNED}
 
 
+def _on_class_path(master: str, jars: Sequence[Path]) -> dict[str, str]:
+    """The setting by which Spark loads these JARs: from where they are, or copied to each executor."""
+    if _local_cores(master) is None or any(os.pathsep in str(jar) for jar in jars):
+        return {"spark.jars": ",".join(map(str, jars))}
+    return {"spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}
+
+
 def _collector(conf: Mapping[str, str]) -> list[str]:
     """The option of our collector, unless one is chosen already."""
     given = [conf.get("spark.driver.extraJavaOptions", ""), *[os.environ.get(v, "") for v in _OTHER_OPTIONS]]
     return [] if re.search(r"-XX:\+Use\w*GC\b", " ".join(given)) else [_COLLECTOR]
-
-
-def cache_directory(environment: Mapping[str, str]) -> Path:
-    """Return the folder of what is fetched once: `lakejoin` in XDG_CACHE_HOME, by default in `~/.cache`."""
-    return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakejoin"
 
 
 def _local_cores(master: str) -> int | None:

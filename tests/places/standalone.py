@@ -10,8 +10,8 @@ from pathlib import Path
 import pyspark
 
 from places.processes import stopping, wait_for
+from storage.spark.jars import cache_directory
 from storage.spark.java import find_java, wrap_java
-from storage.spark.session import cache_directory
 
 WORKERS = 2
 _SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"

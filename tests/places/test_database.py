@@ -25,7 +25,7 @@ from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE, Lake, joined_of
 from storage.sources.database.dumps import dumps
 from storage.spark import session
-from storage.spark.jars import JarsNotFound, spark_resolver
+from storage.spark.jars import JarsNotFound, cache_directory, spark_resolver
 from storage.spark.java import find_java, wrap_java
 from storage.spark.jdbc import NOT_FETCHED, provide_driver
 from storage.state.pinned_state import State
@@ -114,7 +114,7 @@ def asking(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession
     """Return the session with the driver, which it would be started with, and set the login."""
     monkeypatch.setenv("LAKEJOIN_JDBC_USERNAME", "postgres")
     monkeypatch.setenv("LAKEJOIN_JDBC_PASSWORD", "hush-hush")
-    cache = session.cache_directory(os.environ)
+    cache = cache_directory(os.environ)
     java = wrap_java(find_java(os.environ), cache)
     try:
         jars = provide_driver(cache / "jars", spark_resolver(session._SPARK_HOME, java, {}, NOT_FETCHED))

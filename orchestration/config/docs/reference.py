@@ -19,7 +19,7 @@ from orchestration.config.schema.csv_options import CsvOptions
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.functions import FUNCTIONS
 from orchestration.config.schema.joins import Join, StreamJoin
-from orchestration.config.schema.model import Maintenance, Spark, Table, Versioned
+from orchestration.config.schema.model import Engine, Maintenance, Spark, Table, Versioned
 from orchestration.config.schema.operation import Operation
 from orchestration.config.schema.sizes import SIZE_PATTERN
 from orchestration.config.schema.source import Limits, Security, Source
@@ -56,6 +56,7 @@ def page_text() -> str:
     models: dict[str, type[Frozen]] = {
         "pipeline": Pipeline,
         "spark": Spark,
+        "engine": Engine,
         "maintenance": Maintenance,
         "table": Table,
         "versioned": Versioned,

@@ -40,6 +40,21 @@ class Spark(Frozen):
     """Settings of Spark by their names. Those that results depend on (time zone, ANSI mode, …) are fixed."""
 
 
+class Engine(Frozen):
+    """The JVM that Spark runs in."""
+
+    resident: bool = True
+    """Whether the JVM that a run starts stays for those that follow: they begin in a second instead of ten. It does not
+    in containers that run one batch, in continuous integration (`CI` is set), and where a cluster runs the driver."""
+    idle: Duration = Field(default=timedelta(minutes=30), json_schema_extra={"default": "30 minutes"})
+    """How long it waits for the next run before it ends itself."""
+
+    @property
+    def stays(self) -> timedelta | None:
+        """How long the JVM of a run stays; None where it ends with the run."""
+        return self.idle if self.resident else None
+
+
 class Maintenance(Frozen):
     """When a lake is tidied up, and what may go."""
 

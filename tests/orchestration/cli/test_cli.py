@@ -30,6 +30,7 @@ COMMANDS = (
     "repair",
     "dev",
     "quarantine",
+    "engine",
 )
 PIPELINE = """\
 name: shop
@@ -431,6 +432,48 @@ print(json.dumps([*sys.modules, *(["JVM"] if context and context.SparkContext._g
 
     loaded = json.loads(done.stdout.splitlines()[-1])
     assert [name for name in [*without, "JVM"] if name in loaded] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [("status", "No engine runs.\n"), ("stop", "No engine runs.\n"), ("logs", "Nothing was logged.\n")],
+)
+def test_command_of_engines_says_that_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, said: str
+) -> None:
+    """Also where one ended without leaving a word."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    result = lakejoin("engine", command)
+    (tmp_path / "lakejoin" / "0123456789abcdef.log").touch()
+
+    assert (result.exit_code, result.stdout) == (0, said)
+    assert lakejoin("engine", command).stdout == said
+
+
+def test_log_of_an_engine_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last lines, under the name of the file."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    lakejoin("engine", "status")
+    log = tmp_path / "lakejoin" / "0123456789abcdef.log"
+    log.write_text("".join(f"line {number}\n" for number in range(300)))
+
+    printed = lakejoin("engine", "logs").stdout.splitlines()
+
+    assert printed[0] == f"{log}:"
+    assert printed[1:] == [f"line {number}" for number in range(100, 300)]
+
+
+def test_engines_of_a_folder_that_others_may_enter_are_not_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command says why, and ends as where something cannot be used."""
+    (tmp_path / "lakejoin").mkdir(mode=0o755)
+    (tmp_path / "lakejoin").chmod(0o755)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+
+    result = lakejoin("engine", "stop")
+
+    assert (result.exit_code, "may be entered by other users" in result.stderr) == (1, True)
 
 
 def test_example_is_a_copy_of_the_recording() -> None:

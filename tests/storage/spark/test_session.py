@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from storage.spark.jars import cache_directory
 from storage.spark.session import (
     NO_CONF,
     SETTINGS,
     _environment,
-    cache_directory,
     changed_settings,
     settings,
     start_session,
@@ -40,7 +40,7 @@ def test_pinned_settings_win() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "end"),
     [
-        ("spark.jars", "/mine.jar", "/cache/a.jar,/cache/b.jar,/mine.jar"),
+        ("spark.driver.extraClassPath", "/mine.jar", "/cache/a.jar:/cache/b.jar:/mine.jar"),
         ("spark.sql.extensions", "my.Extension", "DeltaSparkSessionExtension,my.Extension"),
         ("spark.driver.extraJavaOptions", "-Xss4m", "log4j2.properties -Xss4m"),
         ("spark.executor.extraJavaOptions", "-Xss4m", "-XX:-DontCompileHugeMethods -Xss4m"),

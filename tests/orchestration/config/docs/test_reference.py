@@ -19,7 +19,7 @@ from orchestration.config.docs.reference import (
 from orchestration.config.docs.text import EXAMPLE
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.schema.joins import Join, StreamJoin
-from orchestration.config.schema.model import Maintenance, Spark, Table, Versioned
+from orchestration.config.schema.model import Engine, Maintenance, Spark, Table, Versioned
 from orchestration.config.schema.source import Limits, Source
 from orchestration.config.schema.stream import Stream
 
@@ -69,6 +69,7 @@ def test_every_key_is_described() -> None:
         for model in (
             Pipeline,
             Spark,
+            Engine,
             Maintenance,
             Source,
             Limits,
