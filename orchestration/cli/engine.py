@@ -69,12 +69,12 @@ def _folder() -> "Path":
     from storage.spark.engine.sockets import engine_folder
     from storage.spark.jars import cache_directory
 
-    return engine_folder(os.environ, cache_directory(os.environ))
+    return engine_folder(cache_directory(os.environ))
 
 
 def _row(key: str, answer: dict[str, Any]) -> Row:
     if answer["client"]:
-        does = f"a run of process {answer['client']}"
+        does = f"a run of process {answer['client']}" + ", then ends" * answer["stopping"]
     else:
         does = f"waits, ends in {answer['ends_in'] / 60:.0f} minutes"
     # a process is a name, not a number of things

@@ -32,6 +32,5 @@ def open_session(pipeline: "Pipeline", *, resident: bool | None = None) -> "Spar
     """
     from storage.spark.session import start_session
 
-    engine = pipeline.engine
-    idle = engine.stays if resident is None else engine.idle if resident else None
-    return start_session(pipeline.spark.master, pipeline.spark.conf, pipeline.places, pipeline.formats, idle)
+    spark, stays = pipeline.spark, pipeline.engine.stays(resident)
+    return start_session(spark.master, spark.conf, pipeline.places, pipeline.formats, stays)

@@ -26,7 +26,7 @@ class RunSpark:
         """Return the run's session, started at the first call. Raises `JavaNotFound` and `JarsNotFound`."""
         if self._session is None:
             self._ours = SparkSession.getActiveSession() is None
-            spark, stays = self.pipeline.spark, self.pipeline.engine.stays
+            spark, stays = self.pipeline.spark, self.pipeline.engine.stays()
             self._session = start_session(
                 spark.master, spark.conf, self.pipeline.places, self.pipeline.formats, stays
             )

@@ -15,8 +15,8 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from storage.spark import avro, jdbc, kafka, s3
+from storage.spark.engine.client import Lease, lease_engine, leave_off
 from storage.spark.engine.launch import launch_of
-from storage.spark.engine.lease import Lease, lease_engine, leave_off
 from storage.spark.jars import cache_directory, provide_jars, spark_resolver
 from storage.spark.java import find_java, locale_variables, wrap_java
 from storage.spark.py4j_cache import remember_answers
@@ -132,11 +132,8 @@ def start_session(
         builder = builder.config(key, value)
     with _environment(variables):
         lease = None if idle is None else _lease(wanted, java, idle, cache)
-        with _environment(lease.variables if lease else {}):
+        with _environment(lease.variables if lease else {}), _held(lease):
             spark = builder.getOrCreate()
-    if lease is not None:
-        gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark keeps the process there that it starts itself
-        gateway.proc = lease
     put_back(spark)
     remember_answers(spark)
     return spark
@@ -144,11 +141,21 @@ def start_session(
 
 def _lease(wanted: Mapping[str, str], java: Path, idle: timedelta, cache: Path) -> Lease | None:
     """The lease of an engine for a session with these settings; None where this process has a JVM or starts its own."""
-    if SparkContext._gateway is not None or leave_off(os.environ, wanted):  # noqa: SLF001 - as above
+    started = SparkContext._gateway is not None  # noqa: SLF001 - PySpark has no other way to ask
+    if started or _local_cores(wanted["spark.master"]) is None or leave_off(os.environ):
         return None
-    whole = _local_cores(wanted["spark.master"]) is None
-    launch = launch_of(wanted, java.resolve(), whole=whole, environment=os.environ)
-    return lease_engine(launch, idle, os.environ, cache)
+    return lease_engine(launch_of(wanted, java.resolve(), os.environ), idle, cache)
+
+
+@contextmanager
+def _held(lease: Lease | None) -> Iterator[None]:
+    """Keep a lease as long as PySpark's gateway, also where the block fails: the process goes on with that JVM."""
+    try:
+        yield
+    finally:
+        gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark keeps the process there that it starts itself
+        if lease is not None and gateway is not None:
+            gateway.proc = lease
 
 
 def put_back(spark: SparkSession) -> None:
@@ -202,7 +209,9 @@ def settings(master: str, jars: Sequence[Path], cache: Path, conf: Mapping[str, 
             "spark.driver.host": "127.0.0.1",
             "spark.sql.shuffle.partitions": str(4 * cores),  # adaptive execution joins the small ones
         }
-    appended = {key: f"{ours[key]}{sign}{conf[key]}" for key, sign in _LISTS.items() if key in conf}
+    appended = {
+        key: f"{ours[key]}{sign}{conf[key]}" for key, sign in _LISTS.items() if key in ours and key in conf
+    }
     return {**ours, **conf, **appended, **PINNED}
 
 

@@ -45,14 +45,13 @@ class Engine(Frozen):
 
     resident: bool = True
     """Whether the JVM that a run starts stays for those that follow: they begin in a second instead of ten. It does not
-    in containers that run one batch, in continuous integration (`CI` is set), and where a cluster runs the driver."""
+    in containers that run one batch, in continuous integration (`CI` is set), and on a cluster."""
     idle: Duration = Field(default=timedelta(minutes=30), json_schema_extra={"default": "30 minutes"})
     """How long it waits for the next run before it ends itself."""
 
-    @property
-    def stays(self) -> timedelta | None:
-        """How long the JVM of a run stays; None where it ends with the run."""
-        return self.idle if self.resident else None
+    def stays(self, resident: bool | None = None) -> timedelta | None:
+        """How long the JVM of a run stays, None where it ends with the run; `resident`: where a run says otherwise."""
+        return self.idle if (self.resident if resident is None else resident) else None
 
 
 class Maintenance(Frozen):

@@ -1,7 +1,7 @@
 """Keeps a JVM as long as runs come: leases it to one at a time, clears up behind each, and ends when it is idle.
 
-This is the process that stays. A run that needs it starts it (`storage.spark.engine.lease`) and connects to its socket;
-the connection is the lease. It ends with the process that holds it, however that ends, and with it the run's jobs.
+This is the process that stays. A run that needs it starts it (`storage.spark.engine.client`), later ones connect to its
+socket. The connection is the lease: it ends with the process that holds it, in whatever way, and so do the run's jobs.
 """
 
 import json
@@ -11,20 +11,22 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from storage.spark.engine.jvm import Figures, Jvm, JvmFailed
 from storage.spark.engine.launch import Launch
-from storage.spark.engine.sockets import log_path, receive, send, socket_path
+from storage.spark.engine.sockets import receive, send, socket_path
 
 _FORGETS_WITHIN = 60
 _ASKS_WITHIN = 5
 _LOOKS_EACH = 2.0
 """Seconds that a JVM may take to forget a run, that a question may take to come, and between two looks at the files."""
+_STDERR = 2
 _LOG = 8 << 20
 """Bytes of the log from which on it begins anew with the next run."""
 _THREADS, _FILES = 300, 1000
@@ -32,14 +34,14 @@ _THREADS, _FILES = 300, 1000
 
 
 class Keeper:
-    """Answers at a socket for one JVM."""
+    """Answers for one JVM: first over the connection of the process that started it, then at its socket."""
 
-    def __init__(self, launch: Launch, folder: Path, listener: socket.socket, log: BinaryIO) -> None:
+    def __init__(self, launch: Launch, folder: Path, first: socket.socket) -> None:
         """Start the JVM. Raises `JvmFailed`."""
-        self._launch, self._listener, self._log = launch, listener, log
-        self._jvm = Jvm(launch, folder, log)
-        # One thread asks the JVM, over one connection, whatever becomes of an answer.
+        # One thread asks the JVM, over one connection; it may wait for an answer for ever.
         self._asks = ThreadPoolExecutor(1)
+        self._jvm = self._asks.submit(Jvm, launch, folder).result()
+        self._launch, self._first, self._path = launch, first, socket_path(folder, launch.key)
         self._since, self._runs, self._stopping = time.time(), 0, False
         self._lease: socket.socket | None = None
         self._client: int | None = None
@@ -48,19 +50,44 @@ class Keeper:
 
     def serve(self) -> None:
         """Answer until there is no more need for the JVM, then end it."""
+        with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as listener:
+            # It takes the place of one that was left: of an engine that runs, the lock would have kept this one away.
+            draft = self._path.with_suffix(".new")
+            draft.unlink(missing_ok=True)
+            listener.bind(os.fspath(draft))
+            listener.listen()
+            draft.replace(self._path)
+            ours = self._path.stat().st_ino
+            try:
+                self._answer(self._first)
+                while not self._is_over() and self._inode() == ours:
+                    self._wait(listener)
+            finally:
+                # whoever comes now starts another JVM at once
+                if self._inode() == ours:
+                    self._path.unlink(missing_ok=True)
+                listener.close()
+                if self._lease is not None:
+                    self._lease.close()
+                self._asks.shutdown(wait=False)
+                self._jvm.end()
+
+    def _wait(self, listener: socket.socket) -> None:
+        """Wait for the end of a lease or for a question."""
+        waited_for = [listener, *([self._lease] if self._lease else [])]
+        ready, _, _ = select.select(waited_for, [], [], _LOOKS_EACH)
+        if self._lease in ready:
+            self._forget()
+        elif listener in ready:
+            with suppress(OSError):
+                self._answer(listener.accept()[0])
+
+    def _inode(self) -> int | None:
+        """What tells this socket from another engine's, where somebody emptied the folder."""
         try:
-            while not self._is_over():
-                waited_for = [self._listener, *([self._lease] if self._lease else [])]
-                ready, _, _ = select.select(waited_for, [], [], _LOOKS_EACH)
-                if self._lease in ready and not self._forget():
-                    return
-                if self._listener in ready:
-                    self._answer(self._listener.accept()[0])
-        finally:
-            if self._lease is not None:
-                self._lease.close()
-            self._asks.shutdown(wait=False)
-            self._jvm.end()
+            return self._path.stat().st_ino
+        except OSError:
+            return None
 
     def _is_over(self) -> bool:
         if self._jvm.has_ended:
@@ -71,14 +98,15 @@ class Keeper:
         return self._stopping or idle >= self._idle or not self._launch.is_current
 
     def _answer(self, connection: socket.socket) -> None:
-        """Answer one question; the connection of a lease stays open."""
+        """Answer one question; the connection of a lease stays open. Raises `OSError` where whoever asked is gone."""
         connection.settimeout(_ASKS_WITHIN)
         question = receive(connection) or {}
-        try:
+        with ExitStack() as stack:
+            stack.callback(connection.close)
             match question.get("ask"):
                 case "lease" if self._lease is None:
-                    self._let(connection, question)
-                    return
+                    stack.pop_all()
+                    self._let(connection, question.get("pid"), question.get("idle", self._idle))
                 case "lease":
                     send(connection, {"busy": self._client})
                 case "status":
@@ -86,33 +114,31 @@ class Keeper:
                 case "stop":
                     self._stopping = True
                     send(connection, {"busy": self._client})
-        except OSError:
-            pass  # whoever asked is gone
-        connection.close()
 
-    def _let(self, connection: socket.socket, question: dict[str, Any]) -> None:
-        if os.fstat(self._log.fileno()).st_size > _LOG:
-            self._log.truncate(0)
-        self._lease, self._client, self._idle = connection, question["pid"], question["idle"]
+    def _let(self, connection: socket.socket, client: int | None, idle: float) -> None:
+        if os.fstat(_STDERR).st_size > _LOG:
+            os.ftruncate(_STDERR, 0)
+        self._lease, self._client, self._idle = connection, client, idle
         self._runs += 1
         # where the other side is gone already, its end is what is read next
         with suppress(OSError):
             send(connection, {"port": self._jvm.port, "secret": self._jvm.secret, "jvm": self._jvm.pid})
 
-    def _forget(self) -> bool:
-        """Clear up behind the run that is gone; False where the JVM is of no more use."""
+    def _forget(self) -> None:
+        """Clear up behind the run that is gone; where that fails, or leaves too much, the engine is over."""
         assert self._lease is not None
         self._lease.close()
         self._lease = self._client = None
+        self._idle_from = time.monotonic()
         try:
             self._asks.submit(self._jvm.forget_run).result(_FORGETS_WITHIN)
-            self._figures = self._asks.submit(self._jvm.figures).result(_FORGETS_WITHIN)
+            held = self._figures = self._asks.submit(self._jvm.figures).result(_FORGETS_WITHIN)
         except Exception as error:  # noqa: BLE001 - whatever it is, the next run gets another JVM
             print(f"The JVM could not forget run {self._runs}: {error!r}", file=sys.stderr, flush=True)  # noqa: T201
-            return False
-        self._idle_from = time.monotonic()
-        worn = self._figures
-        return worn.heap < worn.most / 2 and worn.threads < _THREADS and worn.files < _FILES
+            self._stopping = True
+            return
+        if held.heap > held.most / 2 or held.threads > _THREADS or held.files > _FILES:
+            self._stopping = True
 
     def _status(self) -> dict[str, Any]:
         idle = None if self._lease else self._idle - (time.monotonic() - self._idle_from)
@@ -128,24 +154,20 @@ def main() -> None:
     told = json.loads(sys.stdin.readline())
     if os.fork():
         os._exit(0)
-    os.setsid()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    launch = Launch.told(told["launch"])
-    folder = Path(told["folder"])
-    with log_path(folder, launch.key).open("ab", buffering=0) as log:
-        for stream, file in ((0, os.open(os.devnull, os.O_RDONLY)), (1, log.fileno()), (2, log.fileno())):
-            os.dup2(file, stream)
-        with socket.socket(fileno=told["listener"]) as listener:
-            try:
-                Keeper(launch, folder, listener, log).serve()
-            except JvmFailed as error:
-                print(error, file=sys.stderr, flush=True)  # noqa: T201 - into the log
-            finally:
-                # nobody else may have another at this path: the lock is held until the process is gone
-                socket_path(folder, launch.key).unlink(missing_ok=True)
-    # threads that still wait for the JVM would keep the process
-    os._exit(0)
+    try:
+        os.setsid()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        first = socket.socket(fileno=told["first"])
+        Keeper(Launch.from_json(told["launch"]), Path(told["folder"]), first).serve()
+    except JvmFailed as error:
+        print(error, file=sys.stderr, flush=True)  # noqa: T201 - into the log
+    except Exception:  # noqa: BLE001 - a mistake of ours
+        traceback.print_exc()
+    finally:
+        # a thread that still waits for the JVM would keep the process
+        os._exit(0)
 
 
 if __name__ == "__main__":

@@ -5,33 +5,24 @@ import json
 import os
 import socket
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 _OF_THE_JVM = (
-    *("spark.driver.memory", "spark.driver.extra", "spark.driver.default", "spark.driver.userClassPathFirst"),
-    *("spark.jars", "spark.files", "spark.archives", "spark.submit."),
-)
-"""What the names of the settings begin with that cannot change in a JVM that runs."""
+    "spark.driver.memory", "spark.driver.extra", "spark.driver.default", "spark.driver.userClassPathFirst",
+    "spark.jars", "spark.files", "spark.archives", "spark.submit.", "spark.kerberos.", "spark.local.dir",
+    "spark.hadoop.hadoop.security.", "spark.sql.codegen.cache.", "spark.sql.broadcastExchange.", "spark.sql.subquery.",
+)  # fmt: skip
+"""What the names of the settings begin with that Spark reads when its JVM starts, or once in it and never again."""
 _VARIABLES = (
-    *(
-        "AWS_",
-        "AZURE_",
-        "GOOGLE_",
-        "HADOOP_",
-        "JAVA_",
-        "JDK_",
-        "KRB5",
-        "LC_",
-        "MALLOC_",
-        "PYSPARK_",
-        "SPARK_",
-        "_JAVA_",
-    ),
-    *("CLASSPATH", "HOME", "LANG", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER", "XDG_"),
-)
-"""What the names of the variables begin with that Java, Spark and Hadoop read; the JVM gets no others."""
+    "AWS_", "AZURE_", "GOOGLE_", "HADOOP_", "JAVA_", "JDK_", "KRB5", "LC_", "MALLOC_", "PYSPARK_", "SPARK_", "_JAVA_",
+    "CLASSPATH", "HOME", "LANG", "LD_LIBRARY_PATH", "TMPDIR", "TZ",
+)  # fmt: skip
+"""What the names of the variables begin with that Java, Spark and Hadoop read; the JVM gets no others but PATH."""
+_OF_PYSPARK = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
+"""Variables that PySpark sets in a process that had a session."""
 
 
 @dataclass(frozen=True)
@@ -43,20 +34,22 @@ class Launch:
     environment: Mapping[str, str]
     files: tuple[tuple[str, int, int], ...]
     """Path, size in bytes, and time of change in nanoseconds."""
-    rights: tuple[int, ...]
-    """Of the files that it writes: the mask and the groups of its process."""
+    confines: tuple[str, ...]
+    """What else a process gets from the one that starts it: rights of new files, priority, namespaces."""
 
     @property
     def key(self) -> str:
         """Equal for launches of which one engine serves both."""
-        text = json.dumps([asdict(self), socket.gethostname()], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        # by PATH the start finds its programs; a terminal's and cron's differ
+        environment = {name: value for name, value in self.environment.items() if name != "PATH"}
+        told = {**asdict(self), "environment": environment, "host": socket.gethostname()}
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
     @staticmethod
-    def told(values: Mapping[str, Any]) -> "Launch":
-        """Return the launch that `dataclasses.asdict` made these values of, through JSON."""
+    def from_json(values: Mapping[str, Any]) -> "Launch":
+        """Return the launch of which `dataclasses.asdict` and JSON made these values."""
         files = tuple((path, size, changed) for path, size, changed in values["files"])
-        return Launch(**{**values, "files": files, "rights": tuple(values["rights"])})
+        return Launch(**{**values, "files": files, "confines": tuple(values["confines"])})
 
     @property
     def is_current(self) -> bool:
@@ -64,28 +57,37 @@ class Launch:
         return self.files == stamped(path for path, *_ in self.files)
 
 
-def launch_of(
-    settings: Mapping[str, str], java: Path, *, whole: bool, environment: Mapping[str, str]
-) -> Launch:
+def launch_of(settings: Mapping[str, str], java: Path, environment: Mapping[str, str]) -> Launch:
     """Return what a session with these settings needs of a JVM.
 
-    `java`: its executable; `whole`: every setting is the JVM's, as a cluster's scheduler may read any at the start;
-    `environment`: with SPARK_HOME.
+    `java`: its executable; `environment`: with SPARK_HOME.
     """
     spark_home = Path(environment["SPARK_HOME"])
-    conf = {name: value for name, value in settings.items() if whole or name.startswith(_OF_THE_JVM)}
+    conf = {name: value for name, value in settings.items() if name.startswith(_OF_THE_JVM)}
     folder = environment.get("SPARK_CONF_DIR") or spark_home / "conf"
+    jars = [
+        *conf.get("spark.driver.extraClassPath", "").split(os.pathsep),
+        *conf.get("spark.jars", "").removeprefix("file:").split(","),
+    ]
     paths = [
         *(java, spark_home / "jars", Path(folder, "spark-defaults.conf"), Path(folder, "spark-env.sh")),
-        *(Path(jar) for jar in conf.get("spark.driver.extraClassPath", "").split(os.pathsep) if jar),
+        *[
+            path
+            for jar in map(Path, filter(None, jars))
+            for path in (sorted(jar.parent.glob(jar.name)) or [jar])
+        ],
         *sorted(Path(__file__).parent.glob("*.py")),
     ]
     return Launch(
         str(spark_home),
         conf,
-        {name: value for name, value in environment.items() if name.startswith(_VARIABLES)},
-        stamped(map(str, paths)),
-        (_mask(), os.getegid(), *sorted(os.getgroups())),
+        {
+            name: value
+            for name, value in environment.items()
+            if name == "PATH" or (name.startswith(_VARIABLES) and name not in _OF_PYSPARK)
+        },
+        stamped(str(path.absolute()) for path in paths),
+        _confines(),
     )
 
 
@@ -102,7 +104,22 @@ def stamped(paths: Iterable[str]) -> tuple[tuple[str, int, int], ...]:
     return tuple(found)
 
 
-def _mask() -> int:
+def _confines() -> tuple[str, ...]:
+    namespaces = []
+    for name in ("mnt", "net"):
+        with suppress(OSError):
+            namespaces.append(str(Path(f"/proc/self/ns/{name}").readlink()))
+    groups = sorted({os.getegid(), *os.getgroups()})
+    return (_mask(), str(os.nice(0)), *map(str, groups), *namespaces)
+
+
+def _mask() -> str:
+    """The rights that new files do not get."""
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("Umask:"):
+                return line.split()[1]
+    # elsewhere it can only be read by setting another one for a moment
     mask = os.umask(0o077)
     os.umask(mask)
-    return mask
+    return f"{mask:04o}"

@@ -22,19 +22,22 @@ class NoFolder(LakejoinError):
     """No engine can be kept: there is no folder for its socket."""
 
 
-def engine_folder(environment: Mapping[str, str], cache: Path) -> Path:
-    """Return the folder of the engines of this user: below XDG_RUNTIME_DIR, else below `cache`. Raises `NoFolder`."""
-    runtime = environment.get("XDG_RUNTIME_DIR")
-    folder = Path(runtime, "lakejoin") if runtime else cache / "engines"
+def engine_folder(cache: Path) -> Path:
+    """Return the folder of the engines of this user, below `cache`. Raises `NoFolder`."""
+    folder = cache.absolute() / "engines"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.stat()
     except OSError as error:
         raise NoFolder(f"{folder}: {error.strerror}") from None
-    if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
-        raise NoFolder(f"{folder} may be entered by other users; expected one with the rights 700")
+    if status.st_uid != os.geteuid():
+        raise NoFolder(
+            f"{folder} belongs to another user; remove it, or name another cache in XDG_CACHE_HOME"
+        )
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        raise NoFolder(f"{folder} may be entered by other users; expected the rights 700")
     if len(os.fsencode(folder)) > _LONGEST - len(socket_path(Path(), "0" * 16).name):
-        raise NoFolder(f"the path {folder} is too long for a socket; name a shorter one in XDG_RUNTIME_DIR")
+        raise NoFolder(f"the path {folder} is too long for a socket; name a shorter cache in XDG_CACHE_HOME")
     return folder
 
 
@@ -51,11 +54,6 @@ def log_path(folder: Path, key: str) -> Path:
 def log_paths(folder: Path) -> list[Path]:
     """Return the logs of all engines, those that have ended included, the last written last."""
     return sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime)
-
-
-def engine_keys(folder: Path) -> list[str]:
-    """Return the keys of all engines that have a socket, running or not."""
-    return sorted(path.stem for path in folder.glob("*.sock"))
 
 
 def connect(path: Path, timeout: float) -> socket.socket | None:
@@ -108,6 +106,6 @@ def ask(path: Path, question: str, timeout: float) -> dict[str, Any] | None:
 
 def answers(folder: Path, question: str, timeout: float = 10) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the key and the answer of each engine that answers."""
-    for key in engine_keys(folder):
-        if answer := ask(socket_path(folder, key), question, timeout):
-            yield key, answer
+    for path in sorted(folder.glob("*.sock")):
+        if answer := ask(path, question, timeout):
+            yield path.stem, answer

@@ -442,9 +442,9 @@ def test_command_of_engines_says_that_there_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, said: str
 ) -> None:
     """Also where one ended without leaving a word."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     result = lakejoin("engine", command)
-    (tmp_path / "lakejoin" / "0123456789abcdef.log").touch()
+    (tmp_path / "lakejoin" / "engines" / "0123456789abcdef.log").touch()
 
     assert (result.exit_code, result.stdout) == (0, said)
     assert lakejoin("engine", command).stdout == said
@@ -452,9 +452,9 @@ def test_command_of_engines_says_that_there_is_none(
 
 def test_log_of_an_engine_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its last lines, under the name of the file."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     lakejoin("engine", "status")
-    log = tmp_path / "lakejoin" / "0123456789abcdef.log"
+    log = tmp_path / "lakejoin" / "engines" / "0123456789abcdef.log"
     log.write_text("".join(f"line {number}\n" for number in range(300)))
 
     printed = lakejoin("engine", "logs").stdout.splitlines()
@@ -467,9 +467,10 @@ def test_engines_of_a_folder_that_others_may_enter_are_not_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The command says why, and ends as where something cannot be used."""
-    (tmp_path / "lakejoin").mkdir(mode=0o755)
-    (tmp_path / "lakejoin").chmod(0o755)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    folder = tmp_path / "lakejoin" / "engines"
+    folder.mkdir(parents=True)
+    folder.chmod(0o755)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
     result = lakejoin("engine", "stop")
 

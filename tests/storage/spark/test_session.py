@@ -41,6 +41,7 @@ def test_pinned_settings_win() -> None:
     ("key", "value", "end"),
     [
         ("spark.driver.extraClassPath", "/mine.jar", "/cache/a.jar:/cache/b.jar:/mine.jar"),
+        ("spark.jars", "/mine.jar", "/mine.jar"),
         ("spark.sql.extensions", "my.Extension", "DeltaSparkSessionExtension,my.Extension"),
         ("spark.driver.extraJavaOptions", "-Xss4m", "log4j2.properties -Xss4m"),
         ("spark.executor.extraJavaOptions", "-Xss4m", "-XX:-DontCompileHugeMethods -Xss4m"),
@@ -49,6 +50,23 @@ def test_pinned_settings_win() -> None:
 def test_settings_that_are_lists_are_appended(key: str, value: str, end: str) -> None:
     """A user who adds a JAR, an extension or a Java option does not lose Delta or the log settings by it."""
     assert settings("local[2]", JARS, CACHE, {key: value})[key].endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("master", "jars", "name", "value"),
+    [
+        ("local[2]", JARS, "spark.driver.extraClassPath", "/cache/a.jar:/cache/b.jar"),
+        ("spark://host:7077", JARS, "spark.jars", "/cache/a.jar,/cache/b.jar"),
+        ("local[2]", [Path("/a:b/c.jar")], "spark.jars", "/a:b/c.jar"),
+    ],
+)
+def test_jars_are_on_the_class_path_unless_executors_lack_them(
+    master: str, jars: list[Path], name: str, value: str
+) -> None:
+    """A cluster's are sent them; a colon would part a path. A user's own are beside them in either way."""
+    assert settings(master, jars, CACHE, {})[name] == value
+    for mine in ("spark.jars", "spark.driver.extraClassPath"):
+        assert settings(master, jars, CACHE, {mine: "/mine.jar"})[mine].endswith("/mine.jar")
 
 
 @pytest.mark.parametrize(

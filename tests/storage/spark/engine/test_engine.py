@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from storage.spark.engine.sockets import answers, engine_folder, log_paths
+from storage.spark.jars import cache_directory
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="no sockets with a path")]
 
@@ -64,7 +65,7 @@ tell(
     kept=context._jsc.getPersistentRDDs().size(),
     level=jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString(),
     job=context.getLocalProperty("spark.job.description"),
-    jobs=len(context.statusTracker().getActiveJobsIds()),
+    tasks="Executor task launch worker" in jvm.java.lang.Thread.getAllStackTraces().keySet().toString(),
 )
 """
 
@@ -73,10 +74,13 @@ class Home:
     """A user with engines of his own."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = engine_folder({"XDG_RUNTIME_DIR": str(folder)}, folder)
+        cache = folder / "lakejoin"
+        self.folder = engine_folder(cache)
+        usual = cache_directory(os.environ)
+        (cache / "jars").symlink_to(usual / "jars")
         self._environment = {
             **{name: value for name, value in os.environ.items() if name != "CI"},
-            "XDG_RUNTIME_DIR": str(folder),
+            "XDG_CACHE_HOME": str(folder),
             "PYTHONPATH": str(ROOT),
         }
 
@@ -158,7 +162,9 @@ def test_run_finds_in_the_jvm_of_another_what_it_finds_in_its_own(home: Home, tm
 
     assert second["jvm"] == first["jvm"] != own["jvm"]
     # an engine's JVM is told nothing that a session brings itself, and has none of it from another one
-    of_start = dict.fromkeys(["user.dir", "spark.app.name", "spark.master", "spark.ui.showConsoleProgress"], "")
+    of_start = dict.fromkeys(
+        ["user.dir", "spark.app.name", "spark.master", "spark.ui.showConsoleProgress"], ""
+    )
     properties = second.pop("properties") | of_start
     assert properties.items() <= (own.pop("properties") | of_start).items()
     assert second | {"jvm": 0} == own | {"jvm": 0}
@@ -193,7 +199,22 @@ def test_jobs_of_a_run_that_is_killed_end_with_it(home: Home) -> None:
 
     after = home.run(_LOOK + "tell(n=spark.range(7).count())")
 
-    assert (after["jvm"], after["jobs"], after["n"]) == (java, 0, 7)
+    assert (after["jvm"], after["tasks"], after["n"]) == (java, False, 7)
+
+
+@pytest.mark.parametrize("wait", [0.0, 0.1, 0.3, 0.6])
+def test_run_that_is_killed_while_it_starts_leaves_no_context(home: Home, wait: float) -> None:
+    """The JVM may start it all the same: the next run must not find one there that it did not start."""
+    java = home.run()["jvm"]
+    assert until(home.waits)
+    killed = home.start()
+    assert until(lambda: not home.waits())
+    time.sleep(wait)
+    killed.kill()
+    killed.communicate()
+    assert until(home.waits), home.logged()
+
+    assert home.run()["jvm"] == java
 
 
 def test_interrupt_of_a_run_leaves_the_engine(home: Home) -> None:
@@ -268,6 +289,7 @@ def test_what_runs_leave_in_a_jvm_does_not_grow(
     with capsys.disabled():
         for number in sorted({1, 10, len(held)}):
             print(f"\nafter {number:3} runs: {held[number - 1]}", end="")  # noqa: T201
+        print(f", {home.engines()[0]['memory'] >> 20} MiB in all")  # noqa: T201
     tenth, last = held[9], held[-1]
     assert last["heap"] < 1.3 * tenth["heap"]
     assert last["threads"] <= tenth["threads"] + 5

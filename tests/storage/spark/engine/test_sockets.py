@@ -4,6 +4,7 @@ import os
 import socket
 import threading
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -22,13 +23,18 @@ from storage.spark.engine.sockets import (
 
 def test_folder_is_the_users_alone(tmp_path: Path) -> None:
     """Whoever could enter it could have a run connect to a JVM of his own."""
-    folder = engine_folder({"XDG_RUNTIME_DIR": str(tmp_path)}, Path("/nowhere"))
+    folder = engine_folder(tmp_path)
 
-    assert folder == tmp_path / "lakejoin"
+    assert folder == tmp_path / "engines"
     assert folder.stat().st_mode & 0o777 == 0o700
     folder.chmod(0o755)
     with pytest.raises(NoFolder, match="may be entered by other users"):
-        engine_folder({"XDG_RUNTIME_DIR": str(tmp_path)}, Path("/nowhere"))
+        engine_folder(tmp_path)
+    with (
+        patch.object(os, "geteuid", return_value=4711),
+        pytest.raises(NoFolder, match="belongs to another user"),
+    ):
+        engine_folder(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +47,7 @@ def test_folder_that_no_socket_fits_in_is_refused(tmp_path: Path, name: str, sai
     (tmp_path / "file").touch()
 
     with pytest.raises(NoFolder, match=said):
-        engine_folder({}, tmp_path / name)
+        engine_folder(tmp_path / name)
 
 
 def test_nobody_listens_at_a_socket_that_was_left(tmp_path: Path) -> None:
