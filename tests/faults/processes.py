@@ -11,6 +11,8 @@ from pathlib import Path
 
 from orchestration.config import Pipeline
 from storage.lake.layout import PLAN
+from storage.spark.engine.sockets import answers, engine_folder
+from storage.spark.jars import cache_directory
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 300
@@ -35,8 +37,11 @@ class Process:
         return code, self.log.read_text()
 
     def java(self) -> int | None:
-        """Return the process of its JVM, once there is one."""
+        """Return the process of its JVM, once there is one: its child, or the one that an engine leased to it."""
         pid = self.process.pid
+        for _, engine in answers(engine_folder(cache_directory(os.environ)), "status"):
+            if engine["client"] == pid:
+                return int(engine["jvm"])
         try:
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         except FileNotFoundError:

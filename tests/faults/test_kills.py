@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from engines import own_cache
 from faults.processes import commits_of, finish, lakejoin, started
 from faults.shop import Content, content, copy_of, run
 from orchestration.config import Pipeline
@@ -23,6 +24,7 @@ from orchestration.spark_errors import WorkFailed
 from storage.errors import LakeUnusable
 from storage.lake.journal import Journal
 from storage.lake.layout import PUBLISHED, Lake
+from storage.spark.engine.sockets import answers, engine_folder
 
 pytestmark = [
     pytest.mark.spark,
@@ -35,8 +37,22 @@ SEED = 20130107
 MIB = 1 << 20
 
 
+@pytest.fixture(params=["a JVM of its own", "a JVM that stays"])
+def jvm(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Commands have JVMs that end with them, or an engine."""
+    if request.param == "a JVM of its own":
+        yield
+        return
+    with own_cache() as home:
+        monkeypatch.delenv("CI")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+        yield
+        assert len(list(answers(engine_folder(home / "lakejoin"), "status"))) == 1
+
+
 @pytest.mark.failure(19)
 @pytest.mark.bad_input(40)
+@pytest.mark.usefixtures("jvm")
 def test_run_that_is_killed_at_any_moment_is_finished_by_the_next(
     market: Pipeline, undisturbed: Content, tmp_path: Path, spark: SparkSession,
     capsys: pytest.CaptureFixture[str],
@@ -68,6 +84,7 @@ def test_run_that_is_killed_at_any_moment_is_finished_by_the_next(
 
 @pytest.mark.failure(19)
 @pytest.mark.bad_input(40)
+@pytest.mark.usefixtures("jvm")
 def test_run_whose_jvm_is_killed_says_so_and_is_finished_by_the_next(
     market: Pipeline, undisturbed: Content, tmp_path: Path, spark: SparkSession
 ) -> None:

@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 from orchestration.cli import app, options
 from orchestration.demo.example import EXAMPLE
+from storage.spark.engine import sockets
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = (
@@ -448,6 +449,23 @@ def test_command_of_engines_says_that_there_is_none(
 
     assert (result.exit_code, result.stdout) == (0, said)
     assert lakejoin("engine", command).stdout == said
+
+
+def test_engines_are_told_by_what_they_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that waits and one that serves a run: in a table, and as `stop` leaves them."""
+    both = {"jvm": 4711, "since": 0, "runs": 3, "memory": 500 << 20, "stopping": False}
+    waiting = {**both, "client": None, "busy": None, "ends_in": 1740.0}
+    serving = {**both, "client": 7, "busy": 7, "ends_in": None}
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(sockets, "answers", lambda *_: iter([("a", waiting), ("b", serving)]))
+
+    assert lakejoin("engine", "status").stdout == (
+        "Engines\n"
+        "  engine  process  does                       runs    MiB  since (UTC)\n"
+        "  a          4711  waits, ends in 29 minutes     3  500.0  1970-01-01 00:00\n"
+        "  b          4711  a run of process 7            3  500.0  1970-01-01 00:00\n"
+    )
+    assert lakejoin("engine", "stop").stdout == "a ends now\nb ends with the run of process 7\n"
 
 
 def test_log_of_an_engine_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

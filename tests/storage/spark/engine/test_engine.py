@@ -5,16 +5,15 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engines import is_gone, own_cache, until
 from storage.spark.engine.sockets import answers, engine_folder, log_paths
-from storage.spark.jars import cache_directory
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="no sockets with a path")]
 
@@ -74,10 +73,7 @@ class Home:
     """A user with engines of his own."""
 
     def __init__(self, folder: Path) -> None:
-        cache = folder / "lakejoin"
-        self.folder = engine_folder(cache)
-        usual = cache_directory(os.environ)
-        (cache / "jars").symlink_to(usual / "jars")
+        self.folder = engine_folder(folder / "lakejoin")
         self._environment = {
             **{name: value for name, value in os.environ.items() if name != "CI"},
             "XDG_CACHE_HOME": str(folder),
@@ -117,30 +113,8 @@ class Home:
 @pytest.fixture
 def home() -> Iterator[Home]:
     """Return a user whose engines end with the test."""
-    with tempfile.TemporaryDirectory() as folder:  # pytest's are too long for a socket
-        home = Home(Path(folder))
-        yield home
-        for engine in home.engines():
-            os.kill(engine["pid"], signal.SIGTERM)
-            assert until(lambda engine=engine: is_gone(engine["pid"]) and is_gone(engine["jvm"]))
-
-
-def until(holds: Callable[[], bool], within: float = 60) -> bool:
-    """Whether something holds within some seconds."""
-    latest = time.monotonic() + within
-    while not holds():
-        if time.monotonic() > latest:
-            return False
-        time.sleep(0.1)
-    return True
-
-
-def is_gone(process: int) -> bool:
-    """Whether a process has ended."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().split(")")[1].split()[0] == "Z"
-    except OSError:
-        return True
+    with own_cache() as folder:
+        yield Home(folder)
 
 
 def said_at_once(process: "subprocess.Popen[str]") -> str:

@@ -5,12 +5,13 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engines import until
 from storage.spark.engine import keeper
 from storage.spark.engine.jvm import Figures
 from storage.spark.engine.launch import Launch
@@ -19,16 +20,6 @@ from storage.spark.engine.sockets import ask, connect, receive, send, socket_pat
 GIB = 1 << 30
 SLIM = Figures(heap=GIB // 8, most=4 * GIB, threads=30, files=300)
 Lease = tuple[socket.socket, dict[str, Any]]
-
-
-def until(holds: Callable[[], bool]) -> bool:
-    """Whether something holds within ten seconds."""
-    latest = time.monotonic() + 10
-    while not holds():
-        if time.monotonic() > latest:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 class StillJvm:
