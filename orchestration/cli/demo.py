@@ -85,8 +85,9 @@ def _run(example: "Example") -> tuple[list["Day"], "SparkSession"]:
 
 def _print_cost(days: Sequence["Day"]) -> None:
     from orchestration.demo.peak_memory import peak_megabytes
+    from storage.spark.session import jvm_process
 
-    peak = peak_megabytes()
+    peak = peak_megabytes(jvm_process())
     memory = "" if peak is None else f"; peak memory {peak:,} MB, Java and Python together"
     say(f"{len(days)} days in {sum(day.seconds for day in days):.1f} s, without the comparisons{memory}")
 

@@ -1,4 +1,4 @@
-"""Measures how much memory a process and those it started have used at most, for a line after a long run."""
+"""Measures how much memory a run and its JVM have used at most, for a line after a long run."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,14 +6,16 @@ from pathlib import Path
 _PROCESSES = Path("/proc")
 
 
-def peak_megabytes() -> int | None:
-    """Return the sum of the peak resident memory of this process and all below it; None where it is not told.
+def peak_megabytes(jvm: int) -> int | None:
+    """Return the sum of the peak resident memory of this process, all below it, and its JVM; None where it is not told.
 
-    Linux alone tells it. The peaks need not have come at the same time, so the sum is at most too high.
+    `jvm`: a process, which need not be below this one. Linux alone tells it. The peaks need not have come at the same
+    time, so the sum is at most too high.
     """
     if not (_PROCESSES / "self" / "status").exists():
         return None
-    return sum(_peak(process) for process in _family(_PROCESSES / "self")) // 1024
+    processes = {process.resolve() for process in (*_family(_PROCESSES / "self"), _PROCESSES / str(jvm))}
+    return sum(map(_peak, processes)) // 1024
 
 
 def _family(process: Path) -> Iterator[Path]:

@@ -102,10 +102,9 @@ def start_session(
 ) -> SparkSession:
     """Return the process's Spark session with Delta Lake, started with `conf` over our own settings.
 
-    `idle`: how long its JVM stays for other runs when this process has ended; by default it ends with it.
-
     `places`: paths and URIs that it is to work on, `formats`: those of files that it is to read; what these need beside
-    Delta is provided as well. Where a session runs already it is returned, with those settings applied that can still
+    Delta is provided as well. `idle`: how long its JVM stays for other runs when this process has ended; by default it
+    ends with it. Where a session runs already it is returned, with those settings applied that can still
     change. What is pinned has its value in any case, and what is refused has Spark's own, whatever
     `spark-defaults.conf` or the session said before. The first start on a machine fetches JARs over the network. Raises
     `JavaNotFound` and `JarsNotFound`.
@@ -155,9 +154,15 @@ def _held(lease: Lease | None) -> Iterator[None]:
     try:
         yield
     finally:
-        gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark keeps the process there that it starts itself
+        gateway: Any = SparkContext._gateway  # noqa: SLF001 - where PySpark has the process that it starts itself
         if lease is not None and gateway is not None:
             gateway.proc = lease
+
+
+def jvm_process() -> int:
+    """Return the process of the JVM that this process has a session in, 0 where it was told to use somebody's."""
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - as above
+    return gateway.proc.pid if gateway.proc else 0
 
 
 def put_back(spark: SparkSession) -> None:
