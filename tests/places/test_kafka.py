@@ -11,12 +11,14 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from dagster import DagsterInstance, SensorResult, build_sensor_context
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from examples.kafka.broker import broker
 from faults.shop import make_pipeline
 from orchestration.config import load
+from orchestration.defs.schedules_and_sensors import new_files_sensor
 from orchestration.demo.csv_comparison import compare, read_expected
 from orchestration.demo.example import EXAMPLE, Example, open_example
 from orchestration.lake_state.published_snapshot import published_snapshot
@@ -42,6 +44,15 @@ from storage.spark.jars import JarsNotFound
 from storage.state.pinned_state import State
 from transforms.model.schemas import DELETED
 
+ORDERS = """
+name: shop
+lake: ./lake
+tables:
+  orders:
+    source: {{format: kafka, bootstrap_servers: "{servers}", topic: sensed, value: debezium}}
+    columns: {{id: bigint}}
+    key: [id]
+"""
 NOW = Look(datetime.now(UTC))
 
 
@@ -103,6 +114,30 @@ def test_topic_tells_what_is_not_read_of_it(kafka: Topics) -> None:
         with pytest.raises(SourceRefused, match="start"):
             ranges(topic(kafka, "events", start=start), "events")
     assert found.columns(spec("events"), None) == []
+
+
+def test_sensor_starts_a_run_for_records_and_none_when_nothing_is_new(kafka: Topics, tmp_path: Path) -> None:
+    """Of a topic as of files: records that come later are worth another run, those that had theirs are not."""
+    kafka.make("sensed", 2)
+    pipeline = make_pipeline(tmp_path, ORDERS.format(servers=kafka.broker.servers))
+    new_records = new_files_sensor(pipeline, "shop", None)
+
+    def tick(cursor: str | None) -> SensorResult:
+        with DagsterInstance.ephemeral() as instance:
+            result = new_records(build_sensor_context(instance=instance, cursor=cursor))
+        assert isinstance(result, SensorResult)
+        return result
+
+    kafka.write("sensed", [({"id": 1}, {"op": "c", "after": {"id": 1}})], partition=0)
+    first = tick(None)
+    second = tick(first.cursor)
+    kafka.write("sensed", [({"id": 2}, {"op": "c", "after": {"id": 2}})], partition=0)
+    third = tick(second.cursor)
+
+    keys = [[request.run_key for request in result.run_requests or ()] for result in (first, second, third)]
+    assert [len(key) for key in keys] == [1, 0, 1]
+    assert keys[0] != keys[2]
+    assert second.skip_reason is not None
 
 
 @pytest.mark.failure(20)
