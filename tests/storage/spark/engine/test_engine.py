@@ -123,6 +123,7 @@ def said_at_once(process: "subprocess.Popen[str]") -> str:
     return process.stdout.readline().strip()
 
 
+@pytest.mark.failure(21)
 def test_run_finds_in_the_jvm_of_another_what_it_finds_in_its_own(home: Home, tmp_path: Path) -> None:
     """Settings, properties of Java, views, kept frames, level of the log: as if nobody had been there before."""
     table = f"TABLE = {str(tmp_path / 'table')!r}\n"
@@ -160,6 +161,7 @@ def test_two_runs_at_once_have_a_jvm_each(home: Home) -> None:
     assert told["jvm"] != second["jvm"]
 
 
+@pytest.mark.failure(21)
 def test_jobs_of_a_run_that_is_killed_end_with_it(home: Home) -> None:
     """SIGKILL in the middle of a job: the next run has the JVM, and nothing else computes there."""
     killed = home.start(
@@ -176,6 +178,7 @@ def test_jobs_of_a_run_that_is_killed_end_with_it(home: Home) -> None:
     assert (after["jvm"], after["tasks"], after["n"]) == (java, False, 7)
 
 
+@pytest.mark.failure(21)
 @pytest.mark.parametrize("wait", [0.0, 0.1, 0.3, 0.6])
 def test_run_that_is_killed_while_it_starts_leaves_no_context(home: Home, wait: float) -> None:
     """The JVM may start it all the same: the next run must not find one there that it did not start."""
@@ -191,6 +194,7 @@ def test_run_that_is_killed_while_it_starts_leaves_no_context(home: Home, wait: 
     assert home.run()["jvm"] == java
 
 
+@pytest.mark.failure(21)
 def test_interrupt_of_a_run_leaves_the_engine(home: Home) -> None:
     """Ctrl-C reaches the whole group of processes of a terminal, in which the engine is not."""
     interrupted = home.start(
@@ -205,6 +209,7 @@ def test_interrupt_of_a_run_leaves_the_engine(home: Home) -> None:
     assert home.run()["jvm"] == java
 
 
+@pytest.mark.failure(21)
 def test_run_whose_jvm_is_killed_learns_of_it_and_the_next_gets_another(home: Home) -> None:
     """As when the system had no memory left for it."""
     run = home.start(
@@ -223,6 +228,7 @@ def test_run_whose_jvm_is_killed_learns_of_it_and_the_next_gets_another(home: Ho
     assert home.run()["jvm"] != java
 
 
+@pytest.mark.failure(21)
 def test_jvm_ends_with_its_engine(home: Home) -> None:
     """Whoever kills the process that keeps it leaves no JVM that nobody knows of."""
     home.run()
