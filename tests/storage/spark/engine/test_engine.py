@@ -7,12 +7,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engines import is_gone, own_cache, until
+from orchestration.config import load
+from recordings.tiny import DAYS, write_pipeline
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake
 from storage.spark.engine.sockets import answers, engine_folder, log_paths
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="no sockets with a path")]
@@ -74,7 +79,7 @@ class Home:
 
     def __init__(self, folder: Path) -> None:
         self.folder = engine_folder(folder / "lakejoin")
-        self._environment = {
+        self.environment = {
             **{name: value for name, value in os.environ.items() if name != "CI"},
             "XDG_CACHE_HOME": str(folder),
             "PYTHONPATH": str(ROOT),
@@ -87,7 +92,7 @@ class Home:
         said = json.dumps([{"spark.driver.memory": "1g", **(conf or {})}, idle, text])
         return subprocess.Popen(
             [sys.executable, "-c", _CLIENT, said],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**self._environment, **variables},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**self.environment, **variables},
         )  # fmt: skip
 
     def run(self, text: str = "", **how: Any) -> dict[str, Any]:
@@ -143,6 +148,41 @@ def test_run_finds_in_the_jvm_of_another_what_it_finds_in_its_own(home: Home, tm
     properties = second.pop("properties") | of_start
     assert properties.items() <= (own.pop("properties") | of_start).items()
     assert second | {"jvm": 0} == own | {"jvm": 0}
+
+
+_BY_DAGSTER = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from dagster import DagsterInstance
+from orchestration.config import load
+from orchestration.defs.code_location import pipeline_definitions
+
+job = pipeline_definitions(load(Path(sys.argv[1])), datetime.now(UTC)).resolve_job_def("tiny_job")
+day = {f"dagster/asset_partition_range_{end}": sys.argv[2] for end in ("start", "end")}
+with DagsterInstance.ephemeral() as instance:
+    assert job.execute_in_process(instance=instance, tags=day).success
+"""
+
+
+def test_command_line_and_dagster_share_a_jvm(home: Home, tmp_path: Path) -> None:
+    """A day by the one, the next by the other, then checks: each a process, all in one JVM."""
+    path = str(write_pipeline(tmp_path, DAYS))
+    cli = ["-m", "orchestration.cli"]
+    for arguments in (
+        [*cli, "run", path, "--to", DAYS[0]],
+        ["-c", _BY_DAGSTER, path, DAYS[1]],
+        [*cli, "check", path],
+        [*cli, "run", path, "--no-resident"],
+    ):
+        done = subprocess.run(
+            [sys.executable, *arguments], capture_output=True, text=True, env=home.environment, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert until(home.waits), home.logged()
+
+    assert [engine["runs"] for engine in home.engines()] == [3]
+    assert Journal(Lake(load(Path(path)).lake)).last.dates == (date.fromisoformat(DAYS[-1]),)  # type: ignore[union-attr]
 
 
 def test_two_runs_at_once_have_a_jvm_each(home: Home) -> None:
