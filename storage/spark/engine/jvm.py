@@ -103,6 +103,11 @@ class Jvm:
         connections = jvm.java.lang.Class.forName("py4j.GatewayServer").getDeclaredField("connections")
         connections.setAccessible(True)
         self._connections = connections.get(server)
+        # Spark opens this package for itself, in every JVM that it starts.
+        thread = jvm.java.lang.Class.forName("java.lang.Thread")
+        self._locals = [thread.getDeclaredField(name) for name in ("threadLocals", "inheritableThreadLocals")]
+        for field in self._locals:
+            field.setAccessible(True)
         self._runtime = jvm.java.lang.Runtime.getRuntime()
         self._threads = jvm.java.lang.management.ManagementFactory.getThreadMXBean()
         self._own = jvm.java.util.HashSet(self._bindings.keySet())
@@ -113,7 +118,7 @@ class Jvm:
 
         Its Spark context and sessions; tables and file systems that are kept open, with their credentials; what it made
         of Java's properties, which are the next run's default settings, and of the levels of the log; the objects that
-        its Python held. Raises `JvmFailed`.
+        its Python held; what threads of Spark's pools have of the run that began them. Raises `JvmFailed`.
         """
         self._end_commands()
         jvm = self._gateway.jvm
@@ -125,6 +130,7 @@ class Jvm:
         jvm.org.apache.hadoop.fs.FileSystem.closeAll()
         jvm.java.lang.System.setProperties(self._properties.clone())
         jvm.org.apache.logging.log4j.core.config.Configurator.reconfigure()
+        self._clear_threads()
         self._bindings.keySet().retainAll(self._own)
         jvm.java.lang.System.gc()
 
@@ -148,6 +154,14 @@ class Jvm:
             if time.monotonic() > latest:
                 raise JvmFailed(f"the JVM still works for a run {_LEFT_WITHIN} s after its end")
             time.sleep(0.05)
+
+    def _clear_threads(self) -> None:
+        """Take from every thread what it got from the one that began it: a session, by which its context stays, too."""
+        current = self._gateway.jvm.java.lang.Thread.currentThread()
+        for thread in self._gateway.jvm.java.lang.Thread.getAllStackTraces().keySet().toArray():
+            if not thread.equals(current):
+                for field in self._locals:
+                    field.set(thread, None)
 
     def figures(self) -> Figures:
         """Return what it holds now."""
