@@ -104,10 +104,10 @@ class Jvm:
         connections.setAccessible(True)
         self._connections = connections.get(server)
         # Spark opens this package for itself, in every JVM that it starts.
-        thread = jvm.java.lang.Class.forName("java.lang.Thread")
-        self._locals = [thread.getDeclaredField(name) for name in ("threadLocals", "inheritableThreadLocals")]
-        for field in self._locals:
-            field.setAccessible(True)
+        self._inherited = jvm.java.lang.Class.forName("java.lang.Thread").getDeclaredField(
+            "inheritableThreadLocals"
+        )
+        self._inherited.setAccessible(True)
         self._runtime = jvm.java.lang.Runtime.getRuntime()
         self._threads = jvm.java.lang.management.ManagementFactory.getThreadMXBean()
         self._own = jvm.java.util.HashSet(self._bindings.keySet())
@@ -126,7 +126,7 @@ class Jvm:
             raise JvmFailed("a login of Kerberos is the JVM's, and cannot be taken away")
         spark = jvm.org.apache.spark
         spark.sql.classic.SparkSession.clearDefaultSession()
-        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        spark.sql.delta.DeltaLog.clearCache()
         jvm.org.apache.hadoop.fs.FileSystem.closeAll()
         jvm.java.lang.System.setProperties(self._properties.clone())
         jvm.org.apache.logging.log4j.core.config.Configurator.reconfigure()
@@ -160,8 +160,7 @@ class Jvm:
         current = self._gateway.jvm.java.lang.Thread.currentThread()
         for thread in self._gateway.jvm.java.lang.Thread.getAllStackTraces().keySet().toArray():
             if not thread.equals(current):
-                for field in self._locals:
-                    field.set(thread, None)
+                self._inherited.set(thread, None)
 
     def figures(self) -> Figures:
         """Return what it holds now."""
