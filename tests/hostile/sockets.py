@@ -2,6 +2,7 @@
 
 import ipaddress
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 _LISTENS = "0A"
@@ -40,13 +41,12 @@ def is_loopback(address: Address) -> bool:
 
 
 def _sockets(pid: int) -> Iterator[str]:
-    try:
+    with suppress(OSError):  # the process is gone
         for link in Path(f"/proc/{pid}/fd").iterdir():
-            target = str(link.readlink())
-            if target.startswith("socket:["):
-                yield target.removeprefix("socket:[").removesuffix("]")
-    except OSError:
-        return  # the process, or a file of it, is gone
+            with suppress(OSError):  # this file of it is gone, others are not
+                target = str(link.readlink())
+                if target.startswith("socket:["):
+                    yield target.removeprefix("socket:[").removesuffix("]")
 
 
 def _listeners(table: Path) -> Iterator[tuple[int, Address, str]]:

@@ -31,6 +31,7 @@ from orchestration.demo.csv_comparison import Comparison
 from orchestration.maintenance.maintain import Done
 from orchestration.maintenance.steps import Step
 from storage.errors import SourceBroken
+from storage.spark.engine import keeper
 
 DATA = {
     "expectations/index_page.py:_status: HTML": "a word of the code",
@@ -165,6 +166,15 @@ def test_data_are_exact_for_a_program_and_printable_on_a_terminal(
     assert unseen(said) == []
     assert "x" * LONG in said
     assert len(said.splitlines()) == len(lines)
+
+
+@tries("storage/spark/engine/keeper.py:_log: print")
+@pytest.mark.parametrize("text", TEXTS, ids=ascii)
+def test_log_of_an_engine_is_printable(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is wrong with a JVM may name a folder or a value."""
+    keeper._log(f"first\n{text}")
+
+    assert unseen(capsys.readouterr().err) == []
 
 
 @tries("orchestration/cli/terminal.py:complain_lines: typer.echo")

@@ -24,6 +24,7 @@ from storage.spark.engine.sockets import (
     send,
     socket_path,
 )
+from transforms.model.printable_text import printable
 
 _STARTS_WITHIN = 150.0
 _ANSWERS_WITHIN = 15.0
@@ -80,7 +81,7 @@ def lease_engine(launch: Launch, idle: timedelta, cache: Path) -> Lease | None:
         folder = engine_folder(cache)
         connection = connect(socket_path(folder, launch.key), _ANSWERS_WITHIN) or _start(launch, folder)
     except (NoFolder, OSError) as error:
-        logger.info("No engine is kept: %s", error)
+        logger.info("No engine is kept: %s", printable(error))
         return None
     if connection is None:
         return None

@@ -21,6 +21,7 @@ from typing import Any
 from storage.spark.engine.jvm import Figures, Jvm, JvmFailed
 from storage.spark.engine.launch import Launch
 from storage.spark.engine.sockets import receive, send, socket_path
+from transforms.model.printable_text import printable_lines
 
 _FORGETS_WITHIN = 60
 _ASKS_WITHIN = 5
@@ -134,7 +135,7 @@ class Keeper:
             self._asks.submit(self._jvm.forget_run).result(_FORGETS_WITHIN)
             held = self._figures = self._asks.submit(self._jvm.figures).result(_FORGETS_WITHIN)
         except Exception as error:  # noqa: BLE001 - whatever it is, the next run gets another JVM
-            print(f"The JVM could not forget run {self._runs}: {error!r}", file=sys.stderr, flush=True)  # noqa: T201
+            _log(f"The JVM could not forget run {self._runs}: {error!r}")
             self._stopping = True
             return
         if held.heap > held.most / 2 or held.threads > _THREADS or held.files > _FILES:
@@ -147,6 +148,11 @@ class Keeper:
             "ends_in": idle, "stopping": self._stopping, "memory": self._jvm.memory,
             "after_last": asdict(self._figures) if self._figures else None,
         }  # fmt: skip
+
+
+def _log(text: str) -> None:
+    """Write into the log of the engine, which is the standard error of its processes."""
+    print(printable_lines(text), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def main() -> None:
@@ -162,9 +168,9 @@ def main() -> None:
         first = socket.socket(fileno=told["first"])
         Keeper(Launch.from_json(told["launch"]), Path(told["folder"]), first).serve()
     except JvmFailed as error:
-        print(error, file=sys.stderr, flush=True)  # noqa: T201 - into the log
+        _log(str(error))
     except Exception:  # noqa: BLE001 - a mistake of ours
-        traceback.print_exc()
+        _log(traceback.format_exc())
     finally:
         # a thread that still waits for the JVM would keep the process
         os._exit(0)

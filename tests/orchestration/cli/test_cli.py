@@ -7,6 +7,8 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -435,28 +437,32 @@ print(json.dumps([*sys.modules, *(["JVM"] if context and context.SparkContext._g
     assert [name for name in [*without, "JVM"] if name in loaded] == []
 
 
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return the folder of a user's cache, with a path that is short enough for a socket."""
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setenv("XDG_CACHE_HOME", folder)
+        yield Path(folder)
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [("status", "No engine runs.\n"), ("stop", "No engine runs.\n"), ("logs", "Nothing was logged.\n")],
 )
-def test_command_of_engines_says_that_there_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, said: str
-) -> None:
+def test_command_of_engines_says_that_there_is_none(cache: Path, command: str, said: str) -> None:
     """Also where one ended without leaving a word."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     result = lakejoin("engine", command)
-    (tmp_path / "lakejoin" / "engines" / "0123456789abcdef.log").touch()
+    (cache / "lakejoin" / "engines" / "0123456789abcdef.log").touch()
 
     assert (result.exit_code, result.stdout) == (0, said)
     assert lakejoin("engine", command).stdout == said
 
 
-def test_engines_are_told_by_what_they_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engines_are_told_by_what_they_do(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that waits and one that serves a run: in a table, and as `stop` leaves them."""
     both = {"jvm": 4711, "since": 0, "runs": 3, "memory": 500 << 20, "stopping": False}
     waiting = {**both, "client": None, "busy": None, "ends_in": 1740.0}
     serving = {**both, "client": 7, "busy": 7, "ends_in": None}
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(sockets, "answers", lambda *_: iter([("a", waiting), ("b", serving)]))
 
     assert lakejoin("engine", "status").stdout == (
@@ -468,11 +474,10 @@ def test_engines_are_told_by_what_they_do(tmp_path: Path, monkeypatch: pytest.Mo
     assert lakejoin("engine", "stop").stdout == "a ends now\nb ends with the run of process 7\n"
 
 
-def test_log_of_an_engine_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_of_an_engine_is_printed(cache: Path) -> None:
     """Its last lines, under the name of the file."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     lakejoin("engine", "status")
-    log = tmp_path / "lakejoin" / "engines" / "0123456789abcdef.log"
+    log = cache / "lakejoin" / "engines" / "0123456789abcdef.log"
     log.write_text("".join(f"line {number}\n" for number in range(300)))
 
     printed = lakejoin("engine", "logs").stdout.splitlines()
@@ -481,14 +486,11 @@ def test_log_of_an_engine_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert printed[1:] == [f"line {number}" for number in range(100, 300)]
 
 
-def test_engines_of_a_folder_that_others_may_enter_are_not_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_engines_of_a_folder_that_others_may_enter_are_not_asked(cache: Path) -> None:
     """The command says why, and ends as where something cannot be used."""
-    folder = tmp_path / "lakejoin" / "engines"
+    folder = cache / "lakejoin" / "engines"
     folder.mkdir(parents=True)
     folder.chmod(0o755)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
     result = lakejoin("engine", "stop")
 
