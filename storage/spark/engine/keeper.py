@@ -48,6 +48,7 @@ class Keeper:
         self._client: int | None = None
         self._idle, self._idle_from = 60.0, time.monotonic()
         self._figures: Figures | None = None
+        self._ours: int | None = None
 
     def serve(self) -> None:
         """Answer until there is no more need for the JVM, then end it."""
@@ -58,14 +59,14 @@ class Keeper:
             listener.bind(os.fspath(draft))
             listener.listen()
             draft.replace(self._path)
-            ours = self._path.stat().st_ino
+            self._ours = self._inode()
             try:
                 self._answer(self._first)
-                while not self._is_over() and self._inode() == ours:
+                while not self._is_over():
                     self._wait(listener)
             finally:
                 # whoever comes now starts another JVM at once
-                if self._inode() == ours:
+                if self._inode() == self._ours:
                     self._path.unlink(missing_ok=True)
                 listener.close()
                 if self._lease is not None:
@@ -96,7 +97,8 @@ class Keeper:
         if self._lease is not None:
             return False
         idle = time.monotonic() - self._idle_from
-        return self._stopping or idle >= self._idle or not self._launch.is_current
+        found = self._inode() == self._ours and self._launch.is_current
+        return self._stopping or idle >= self._idle or not found
 
     def _answer(self, connection: socket.socket) -> None:
         """Answer one question; the connection of a lease stays open. Raises `OSError` where whoever asked is gone."""

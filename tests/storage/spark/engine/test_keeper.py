@@ -143,8 +143,11 @@ def test_run_is_forgotten_when_its_connection_is_gone(engine: Engine) -> None:
 
 
 def test_engine_ends_when_another_has_its_socket(engine: Engine) -> None:
-    """Somebody emptied the folder, and a run started another one: this one leaves that one's socket alone."""
+    """Somebody emptied the folder, and a run started another one: that one's socket and its own run are left alone."""
+    connection, _ = engine.lease()
     engine.path.unlink()
+    assert not engine.ends(within=0.2)
+    connection.close()
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(os.fspath(engine.path))
 
