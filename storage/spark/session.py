@@ -50,8 +50,6 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.databricks.delta.changeDataFeed.defaultSchemaModeForColumnMappingTable": "legacy",
         # The source of our MERGEs is computed once already.
         "spark.databricks.delta.merge.materializeSource": "none",
-        # The first session's would open every URL of its JVM, with that session's credentials.
-        "spark.sql.defaultUrlStreamHandlerFactory.enabled": "false",
         # A batch makes some 700 pieces of code; by default the last 100 are kept, and each batch compiles all anew.
         "spark.sql.codegen.cache.maxEntries": "5000",
         # What Spark says of each query before it runs it, for a web page that nobody opens; by default in full.
