@@ -214,7 +214,7 @@ def test_rows_that_no_batch_has_refused_are_counted_and_told(
         over
         == f'over: the foreign key (cast(right_city as int)) of 1 {null}: {{"id":1}}. {mend}: {way} over`.'
     )
-    monkeypatch.setattr(options, "open_session", lambda _: spark)
+    monkeypatch.setattr(options, "open_session", lambda _, **__: spark)
     assert "uncomputed" in CliRunner().invoke(app, ["status", str(pipeline.path)]).output
 
     caplog.clear()

@@ -175,7 +175,7 @@ def test_page_can_be_followed(
 ) -> None:
     """What it writes is written, what it runs is run, and each command prints what stands below it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(options, "open_session", lambda pipeline: spark)
+    monkeypatch.setattr(options, "open_session", lambda pipeline, **_: spark)
     reader = Reader(tmp_path)
     for language, text in blocks(page):
         reader.follow(language, text)

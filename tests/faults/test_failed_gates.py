@@ -51,7 +51,7 @@ def _contradicted(*args: object) -> DataFrame:
 
 def _command(line: str, monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> Result:
     """Run what a message says, in the session of the tests."""
-    monkeypatch.setattr(options, "open_session", lambda _: spark)
+    monkeypatch.setattr(options, "open_session", lambda _, **__: spark)
     program, *arguments = shlex.split(line)
     assert program == "lakejoin"
     return CliRunner().invoke(app, arguments)

@@ -65,7 +65,7 @@ ELSEWHERE = {"demo": "prints rows, differences and checks as the others do; see 
 @pytest.fixture(autouse=True)
 def _shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every command the session of the tests."""
-    monkeypatch.setattr(options, "open_session", lambda pipeline: spark)
+    monkeypatch.setattr(options, "open_session", lambda pipeline, **_: spark)
 
 
 def make_source(folder: Path) -> Path:

@@ -48,7 +48,7 @@ FIRST = """\
 @pytest.fixture(autouse=True)
 def _shared_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every command the session of the tests."""
-    monkeypatch.setattr(options, "open_session", lambda pipeline: spark)
+    monkeypatch.setattr(options, "open_session", lambda pipeline, **_: spark)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def first_day(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     """Return the folder of a pipeline whose first day is worked off; nobody may change it."""
     folder = tmp_path_factory.mktemp("shop")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(options, "open_session", lambda pipeline: spark)
+        patch.setattr(options, "open_session", lambda pipeline, **_: spark)
         assert lakejoin("run", make_shop(folder)).exit_code == 0
     return folder
 
@@ -105,7 +105,7 @@ def test_first_steps(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert first.stdout.endswith(f"\n1 record could not be accepted: `lakejoin quarantine list {shop}`\n")
 
     with monkeypatch.context() as patch:
-        patch.setattr(options, "open_session", lambda pipeline: pytest.fail("a session was asked for"))
+        patch.setattr(options, "open_session", lambda pipeline, **_: pytest.fail("a session was asked for"))
         status = lakejoin("status", shop).stdout
         assert "Nothing pending" in lakejoin("run", shop, "--to", "2024-01-01").stdout
     assert "shop: 1 finished batch in" in status
@@ -357,7 +357,7 @@ def test_maintain_says_what_it_could_do_and_does_it_when_told_to(
 ) -> None:
     """A young lake needs nothing, and no session is asked for; on demand all is done, and then there is no more."""
     with monkeypatch.context() as patch:
-        patch.setattr(options, "open_session", lambda pipeline: pytest.fail("a session was asked for"))
+        patch.setattr(options, "open_session", lambda pipeline, **_: pytest.fail("a session was asked for"))
         found = lakejoin("maintain", ran, "--dry-run")
         assert found.exit_code == 0
         assert re.search(r"fold +tables/lines/rows +no +1 batches with 2 rows behind 2\n", found.stdout)

@@ -288,7 +288,7 @@ def test_commands_say_what_is_there(
     shop: Pipeline, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A line a record with the reason; a name that is not declared is refused."""
-    monkeypatch.setattr(options, "open_session", lambda pipeline: spark)
+    monkeypatch.setattr(options, "open_session", lambda pipeline, **_: spark)
     result = CliRunner().invoke(app, ["quarantine", "list", str(shop.path), "readings"])
     assert result.exit_code == 0, result.output
     assert "readings" in result.output

@@ -158,7 +158,7 @@ def test_maintained_lake_shows_the_same(
     tiny: Example, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After folds and compactions every store reads as before; only old tombstones are gone."""
-    monkeypatch.setattr(options, "open_session", lambda _: spark)
+    monkeypatch.setattr(options, "open_session", lambda _, **__: spark)
     shutil.copytree(Path(tiny.pipeline.path).parent, tmp_path / "tiny")
     pipeline = load(tmp_path / "tiny" / "lakejoin.yaml")
     before = _everything(pipeline)
