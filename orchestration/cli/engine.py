@@ -77,6 +77,6 @@ def _row(key: str, answer: dict[str, Any]) -> Row:
         does = f"a run of process {answer['client']}" + ", then ends" * answer["stopping"]
     else:
         does = f"waits, ends in {answer['ends_in'] / 60:.0f} minutes"
-    # a process is a name, not a number of things
     since = f"{datetime.fromtimestamp(answer['since'], UTC):%Y-%m-%d %H:%M}"
+    # a process is a name, not a number of things
     return key, str(answer["jvm"]), does, answer["runs"], answer["memory"] / _MIB, since

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from orchestration.config import Pipeline
 from storage.lake.layout import PLAN
@@ -39,14 +40,12 @@ class Process:
     def java(self) -> int | None:
         """Return the process of its JVM, once there is one: its child, or the one that an engine leased to it."""
         pid = self.process.pid
-        for _, engine in answers(engine_folder(cache_directory(os.environ)), "status"):
-            if engine["client"] == pid:
-                return int(engine["jvm"])
         try:
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         except FileNotFoundError:
             return None
-        return next((int(child) for child in children if "java" in _command(int(child))), None)
+        own = next((int(child) for child in children if "java" in _command(int(child))), None)
+        return own or next((engine["jvm"] for engine in _engines() if engine["client"] == pid), None)
 
 
 def lakejoin(folder: Path, command: str, *options: str) -> Process:
@@ -68,6 +67,10 @@ def wait_for(look: Callable[[], bool], process: Process) -> bool:
             return True
         time.sleep(0.02)
     return look()
+
+
+def _engines() -> list[dict[str, Any]]:
+    return [engine for _, engine in answers(engine_folder(cache_directory(os.environ)), "status")]
 
 
 def _command(pid: int) -> str:

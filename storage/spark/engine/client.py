@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -19,9 +18,8 @@ from storage.spark.engine.sockets import (
     NoFolder,
     connect,
     engine_folder,
+    exchange,
     log_path,
-    receive,
-    send,
     socket_path,
 )
 from transforms.model.printable_text import printable
@@ -85,10 +83,7 @@ def lease_engine(launch: Launch, idle: timedelta, cache: Path) -> Lease | None:
         return None
     if connection is None:
         return None
-    answer = None
-    with suppress(OSError):  # it ended meanwhile
-        send(connection, {"ask": "lease", "pid": os.getpid(), "idle": idle.total_seconds()})
-        answer = receive(connection)
+    answer = exchange(connection, {"ask": "lease", "pid": os.getpid(), "idle": idle.total_seconds()})
     if answer is None or "port" not in answer:
         connection.close()
         return None

@@ -91,17 +91,22 @@ def receive(connection: socket.socket) -> dict[str, Any] | None:
     return message if isinstance(message, dict) else None
 
 
+def exchange(connection: socket.socket, message: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Send a message and return the answer, None where the other side is gone or says something else."""
+    try:
+        send(connection, message)
+    except OSError:
+        return None
+    return receive(connection)
+
+
 def ask(path: Path, question: str, timeout: float) -> dict[str, Any] | None:
     """Return the answer of the engine at a socket, None where there is none within so many seconds."""
     connection = connect(path, timeout)
     if connection is None:
         return None
     with closing(connection):
-        try:
-            send(connection, {"ask": question})
-        except OSError:
-            return None
-        return receive(connection)
+        return exchange(connection, {"ask": question})
 
 
 def answers(folder: Path, question: str, timeout: float = 10) -> Iterator[tuple[str, dict[str, Any]]]:

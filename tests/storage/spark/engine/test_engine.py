@@ -44,6 +44,7 @@ exec(text)
 print(json.dumps({"jvm": process, **told}), flush=True)
 """
 """Starts a session, and works on it as a test says."""
+_ENDLESS = "spark.range(0, 2**50, 1, 4).selectExpr('sum(hash(id))').collect()"
 _LEAVE = """
 spark.conf.set("spark.sql.shuffle.partitions", "77")
 spark.sql("SET spark.sql.broadcastTimeout=7")
@@ -94,7 +95,8 @@ class Home:
         said = json.dumps([{"spark.driver.memory": "1g", **(conf or {})}, idle, text])
         return subprocess.Popen(
             [sys.executable, "-c", _CLIENT, said],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**self.environment, **variables},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**self.environment, **variables},
         )  # fmt: skip
 
     def run(self, text: str = "", **how: Any) -> dict[str, Any]:
@@ -206,9 +208,7 @@ def test_two_runs_at_once_have_a_jvm_each(home: Home) -> None:
 @pytest.mark.failure(21)
 def test_jobs_of_a_run_that_is_killed_end_with_it(home: Home) -> None:
     """SIGKILL in the middle of a job: the next run has the JVM, and nothing else computes there."""
-    killed = home.start(
-        "print(process, flush=True); spark.range(0, 2**50, 1, 4).selectExpr('sum(hash(id))').collect()"
-    )
+    killed = home.start(f"print(process, flush=True); {_ENDLESS}")
     java = int(said_at_once(killed))
     time.sleep(2)
     killed.kill()
@@ -239,9 +239,7 @@ def test_run_that_is_killed_while_it_starts_leaves_no_context(home: Home, wait: 
 @pytest.mark.failure(21)
 def test_interrupt_of_a_run_leaves_the_engine(home: Home) -> None:
     """Ctrl-C reaches the whole group of processes of a terminal, in which the engine is not."""
-    interrupted = home.start(
-        "print(process, flush=True); spark.range(0, 2**50, 1, 4).selectExpr('sum(hash(id))').collect()"
-    )
+    interrupted = home.start(f"print(process, flush=True); {_ENDLESS}")
     java = int(said_at_once(interrupted))
     assert os.getpgid(java) != os.getpgid(interrupted.pid)
     interrupted.send_signal(signal.SIGINT)
@@ -257,7 +255,7 @@ def test_run_whose_jvm_is_killed_learns_of_it_and_the_next_gets_another(home: Ho
     run = home.start(
         "from orchestration.spark_errors import has_ended\n"
         "print(process, flush=True)\n"
-        "try: spark.range(0, 2**50, 1, 4).selectExpr('sum(hash(id))').collect()\n"
+        f"try: {_ENDLESS}\n"
         "except Exception: tell(ended=has_ended(30))"
     )
     java = int(said_at_once(run))
