@@ -25,13 +25,16 @@ SEED ?= 1
 DAYS ?= 7
 
 .DEFAULT_GOAL := help
-.PHONY: help demo kafka test test-slow reliability mutants check lint conformance record soak bench performance
+.PHONY: help demo warm kafka test test-slow reliability mutants check lint conformance record soak bench performance
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/installed ## join seven days of flights with their planes and compare with PostgreSQL
 	$(BIN)/lakejoin demo
+
+warm: .venv/installed ## make the archive that JVMs start from: once on a machine, and after upgrades
+	$(BIN)/lakejoin warm
 
 kafka: .venv/installed ## the week of flights through a broker of Kafka, with runs that are killed; `make kafka DAYS=2`
 	$(BIN)/python examples/kafka/run.py --days $(DAYS)

@@ -29,6 +29,7 @@ from orchestration.cli.show import show
 from orchestration.cli.status import status
 from orchestration.cli.terminal import PrintableLines, complain_lines
 from orchestration.cli.validate import validate
+from orchestration.cli.warm import warm
 
 _OF_PY4J = ("Exception while sending command.", "KeyboardInterrupt while sending command.")
 """What Py4J logs when the JVM is gone, or when the user interrupts."""
@@ -42,7 +43,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, validate, run, status, show, check, maintain, migrate, reconcile, repair, dev):
+for command in (demo, validate, run, status, show, check, maintain, migrate, reconcile, repair, dev, warm):
     app.command()(command)
 app.add_typer(quarantine, name="quarantine")
 app.add_typer(engine, name="engine")

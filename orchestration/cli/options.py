@@ -32,5 +32,4 @@ def open_session(pipeline: "Pipeline", *, resident: bool | None = None) -> "Spar
     """
     from storage.spark.session import start_session
 
-    spark, stays = pipeline.spark, pipeline.engine.stays(resident)
-    return start_session(spark.master, spark.conf, pipeline.places, pipeline.formats, stays)
+    return start_session(**pipeline.session, idle=pipeline.engine.stays(resident))

@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypedDict, TypeVar
 
 from pydantic import Field, PrivateAttr, field_validator
 
@@ -29,6 +29,15 @@ from transforms.model.schemas import quoted
 from transforms.model.specs import JoinSpec, StreamJoinSpec
 
 Kind = TypeVar("Kind", bound=DeclaredJoin)
+
+
+class SessionArguments(TypedDict, total=False):
+    """What the Spark session of a pipeline is started with (`storage.spark.session.start_session`)."""
+
+    master: str
+    conf: Mapping[str, str]
+    places: tuple[str, ...]
+    formats: tuple[str, ...]
 
 
 class Pipeline(Frozen):
@@ -98,6 +107,13 @@ class Pipeline(Frozen):
     def formats(self) -> tuple[str, ...]:
         """The formats of the sources: what a session has to read."""
         return tuple(dict.fromkeys(read.source.format for read in self.inputs.values()))
+
+    @property
+    def session(self) -> SessionArguments:
+        """What its Spark session is started with, but for how long its JVM stays."""
+        return {
+            "master": self.spark.master, "conf": self.spark.conf, "places": self.places, "formats": self.formats,
+        }  # fmt: skip
 
     @property
     def inputs(self) -> dict[str, Input]:

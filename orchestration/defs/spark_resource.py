@@ -23,13 +23,10 @@ class RunSpark:
     _ours: bool = field(default=False, init=False)
 
     def session(self) -> SparkSession:
-        """Return the run's session, started at the first call. Raises `JavaNotFound` and `JarsNotFound`."""
+        """Return the run's session, started at the first call. Raises what `start_session` does."""
         if self._session is None:
             self._ours = SparkSession.getActiveSession() is None
-            spark, stays = self.pipeline.spark, self.pipeline.engine.stays()
-            self._session = start_session(
-                spark.master, spark.conf, self.pipeline.places, self.pipeline.formats, stays
-            )
+            self._session = start_session(**self.pipeline.session, idle=self.pipeline.engine.stays())
         return self._session
 
     def stop(self) -> None:

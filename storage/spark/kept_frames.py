@@ -14,7 +14,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from storage.filesystem import spark_path
 from storage.spark.hadoop import remove
-from storage.spark.session import SETTINGS, changed_settings
+from storage.spark.session import changed_settings
+from storage.spark.start import SETTINGS
 from transforms.model.keys import Keys
 
 SMALL = 200_000

@@ -24,10 +24,10 @@ from storage.errors import SourceRefused, SourceUnreadable
 from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE, Lake, joined_of
 from storage.sources.database.dumps import dumps
-from storage.spark import session
 from storage.spark.jars import JarsNotFound, cache_directory, spark_resolver
 from storage.spark.java import find_java, wrap_java
 from storage.spark.jdbc import NOT_FETCHED, provide_driver
+from storage.spark.start import _SPARK_HOME
 from storage.state.pinned_state import State
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -117,7 +117,7 @@ def asking(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession
     cache = cache_directory(os.environ)
     java = wrap_java(find_java(os.environ), cache)
     try:
-        jars = provide_driver(cache / "jars", spark_resolver(session._SPARK_HOME, java, {}, NOT_FETCHED))
+        jars = provide_driver(cache / "jars", spark_resolver(_SPARK_HOME, java, {}, NOT_FETCHED))
     except JarsNotFound as error:
         pytest.skip(f"no driver: {error.lines[0]}")
     for jar in jars:

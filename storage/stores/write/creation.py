@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType, TimestampType
 
 from storage.delta_table.footer_statistics import STATISTICS
-from storage.spark.session import NO_CLEANUP
+from storage.spark.start import NO_CLEANUP
 from storage.stores.errors import StoreUnreadable, WrongDuration, WrongKey
 from storage.stores.write.layout import DELETED, OBSERVED, PLACE, PROPERTY, PUT, Kind, Layout
 from transforms.model.schemas import quoted

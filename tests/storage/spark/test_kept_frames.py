@@ -7,7 +7,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from storage.spark.kept_frames import SMALL, framing
-from storage.spark.session import SETTINGS, changed_settings
+from storage.spark.session import changed_settings
+from storage.spark.start import SETTINGS
 
 pytestmark = pytest.mark.spark
 

@@ -9,14 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from storage.spark.jars import cache_directory
-from storage.spark.session import (
-    NO_CONF,
-    SETTINGS,
-    _environment,
-    changed_settings,
-    settings,
-    start_session,
-)
+from storage.spark.session import _environment, changed_settings, start_session
+from storage.spark.start import NO_CONF, SETTINGS, settings
 from transforms.model.sql_settings import PINNED
 
 JARS = [Path("/cache/a.jar"), Path("/cache/b.jar")]

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from storage.spark.session import SETTINGS
+from storage.spark.start import SETTINGS
 from transforms.model import sql_settings
 from transforms.model.sql_settings import PINNED, PREFIX, filed
 
