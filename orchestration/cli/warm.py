@@ -64,22 +64,19 @@ def _train(archive: "Archive", session: "SessionArguments") -> int:
     from orchestration.runs.warm_up import write_pipeline
     from storage.errors import LakejoinError
 
-    archive.draft.unlink(missing_ok=True)
     root = Path(__file__).resolve().parents[2]
     paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
-    with tempfile.TemporaryDirectory(prefix="lakejoin-warm-") as folder:
-        write_pipeline(Path(folder))
-        # The JVM, and the one that it starts to write the archive, hold the pipe until they end.
-        done = subprocess.run(
-            [sys.executable, "-m", "orchestration.runs.warm_up", folder],
-            input=json.dumps(session), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "CI": "true"},
-        )  # fmt: skip
     try:
-        if done.returncode == 0:
+        with tempfile.TemporaryDirectory(prefix="lakejoin-warm-") as folder:
+            write_pipeline(Path(folder))
+            # The JVM, and the one that it starts to write the archive, hold the pipe until they end.
+            done = subprocess.run(
+                [sys.executable, "-m", "orchestration.runs.warm_up", folder],
+                input=json.dumps(session), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            )  # fmt: skip
+        if done.returncode == 0 and archive.draft.exists():
             return archive.publish()
-    except FileNotFoundError:
-        pass
     finally:
-        archive.draft.unlink(missing_ok=True)
+        archive.discard()
     raise LakejoinError("No archive was made, for this happened:", *done.stdout.splitlines()[-_LINES:])

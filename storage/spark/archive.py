@@ -62,11 +62,16 @@ class Archive:
 
     @property
     def draft(self) -> Path:
-        """Where it is until it is complete."""
-        return self.path.with_name(f"{self.path.stem}.draft{self.path.suffix}")
+        """Where it is until it is complete: for each process that makes one, another file."""
+        return self.path.with_name(f"{self.path.stem}.{os.getpid()}{self.path.suffix}")
+
+    def discard(self) -> None:
+        """Remove the draft, and what a JVM that ended too early left beside it."""
+        for left in self.path.parent.glob(f"{self.draft.name}*"):
+            left.unlink(missing_ok=True)
 
     def publish(self) -> int:
-        """Let JVMs start from the draft from now on; return its bytes. Raises `OSError` where a JVM wrote none."""
+        """Let JVMs start from the draft from now on; return its bytes."""
         with self.draft.open("rb") as written:
             os.fsync(written.fileno())
         size = self.draft.stat().st_size
