@@ -84,7 +84,7 @@ def failure(result: ExecuteInProcessResult) -> str:
 @pytest.fixture
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let runs believe in a Spark session, which what replaces `run_batches` does not need."""
-    monkeypatch.setattr("orchestration.defs.spark_resource.start_session", lambda *_: None)
+    monkeypatch.setattr("orchestration.defs.spark_resource.start_session", lambda **_: None)
 
 
 def test_finished_batches_are_reported_although_a_later_one_fails(

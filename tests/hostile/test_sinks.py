@@ -31,7 +31,9 @@ from orchestration.demo.csv_comparison import Comparison
 from orchestration.maintenance.maintain import Done
 from orchestration.maintenance.steps import Step
 from storage.errors import SourceBroken
+from storage.spark.archive import Archive
 from storage.spark.engine import keeper
+from storage.spark.engine.launch import Launch
 
 DATA = {
     "expectations/index_page.py:_status: HTML": "a word of the code",
@@ -175,6 +177,20 @@ def test_log_of_an_engine_is_printable(text: str, capsys: pytest.CaptureFixture[
     keeper._log(f"first\n{text}")
 
     assert unseen(capsys.readouterr().err) == []
+
+
+@tries("storage/spark/archive.py:option: logger.warning")
+@pytest.mark.parametrize("text", TEXTS, ids=ascii)
+def test_line_on_an_archive_is_printable(text: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The folder of a cache has any name that a user's environment gives it."""
+    name = "".join(sign for sign in text if sign not in "/\0" and not "\ud800" <= sign <= "\udfff")[:60]
+    path = tmp_path / f"x{name}" / "archive.aot"
+    path.parent.mkdir()
+    path.with_suffix(".json").touch()
+
+    assert Archive(path, Launch("", {}, {}, (), ())).option is None
+
+    assert unseen(caplog.messages[0]) == []
 
 
 @tries("orchestration/cli/terminal.py:complain_lines: typer.echo")
