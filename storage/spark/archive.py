@@ -11,7 +11,6 @@ import logging
 import os
 import shlex
 import zlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +23,8 @@ from transforms.model.printable_text import printable
 _AOT_CACHES = 25
 """The first Java whose archives keep more than classes."""
 OPTION_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
-_OPTIONS = ("spark.driver.extraJavaOptions", "spark.driver.extraClassPath")
+_VARIABLES = (*OPTION_VARIABLES, "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "SPARK_DIST_CLASSPATH")
+_SETTINGS = ("spark.driver.extraJavaOptions", "spark.driver.extraClassPath")
 """Variables and settings that tell a JVM its options and class path."""
 _ON_STDERR = {
     "aot": "-Xlog:aot*=off -Xlog:aot*=error:stderr",
@@ -98,7 +98,7 @@ class Archive:
     @cached_property
     def _files(self) -> list[list[Any]]:
         """The files that the JVM is made of, with their times in whole seconds: a container's layers keep no more."""
-        return _in_seconds(self.launch.files)
+        return [[path, size, changed // 10**9] for path, size, changed in self.launch.files]
 
     def _mistake(self) -> str | None:
         try:
@@ -121,8 +121,8 @@ def archive_of(launch: Launch, java: Java, cache: Path) -> Archive:
     told = [
         launch.spark_home,
         str(java.path),
-        *map(conf.get, _OPTIONS),
-        *map(environment.get, OPTION_VARIABLES),
+        *map(conf.get, _SETTINGS),
+        *map(environment.get, _VARIABLES),
     ]
     key = hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
     suffix = "aot" if java.version[0] >= _AOT_CACHES else "jsa"
@@ -139,10 +139,6 @@ def remove_orphans(cache: Path) -> None:
         if not all(Path(path).exists() for path in paths):
             for path in about.parent.glob(f"{about.stem}.*"):
                 path.unlink(missing_ok=True)
-
-
-def _in_seconds(files: Iterable[tuple[str, int, int]]) -> list[list[Any]]:
-    return [[path, size, changed // 10**9] for path, size, changed in files]
 
 
 def _crc32(path: Path) -> int:

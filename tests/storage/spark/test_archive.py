@@ -143,6 +143,7 @@ def test_jvms_with_other_options_have_other_archives(tmp_path: Path, jar: Path) 
     others = [
         archive_of(launch(jar, "-Xss8m"), java, cache),
         archive_of(launch(jar, JAVA_TOOL_OPTIONS="-Xss8m"), java, cache),
+        archive_of(launch(jar, HADOOP_CONF_DIR="/etc/hadoop"), java, cache),
         archive_of(usual, Java(Path("/other/java"), NEW), cache),
         archive_of(
             replace(usual, conf={**usual.conf, "spark.driver.extraClassPath": "/kafka.jar"}), java, cache
