@@ -32,7 +32,7 @@ def warm(
         ),
     ] = None,
 ) -> None:  # fmt: skip
-    """Make an archive of what a JVM loads when it starts: the first run on this machine takes two thirds of the time.
+    """Make an archive of what a JVM loads when it starts: the first run on this machine takes a fifth to a third less.
 
     A small pipeline in a temporary folder is worked off once, and what the JVM learned by it is kept in the cache of
     the user. Runs whose Java, JARs or options are others start as they did.
