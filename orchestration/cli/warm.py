@@ -1,9 +1,7 @@
 """Runs `lakejoin warm`: makes the archive that the JVMs of later runs start from."""
 
 import json
-import os
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -63,17 +61,16 @@ def _train(archive: "Archive", session: "SessionArguments") -> int:
     """Let a process work off the pipeline and wait for its JVM; return the bytes of the archive."""
     from orchestration.runs.warm_up import write_pipeline
     from storage.errors import LakejoinError
+    from storage.spark.own_process import own_process
 
-    root = Path(__file__).resolve().parents[2]
-    paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
     try:
         with tempfile.TemporaryDirectory(prefix="lakejoin-warm-") as folder:
             write_pipeline(Path(folder))
             # The JVM, and the one that it starts to write the archive, hold the pipe until they end.
+            command, environment = own_process("orchestration.runs.warm_up", folder)
             done = subprocess.run(
-                [sys.executable, "-m", "orchestration.runs.warm_up", folder],
-                input=json.dumps(session), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+                command, input=json.dumps(session), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                check=False, env=environment,
             )  # fmt: skip
         if done.returncode == 0 and archive.draft.exists():
             return archive.publish()

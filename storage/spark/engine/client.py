@@ -7,7 +7,6 @@ import os
 import select
 import socket
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import timedelta
@@ -22,6 +21,7 @@ from storage.spark.engine.sockets import (
     log_path,
     socket_path,
 )
+from storage.spark.own_process import own_process
 from transforms.model.printable_text import printable
 
 _STARTS_WITHIN = 150.0
@@ -104,12 +104,10 @@ def _start(launch: Launch, folder: Path) -> socket.socket | None:
         here, there = socket.socketpair()
         with there:
             told = {"launch": asdict(launch), "folder": os.fspath(folder), "first": there.fileno()}
-            root = Path(__file__).resolve().parents[3]
-            paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
+            command, environment = own_process("storage.spark.engine.keeper")
             subprocess.run(
-                [sys.executable, "-m", "storage.spark.engine.keeper"], input=json.dumps(told).encode() + b"\n",
-                stdout=log, stderr=log, pass_fds=[there.fileno()], cwd=folder, check=False,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+                command, input=json.dumps(told).encode() + b"\n", stdout=log, stderr=log,
+                pass_fds=[there.fileno()], cwd=folder, check=False, env=environment,
             )  # fmt: skip
     here.settimeout(_STARTS_WITHIN)
     return here
