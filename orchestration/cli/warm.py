@@ -36,7 +36,8 @@ def warm(
     the user. Runs whose Java, JARs or options are others start as they did.
     """
     from storage.spark.archive import remove_orphans
-    from storage.spark.start import JAVA_OPTIONS, prepare
+    from storage.spark.engine.launch import JAVA_OPTIONS
+    from storage.spark.start import prepare
 
     pipeline = None if config is None else options.load_pipeline(config)
     told: SessionArguments = pipeline.session if pipeline else {}

@@ -10,6 +10,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from storage.spark.engine.client import Lease, lease_engine, leave_off
+from storage.spark.engine.launch import with_archive
 from storage.spark.py4j_cache import remember_answers
 from storage.spark.start import NO_CONF, prepare
 from transforms.model.sql_settings import PINNED, PREFIX, filed
@@ -35,15 +36,14 @@ def start_session(
     """
     start = prepare(master, conf, places, formats)
     running = SparkContext._gateway is not None  # noqa: SLF001 - PySpark has no other way to ask
-    if not running:
-        start = start.from_archive()
-    builder: SparkSession.Builder = SparkSession.builder
-    for key, value in start.settings.items():
-        builder = builder.config(key, value)
     with _environment(start.variables):
         lease = None
         if idle is not None and start.is_local and not running and not leave_off(os.environ):
-            lease = lease_engine(start.launch, idle, start.cache)
+            lease = lease_engine(start.launch, idle, start.cache, start.archive_options)
+        archive = "" if running or lease else start.archive_options()
+        builder: SparkSession.Builder = SparkSession.builder
+        for key, value in with_archive(start.settings, archive).items():
+            builder = builder.config(key, value)
         with _environment(lease.variables if lease else {}), _held(lease):
             spark = builder.getOrCreate()
     put_back(spark)

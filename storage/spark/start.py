@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -12,7 +12,7 @@ import pyspark
 
 from storage.spark import avro, jdbc, kafka, s3
 from storage.spark.archive import OPTION_VARIABLES, Archive, archive_of
-from storage.spark.engine.launch import Launch, launch_of
+from storage.spark.engine.launch import JAVA_OPTIONS, Launch, launch_of
 from storage.spark.jars import cache_directory, provide_jars, spark_resolver
 from storage.spark.java import Java, check_collector, find_java, locale_variables, wrap_java
 from transforms.model.sql_settings import PINNED
@@ -78,8 +78,6 @@ _COLLECTORS = r"-XX:\+Use(Serial|Parallel|G1|Z|Shenandoah|Epsilon)GC\b"
 """The options that choose a collector; a JVM does not start with two of them."""
 _ARCHIVES = "-XX:(AOT|SharedArchive|ArchiveClasses|DumpLoaded)"
 """What options of archives begin with."""
-JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-"""The setting with the options of the JVM that the session is in."""
 _LISTS = {
     "spark.jars": ",",
     "spark.driver.extraClassPath": os.pathsep,
@@ -113,12 +111,11 @@ class Start:
         """The archive for its JVM, which need not be there."""
         return archive_of(self.launch, self.java, self.cache)
 
-    def from_archive(self) -> "Start":
-        """Return it with the archive that its JVM starts from, if there is one and nobody named another."""
-        options = self.settings[JAVA_OPTIONS]
-        if not self.is_local or re.search(_ARCHIVES, options) or (option := self.archive.option) is None:
-            return self
-        return replace(self, settings={**self.settings, JAVA_OPTIONS: f"{option} {options}"})
+    def archive_options(self) -> str:
+        """What tells its JVM to start from the archive; nothing where there is none, or somebody named another."""
+        if not self.is_local or re.search(_ARCHIVES, self.settings[JAVA_OPTIONS]):
+            return ""
+        return self.archive.option or ""
 
 
 def prepare(

@@ -7,8 +7,8 @@ import os
 import select
 import socket
 import subprocess
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -69,15 +69,20 @@ def leave_off(environment: Mapping[str, str]) -> bool:
     )
 
 
-def lease_engine(launch: Launch, idle: timedelta, cache: Path) -> Lease | None:
+def lease_engine(
+    launch: Launch, idle: timedelta, cache: Path, archive: Callable[[], str] = str
+) -> Lease | None:
     """Return the lease of an engine that was started with `launch`, None where none can be had now.
 
     One is started where none runs; it ends itself after `idle` without a run. None: another run has it, it is about to
-    end, or it does not start. `cache`: the folder below which its socket is.
+    end, or it does not start. `cache`: the folder below which its socket is. `archive`: says by which options a JVM
+    starts from an archive; only asked for one that is started, for that reads the archive.
     """
     try:
         folder = engine_folder(cache)
-        connection = connect(socket_path(folder, launch.key), _ANSWERS_WITHIN) or _start(launch, folder)
+        connection = connect(socket_path(folder, launch.key), _ANSWERS_WITHIN) or _start(
+            launch, folder, archive
+        )
     except (NoFolder, OSError) as error:
         logger.info("No engine is kept: %s", printable(error))
         return None
@@ -91,7 +96,7 @@ def lease_engine(launch: Launch, idle: timedelta, cache: Path) -> Lease | None:
     return Lease(connection, answer["port"], answer["secret"], answer["jvm"])
 
 
-def _start(launch: Launch, folder: Path) -> socket.socket | None:
+def _start(launch: Launch, folder: Path, archive: Callable[[], str]) -> socket.socket | None:
     """Start an engine and return a connection to it; None where another process is just starting it, or it is ending.
 
     The log is also the lock: who has it as its standard output, engine and JVM, holds it until the end.
@@ -103,7 +108,8 @@ def _start(launch: Launch, folder: Path) -> socket.socket | None:
             return None
         here, there = socket.socketpair()
         with there:
-            told = {"launch": asdict(launch), "folder": os.fspath(folder), "first": there.fileno()}
+            started = asdict(replace(launch, archive=archive()))
+            told = {"launch": started, "folder": os.fspath(folder), "first": there.fileno()}
             command, environment = own_process("storage.spark.engine.keeper")
             subprocess.run(
                 command, input=json.dumps(told).encode() + b"\n", stdout=log, stderr=log,

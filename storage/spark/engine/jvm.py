@@ -46,7 +46,9 @@ class Jvm:
         address = folder / f"{launch.key}.gateway"
         address.unlink(missing_ok=True)
         command = [str(Path(launch.spark_home, "bin", "spark-submit"))]
-        command += [part for name, value in launch.conf.items() for part in ("--conf", f"{name}={value}")]
+        command += [
+            part for name, value in launch.submitted.items() for part in ("--conf", f"{name}={value}")
+        ]
         command += shlex.split(launch.environment.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
         own = {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address)}
         # It ends with the pipe, which this process alone holds.

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+"""The setting with the options of the JVM that the session is in."""
 _OF_THE_JVM = (
     "spark.driver.memory", "spark.driver.extra", "spark.driver.default", "spark.driver.userClassPathFirst",
     "spark.jars", "spark.files", "spark.archives", "spark.submit.", "spark.kerberos.", "spark.local.dir",
@@ -36,14 +38,21 @@ class Launch:
     """Path, size in bytes, and time of change in nanoseconds."""
     confines: tuple[str, ...]
     """What else a process gets from the one that starts it: rights of new files, priority, namespaces."""
+    archive: str = ""
+    """Options by which it starts from an archive: it is the same JVM with them, and without."""
 
     @property
     def key(self) -> str:
         """Equal for launches of which one engine serves both."""
         # by PATH the start finds its programs; a terminal's and cron's differ
         environment = {name: value for name, value in self.environment.items() if name != "PATH"}
-        told = {**asdict(self), "environment": environment, "host": socket.gethostname()}
+        told = {**asdict(self), "archive": "", "environment": environment, "host": socket.gethostname()}
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def submitted(self) -> Mapping[str, str]:
+        """The settings that it starts with."""
+        return with_archive(self.conf, self.archive)
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> "Launch":
@@ -55,6 +64,11 @@ class Launch:
     def is_current(self) -> bool:
         """Whether the files are what they were: no other version was installed in their place."""
         return self.files == stamped(path for path, *_ in self.files)
+
+
+def with_archive(conf: Mapping[str, str], options: str) -> Mapping[str, str]:
+    """Return settings with the options of an archive, if there are any, before those of the JVM."""
+    return {**conf, JAVA_OPTIONS: f"{options} {conf[JAVA_OPTIONS]}"} if options else conf
 
 
 def launch_of(settings: Mapping[str, str], java: Path, environment: Mapping[str, str]) -> Launch:

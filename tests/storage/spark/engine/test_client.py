@@ -4,9 +4,11 @@ import fcntl
 import os
 import socket
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
+from threading import Thread
 from unittest.mock import patch
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from storage.spark.engine import client
 from storage.spark.engine.client import Lease, lease_engine, leave_off
 from storage.spark.engine.launch import Launch
+from storage.spark.engine.sockets import receive, send, socket_path
 
 
 @pytest.mark.parametrize(
@@ -57,6 +60,31 @@ def test_lease_waits_for_the_end_of_its_jvm_as_for_a_process() -> None:
         there.close()
 
         assert held.wait(5) == 0
+
+
+def test_archive_is_not_looked_at_for_a_jvm_that_runs() -> None:
+    """That would read 250 MB in each run; an engine that is there is leased as it is."""
+    with tempfile.TemporaryDirectory() as home:  # pytest's are too long for a socket
+        launch, cache = Launch("/spark", {}, {}, (), ()), Path(home)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+            listener.bind(os.fspath(socket_path(client.engine_folder(cache), launch.key)))
+            listener.listen()
+
+            def answer() -> None:
+                connection, _ = listener.accept()
+                with connection:
+                    assert (receive(connection) or {})["ask"] == "lease"
+                    send(connection, {"port": 7, "secret": "", "jvm": 9})
+
+            engine = Thread(target=answer)
+            engine.start()
+            asked: list[str] = []
+            lease = lease_engine(launch, timedelta(minutes=1), cache, lambda: asked.append("") or "")  # type: ignore[func-returns-value]
+            engine.join()
+
+        assert lease is not None
+        lease._connection.close()
+        assert (lease.pid, asked) == (9, [])
 
 
 def test_second_run_does_not_wait_for_an_engine_that_another_starts(tmp_path: Path) -> None:

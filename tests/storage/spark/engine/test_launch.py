@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -101,3 +101,14 @@ def test_launch_is_told_to_another_process_as_it_is(jar: Path) -> None:
     found = launch(jar)
 
     assert Launch.from_json(json.loads(json.dumps(asdict(found)))) == found
+
+
+def test_archive_that_a_jvm_started_from_tells_no_engines_apart(jar: Path) -> None:
+    """A run has no need of it. Its options come before those of the user, who may choose what is logged."""
+    without = launch(jar, {"spark.driver.extraJavaOptions": "-Xss8m"})
+    found = replace(without, archive="-Xlog:aot*=off -XX:AOTCache=/a.aot")
+
+    assert found.key == without.key
+    assert without.submitted == without.conf
+    options = found.submitted["spark.driver.extraJavaOptions"]
+    assert options == "-Xlog:aot*=off -XX:AOTCache=/a.aot -Xss8m"
