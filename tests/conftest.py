@@ -102,10 +102,12 @@ def forgetting(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def prunes() -> Iterator[None]:
-    """Files are held against a batch's keys however few rows they have."""
+    """Files and pages are held against a batch's keys however few rows they have."""
     with (
         patch("storage.delta_table.file_pruning.WORTH_ROWS", 1),
+        patch("storage.delta_table.file_pruning.WORTH_VALUES", 1),
         patch("storage.delta_table.file_pruning.LARGE_FILE", 1),
+        patch("storage.state.folds.LARGE_TABLE", 1),
     ):
         yield
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from storage.lake.layout import (
     changes_of,
     joined_of,
+    left_rows_of,
     rows_of,
     subscription_log_of,
     subscription_store_of,
@@ -44,7 +45,7 @@ STEPS: Mapping[str, Step] = {
     "joined": Step(
         ("join", "joined"),
         ("emissions", "tombstones", "at_once", "released", "late", "unmatched", "uncomputed"),
-        reads=(joined_of,),
+        reads=(left_rows_of, joined_of),
     ),
     "changelog": Step(("changelog",), ("emissions", "tombstones")),
 }

@@ -13,6 +13,7 @@ from storage.lake.layout import (
     changelog_of,
     changes_of,
     joined_of,
+    left_rows_of,
     records_of,
     response_log_of,
     rows_of,
@@ -24,6 +25,7 @@ from transforms.changelog.versions import versions_schema
 from transforms.foreign_key_join.emissions import REDUNDANT, TOMBSTONE, joined_schema
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema
+from transforms.model.join_sides import left_rows_schema
 from transforms.model.schemas import changes_schema, is_internal, rows_schema
 from transforms.parsing.schema_drift import widens
 from transforms.stream_join.records import stream_schema
@@ -51,6 +53,9 @@ def _of_foreign_key_join(pipeline: Pipeline, name: str) -> Iterator[tuple[str, S
     join = pipeline.join_spec(name)
     yield subscription_log_of(name), subscription_schema(join)
     yield subscription_store_of(name), subscription_schema(join)
+    if join.left in pipeline.tables:
+        left = pipeline.tables[join.left].spec
+        yield left_rows_of(name), left_rows_schema(join, rows_schema(left.columns, left.sequence))
     yield response_log_of(name), response_schema(join)
     told = [StructField(column, BooleanType()) for column in (TOMBSTONE, REDUNDANT)]
     yield changelog_of(name), StructType([*joined_schema(join), *told])

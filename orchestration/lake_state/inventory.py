@@ -9,6 +9,7 @@ from storage.lake.layout import (
     changelog_of,
     changes_of,
     joined_of,
+    left_rows_of,
     records_of,
     response_log_of,
     rows_of,
@@ -28,18 +29,28 @@ class JoinInLake:
     """The stages of a batch that commit to tables of data, as transaction identifiers call them."""
     by_key: bool
     """Whether the rows of the result are kept by key; else it is a log, to which batches only add."""
-    bases: Mapping[Callable[[str], str], Callable[[str], str]]
-    """Those of the tables that a log is folded into, with that log."""
+    bases: Mapping[Callable[[str], str], Callable[[str, str], str]]
+    """Those of the tables that a log is folded into, with that log, by the names of the join and its left side."""
     changeable: tuple[str, ...]
     """Settings that may change from one batch to the next, and not within one."""
 
 
 JOINS_IN_LAKE: Mapping[type[AnyJoin], JoinInLake] = {
     Join: JoinInLake(
-        tables=(subscription_log_of, subscription_store_of, response_log_of, joined_of, changelog_of),
+        tables=(
+            subscription_log_of,
+            subscription_store_of,
+            left_rows_of,
+            response_log_of,
+            joined_of,
+            changelog_of,
+        ),
         stages=("subscription_log", "response_log", "changelog", "joined"),
         by_key=True,
-        bases={subscription_store_of: subscription_log_of},
+        bases={
+            subscription_store_of: lambda join, _: subscription_log_of(join),
+            left_rows_of: lambda _, left: changes_of(left),
+        },
         changeable=("changelog",),
     ),
     StreamJoin: JoinInLake(
@@ -92,7 +103,9 @@ def bases_of(pipeline: Pipeline) -> dict[str, str]:
         versions_of(name): changes_of(name) for name, table in pipeline.tables.items() if table.versioned
     }
     stores = {
-        base(name): log(name) for name, kind in _in_lake(pipeline.joins) for base, log in kind.bases.items()
+        base(name): log(name, pipeline.joins[name].left_side)
+        for name, kind in _in_lake(pipeline.joins)
+        for base, log in kind.bases.items()
     }
     return rows | histories | stores
 

@@ -1,19 +1,38 @@
 """Finds which bases and small files are due, and folds and compacts them: after a batch or apart, never within one."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from pyspark.sql import Column, SparkSession
 
 from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
+from orchestration.config.schema.model import Table
+from orchestration.lake_state.fold_progress import finished_state
 from orchestration.lake_state.inventory import results_by_key
 from storage.delta_table.compaction import SmallFiles, compact, has_many_small_files, small_files
 from storage.delta_table.schema_evolution import schema_of
 from storage.lake.bookkeeping import condense, row_files
 from storage.lake.journal import Journal
-from storage.lake.layout import BOOKKEEPING, Lake, joined_of, rows_of, subscription_store_of, versions_of
+from storage.lake.layout import (
+    BOOKKEEPING,
+    Lake,
+    joined_of,
+    left_rows_of,
+    rows_of,
+    subscription_store_of,
+    versions_of,
+)
 from storage.lake.plan import Plan
-from storage.state.folds import Folds, fold_rows, fold_subscriptions, fold_versions, is_due
+from storage.state.folds import (
+    Folds,
+    fold_left_rows,
+    fold_rows,
+    fold_subscriptions,
+    fold_versions,
+    is_due,
+    pays_by_foreign_key,
+)
 from transforms.model.schemas import BATCH, named
 from transforms.model.specs import JoinSpec
 
@@ -47,11 +66,13 @@ class Behind:
     """About how many rows the base holds."""
     begun: bool
     """Whether a fold was begun and interrupted."""
+    worth: bool
+    """Whether a fold is worth the work."""
 
     @property
     def due(self) -> bool:
-        """Whether a fold is worth the work."""
-        return self.begun or is_due(self.counts, self.held)
+        """Whether to fold without being asked."""
+        return self.begun or self.worth
 
     @property
     def any(self) -> bool:
@@ -72,16 +93,34 @@ def behind(pipeline: Pipeline, lake: Lake, journal: Journal, snapshot: Plan) -> 
 
     def of(base: str, kind: str, name: str, count: str, held: int) -> Behind:
         folded = snapshot.folded.get(base, 0)
-        counts = [getattr(p, kind).get(name, {}).get(count, 0) for p in journal.published[folded:]]
-        return Behind(base, [c for c in counts if c], held, folds.unfinished(base, snapshot) is not None)
+        found = [getattr(p, kind).get(name, {}).get(count, 0) for p in journal.published[folded:]]
+        counts = [c for c in found if c]
+        return Behind(base, counts, held, folds.unfinished(base, snapshot) is not None, is_due(counts, held))
+
+    def by_foreign_key(name: str, join: Join, table: Behind) -> Behind | None:
+        """The copy of a left table, if it is or should be there; made anew where a fold of the table overtakes it."""
+        found = of(left_rows_of(name), "tables", join.left, "changed", table.held)
+        folded, folded_rows = (snapshot.folded.get(base, 0) for base in (found.base, table.base))
+        asked = [p.tables.get(join.right, {}).get("changed", 0) for p in journal.published[folded:]]
+        pays = pays_by_foreign_key(table.held, asked)
+        there = found.begun or found.base in snapshot.versions
+        return replace(found, worth=pays and (table.due or folded < folded_rows)) if pays or there else None
 
     def held(name: str) -> int:
         folded = snapshot.folded.get(versions_of(name), 0)
         return sum(p.tables.get(name, {}).get("versions", 0) for p in journal.published[:folded])
 
     histories = [name for name, table in pipeline.tables.items() if table.versioned]
+    tables = {
+        name: of(rows_of(name), "tables", name, "changed", rows.get(name, 0)) for name in pipeline.tables
+    }
+    copies = [
+        by_foreign_key(name, join, tables[join.left])
+        for name, join in pipeline.joins_of(Join).items()
+        if name in journal.kept and join.left in tables
+    ]
     return [
-        *[of(rows_of(name), "tables", name, "changed", rows.get(name, 0)) for name in pipeline.tables],
+        *tables.values(),
         *[of(versions_of(name), "tables", name, "versions", held(name)) for name in histories],
         *[
             of(store.base(name), "joins", name, store.count, rows.get(join.left_side, 0))
@@ -89,6 +128,7 @@ def behind(pipeline: Pipeline, lake: Lake, journal: Journal, snapshot: Plan) -> 
             if name in journal.kept
             for store in _STORES[type(join)]
         ],
+        *[copy for copy in copies if copy is not None],
     ]
 
 
@@ -98,16 +138,22 @@ def fold(
     """Fold a base up to the last finished batch, which `snapshot` pins the state after."""
     for name, table in pipeline.tables.items():
         if base == rows_of(name):
-            retention = table.tombstone_retention
-            if table.versioned:  # a late record within the history must not find its key forgotten
-                retention = max(retention, table.versioned.history_retention)
-            fold_rows(spark, lake, journal, snapshot, table.spec, retention)
+            fold_rows(spark, lake, journal, snapshot, table.spec, _retention(table))
         if base == versions_of(name):
             fold_versions(spark, lake, journal, snapshot, table.spec)
     for name, join in pipeline.joins.items():
         for store in _STORES[type(join)]:
             if base == store.base(name):
                 store.fold(spark, lake, journal, snapshot, pipeline.spec_of_join(name))
+    if (copied := {left_rows_of(name): name for name in pipeline.joins}.get(base)) is not None:
+        of = pipeline.join_spec(copied)
+        fold_left_rows(spark, lake, journal, snapshot, of, pipeline.tables[of.left].spec)
+
+
+def _retention(table: Table) -> timedelta:
+    """How long tombstones are kept: a late record within a history must not find its key forgotten."""
+    history = table.versioned.history_retention if table.versioned else timedelta(0)
+    return max(table.tombstone_retention, history)
 
 
 def put_together(
@@ -132,7 +178,9 @@ def tidy_up(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journa
     """
     for found in behind(pipeline, lake, journal, snapshot):
         if found.due:
-            fold(pipeline, spark, lake, journal, snapshot, found.base)
+            # a fold reads what the ones before it have folded
+            state = finished_state(pipeline, lake, journal, snapshot.planned_at)
+            fold(pipeline, spark, lake, journal, state, found.base)
     for name in results_by_key(pipeline):
         table = joined_of(name)
         if table in snapshot.versions and has_many_small_files(lake.path(table)):

@@ -26,7 +26,7 @@ from storage.delta_table.vacuum import vacuum, waste
 from storage.errors import LakeBusy, LakeInconsistent
 from storage.lake.bookkeeping import condense, row_files
 from storage.lake.journal import Journal
-from storage.lake.layout import BOOKKEEPING, SCRATCH, Lake, joined_of
+from storage.lake.layout import BOOKKEEPING, SCRATCH, Lake, is_copy, joined_of
 from storage.lake.plan import Plan
 from storage.lake.scratch import clear, leftovers
 
@@ -174,7 +174,9 @@ class Upkeep:
         if table in map(joined_of, results_by_key(self._pipeline)):
             return small_files(self._lake.path(table))
         folded, finished = self._state.folded, len(self._journal.published)
-        through = min((folded.get(base, 0) for base, log in bases.items() if log == table), default=finished)
+        # a copy in another order is either folded as far as its base, or not read
+        own = [base for base, log in bases.items() if log == table and not is_copy(base)]
+        through = min((folded.get(base, 0) for base in own), default=finished)
         return small_files(self._lake.path(table), through)
 
     def _vacuums(self) -> Iterator[tuple[str, Finding]]:

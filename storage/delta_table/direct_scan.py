@@ -5,7 +5,7 @@ Delta costs a batch 100 to 250 ms of planning. To read its files by name costs a
 batches cost nothing.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import compress
@@ -20,7 +20,16 @@ from pyspark.sql.types import StructType
 from storage.delta_log.live_files import CUT_OFF
 from storage.delta_log.open_table import opened
 from storage.delta_log.snapshot import reading_table
-from storage.delta_table.file_pruning import Count, Few, Range, holding, ignored, statistics_of
+from storage.delta_table.file_pruning import (
+    BY_PAGES,
+    Count,
+    Few,
+    Range,
+    condition,
+    holding,
+    ignored,
+    statistics_of,
+)
 from storage.delta_table.footer_statistics import STATISTICS
 from storage.errors import file_lost
 from storage.filesystem import is_local, spark_path
@@ -81,8 +90,8 @@ def read_table(  # noqa: PLR0913 - there are three ways to leave files out
 ) -> DataFrame:
     """Read the columns of `schema` of a table of state at a version, rows of batches after `after` only.
 
-    `later`, `few`: leave out files whose rows all have this time or an earlier one, or none of the keys; a caller
-    filters the rest. `count`: told how many files are read of how many.
+    `later`, `few`: leave out files whose rows all have this time or an earlier one, or none of the keys, and pages
+    without them; a caller filters the rest. `count`: told how many files are read of how many.
     """
     with reading_table(path):
         table = opened(path, version)
@@ -95,12 +104,17 @@ def read_table(  # noqa: PLR0913 - there are three ways to leave files out
     if not plain:  # someone else changed its format: Delta knows how to read it
         reader = spark.read.format("delta").option("versionAsOf", version)
         return reader.load(path).where(named(BATCH) > after).select(*columns)
-    wanted = _holding(few, [file for file in files if file.may_hold(after, later)])
+    wanted, among = [file for file in files if file.may_hold(after, later)], None
+    if few is not None:
+        held, among = condition(few, [file.keys for file in wanted], schema)
+        wanted = list(compress(wanted, held))
     count(len(wanted), len(files))
     if not wanted:
         return empty(spark, schema)
     _check_sizes(path, wanted)
-    rows = spark.read.schema(schema).parquet(*[file.path for file in wanted])
+    reader = spark.read.schema(schema) if among is None else spark.read.schema(schema).options(**BY_PAGES)
+    rows = reader.parquet(*[file.path for file in wanted])
+    rows = rows if among is None else rows.where(among)
     # a filter is code of its own for each batch, which the JVM would compile again and again: mostly none is needed
     mixed = any(file.first is None or file.first <= after for file in wanted)
     return rows.where(named(BATCH) > after).select(*columns) if mixed and after else rows
@@ -112,16 +126,10 @@ def data_paths(path: str, version: int, key: StructType, few: Few | None, count:
     `key`: columns of the table; `few`, `count`: as for `read_table`. Raises `LakeInconsistent`.
     """
     files = _files(path, opened(path, version), statistics_of(few.column, key) if few else None)
-    wanted = _holding(few, files)
+    wanted = files if few is None else list(compress(files, holding(few, [file.keys for file in files])))
     count(len(wanted), len(files))
     _check_sizes(path, wanted)
     return [file.path for file in wanted]
-
-
-def _holding(few: Few | None, files: Sequence[_File]) -> list[_File]:
-    if few is None:
-        return list(files)
-    return list(compress(files, holding(few, [file.keys for file in files])))
 
 
 def _check_sizes(path: str, files: Iterable[_File]) -> None:

@@ -65,6 +65,11 @@ def subscription_store_of(join: str) -> str:
     return f"joins/{join}/subscription_store"
 
 
+def left_rows_of(join: str) -> str:
+    """The rows of a join's left table once more, in the order of their foreign key."""
+    return f"joins/{join}/left_rows"
+
+
 def response_log_of(join: str) -> str:
     """Every answer of a join's right side."""
     return f"joins/{join}/response_log"
@@ -77,7 +82,12 @@ def changelog_of(join: str) -> str:
 
 def is_base(table: str) -> bool:
     """Whether it is a table that a log is folded into."""
-    return table.rpartition("/")[2] in {"rows", "versions", "subscription_store"}
+    return table.rpartition("/")[2] in {"rows", "versions", "subscription_store", "left_rows"}
+
+
+def is_copy(table: str) -> bool:
+    """Whether a base holds what another one does, in another order: a batch does without it where it is not there."""
+    return table.rpartition("/")[2] == "left_rows"
 
 
 def _is_directory(path: Path) -> bool:

@@ -84,9 +84,9 @@ class Frames:
         """
         return frame.coalesce(1) if self.small else frame
 
-    def keys(self, rows: DataFrame) -> Keys:
-        """Keys of the batch, to look rows up by."""
-        return Keys(rows, few=self.small)
+    def keys(self, rows: DataFrame, most: int | None = None) -> Keys:
+        """Keys of the batch, to look rows up by; `most`: at most so many, where that is known."""
+        return Keys(rows, few=self.small, most=most)
 
     def expect(self, rows: int) -> None:
         """Go on as a large batch if the rows that this one turns out to touch do not fit one task."""

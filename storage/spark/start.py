@@ -56,6 +56,10 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         # Small batches split only files above 8 MiB: the lines of a smaller one are numbered within one task. Large
         # ones reckon less (`storage.spark.kept_frames`), for the more it is, the more unequal are the parts of a file.
         "spark.sql.files.openCostInBytes": str(8 * 1024 * 1024),
+        # Of a list of more values Parquet is told the least and the greatest only, by default of more than ten.
+        "spark.sql.parquet.pushdown.inFilterThreshold": "250",
+        # A list of numbers would be code of its own in each batch, which the JVM compiles again and again.
+        "spark.sql.optimizer.inSetSwitchThreshold": "0",
         "spark.sql.adaptive.enabled": "true",
         # Small frames of one partition are joined where they are. The limit would shuffle them whenever a join
         # of a join is estimated at the product of its sides, and every shuffle is a Spark job.

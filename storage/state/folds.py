@@ -18,6 +18,7 @@ from storage.delta_log.live_files import rows_after
 from storage.delta_table.commits import overwrite
 from storage.delta_table.compaction import compressing
 from storage.delta_table.direct_scan import ENCODING
+from storage.delta_table.file_pruning import MOST_VALUES, SMALL_PAGES
 from storage.errors import LakeBusy
 from storage.lake.bookkeeping import record
 from storage.lake.journal import Journal
@@ -25,6 +26,7 @@ from storage.lake.layout import (
     MAINTENANCE,
     Lake,
     changes_of,
+    left_rows_of,
     rows_of,
     subscription_log_of,
     subscription_store_of,
@@ -32,11 +34,13 @@ from storage.lake.layout import (
 )
 from storage.lake.plan import Plan
 from storage.spark.kept_frames import Frames, aggregated, framing
+from storage.spark.session import changed_settings
 from storage.state.pinned_state import State
 from transforms.changelog.versions import VALID_FROM, intervals, reachable
 from transforms.foreign_key_join.subscriptions import live_subscriptions
 from transforms.model.event_time import from_micros, instant, latest, moved_back
 from transforms.model.guards import guarded
+from transforms.model.join_sides import FOREIGN_KEY, with_foreign_key
 from transforms.model.schemas import BATCH, DELETED, EXACT_TIMES, SEQUENCE, TIME, named
 from transforms.model.specs import JoinSpec, TableSpec
 
@@ -47,6 +51,10 @@ SHARE_BEHIND = 0.25
 """or this share of the base's own rows, and at least"""
 ROWS_BEHIND = 200_000
 """this many rows: below it, reading the log costs less than rewriting the base."""
+LARGE_TABLE = 2_000_000
+"""A left table of so many rows is kept in the order of a foreign key, too,"""
+LOOK_UPS_WORTH = 2
+"""where one batch in so many looks few right keys up."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +98,16 @@ def is_due(behind: Sequence[int], base_rows: int) -> bool:
     """Whether a base should be folded; `behind` holds the rows of each batch that its log is ahead."""
     rows = sum(behind)
     return len(behind) >= BATCHES_BEHIND or (rows >= ROWS_BEHIND and rows >= SHARE_BEHIND * base_rows)
+
+
+def pays_by_foreign_key(rows: int, asked: Sequence[int]) -> bool:
+    """Whether to keep a left table of so many rows in the order of a foreign key, too.
+
+    `asked`: how many right keys changed in each batch since that was done last. Few of them are looked up there. To
+    write the rows takes as long as some thirty scans of the table, which so many look-ups spare.
+    """
+    few = sum(0 < keys <= MOST_VALUES for keys in asked)
+    return rows >= LARGE_TABLE and 0 < len(asked) <= LOOK_UPS_WORTH * few
 
 
 def fold_rows(
@@ -145,6 +163,23 @@ def fold_subscriptions(
     order = [F.col("foreign_key"), F.col("primary_key")]
     with _framing(spark, lake, snapshot, base, subscription_log_of(join.name)) as frames:
         _replace(frames.keep(live_subscriptions(messages)), lake, journal, fold, order)
+
+
+def fold_left_rows(
+    spark: SparkSession, lake: Lake, journal: Journal, snapshot: Plan, join: JoinSpec, table: TableSpec
+) -> None:
+    """Write the folded rows of a join's left table once more, in the order of their foreign key."""
+    base, source, folds = left_rows_of(join.name), rows_of(table.name), Folds(lake)
+    if source not in snapshot.versions:
+        return
+    fold = folds.unfinished(base, snapshot) or _begin(
+        lake, journal, folds, Fold(0, base, snapshot.folded[source], None, None)
+    )
+    # as in `fold_rows`, a key that changed after the fold was begun is left out
+    rows = State(spark, lake, snapshot).folded_rows(table).where(F.col(BATCH) <= fold.through)
+    order = [F.col(FOREIGN_KEY), *[named(name) for name in table.key]]
+    with _framing(spark, lake, snapshot, source, changes_of(table.name)):
+        _replace(with_foreign_key(rows, join), lake, journal, fold, order)
 
 
 def _framing(
@@ -203,6 +238,6 @@ def _replace(rows: DataFrame, lake: Lake, journal: Journal, fold: Fold, order: l
     """Write a base anew, each file a range of its key: lookups pass over those that hold none of theirs."""
     files = max(1, -(-rows.count() // ROWS_PER_FILE))
     ordered = rows.repartitionByRange(files, *order).sortWithinPartitions(*order)
-    with compressing(rows.sparkSession):
+    with compressing(rows.sparkSession), changed_settings(rows.sparkSession, SMALL_PAGES):
         transaction = journal.transaction(f"fold/{fold.base}", fold.through)
         overwrite(ordered, lake.path(fold.base), transaction, ENCODING)

@@ -21,6 +21,7 @@ from storage.lake.layout import (
     Lake,
     changes_of,
     joined_of,
+    left_rows_of,
     records_of,
     rows_of,
     subscription_log_of,
@@ -36,6 +37,7 @@ from transforms.foreign_key_join.emissions import joined_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema
 from transforms.model.event_time import latest, moved_back
 from transforms.model.guards import guarded
+from transforms.model.join_sides import FOREIGN_KEY, left_rows_schema
 from transforms.model.keys import Keys, restrict
 from transforms.model.schemas import (
     BATCH,
@@ -74,6 +76,25 @@ class State:
         parts = [restrict(part, keys, table.key) for part in (base, settled(behind, wanted))]
         return latest_rows(parts[0].unionByName(parts[1]), table.key)
 
+    def left_rows(self, join: JoinSpec, table: TableSpec, keys: Keys, to: Keys) -> DataFrame:
+        """Rows of these keys of a join's left table, of which each points at one of the right keys in `to`.
+
+        `to`: the columns of the right key, in the order of the foreign key. All columns of `rows_schema`.
+        """
+        schema = rows_schema(table.columns, table.sequence)
+        base, changes = left_rows_of(join.name), changes_of(table.name)
+        if base not in self.plan.versions or _is_overtaken(self.plan, base, rows_of(table.name)):
+            return self.rows(table, keys, schema.names)
+        pointed = to.rows.select(F.struct("*").cast(join.foreign_key_type).alias(FOREIGN_KEY))
+        ordered = self._base(base, left_rows_schema(join, schema), Few(pointed, FOREIGN_KEY, to.most))
+        behind = self._behind(changes, base, changes_schema(table.columns, table.sequence))
+        # a row that left its right key since is among those behind, and newer there
+        parts = [
+            restrict(part, keys, table.key)
+            for part in (ordered.drop(FOREIGN_KEY), settled(behind, schema.names))
+        ]
+        return latest_rows(parts[0].unionByName(parts[1]), table.key)
+
     def all_rows(self, table: TableSpec, columns: Sequence[str] | None = None) -> DataFrame:
         """Every row of a table, tombstones included; of some columns, key and batch, if they are named."""
         schema = rows_schema(table.columns, table.sequence)
@@ -84,6 +105,10 @@ class State:
         )
         base = self._base(rows_of(table.name), schema).select(*map(named, wanted))
         return latest_rows(base.unionByName(settled(behind, wanted)), table.key)
+
+    def folded_rows(self, table: TableSpec) -> DataFrame:
+        """The rows of a table as they were folded last, tombstones included, without the changes since."""
+        return self._base(rows_of(table.name), rows_schema(table.columns, table.sequence))
 
     def columns_with_values(self, table: TableSpec, names: Sequence[str]) -> set[str]:
         """Those of some columns that are not null in some row, or in a version of one that the history has."""
@@ -185,7 +210,12 @@ class State:
 
 def _few(keys: Keys | None, column: str) -> Few | None:
     """The keys by which files are passed over, if they are few enough; else None."""
-    return Few(keys.rows, column) if keys is not None and keys.few else None
+    return Few(keys.rows, column, keys.most) if keys is not None and keys.few else None
+
+
+def _is_overtaken(plan: Plan, copy: str, base: str) -> bool:
+    """Whether a copy of a base lacks what was folded into the base since; then more lies behind it."""
+    return plan.folded.get(copy, 0) < plan.folded.get(base, 0)
 
 
 def history_bound(plan: Plan, table: TableSpec) -> datetime | None:

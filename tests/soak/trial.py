@@ -116,7 +116,9 @@ class SoakTrial:
             mock.patch("storage.lake.bookkeeping.MANY_FILES", 3),
             mock.patch("storage.state.folds.ROWS_PER_FILE", 3),
             mock.patch("storage.delta_table.file_pruning.WORTH_ROWS", 1),
+            mock.patch("storage.delta_table.file_pruning.WORTH_VALUES", 1),
             mock.patch("storage.delta_table.file_pruning.LARGE_FILE", 1),
+            mock.patch("storage.state.folds.LARGE_TABLE", 1),
             disturbed(run.disturbance, partial(self._others, run)) as counted,
         ):
             try:

@@ -44,8 +44,8 @@ class Frames(Protocol):
     def keep_found(self, frame: DataFrame) -> DataFrame:
         """The same rows, which few keys have found and which may be many."""
 
-    def keys(self, rows: DataFrame) -> Keys:
-        """Keys of the batch, to look rows up by."""
+    def keys(self, rows: DataFrame, most: int | None = None) -> Keys:
+        """Keys of the batch, to look rows up by; `most`: at most so many, where that is known."""
 
 
 def join_batch(join: JoinSpec, left: Left, right: Right, stored: Subscriptions, frames: Frames) -> JoinBatch:
@@ -96,7 +96,7 @@ def _messages_to_changed(
     """
     if not right.changed or not stored.has_subscriptions(join.name):
         return log
-    wanted = frames.keys(right.changes.select(F.col("primary_key").alias("foreign_key")))
+    wanted = frames.keys(right.changes.select(F.col("primary_key").alias("foreign_key")), right.changed)
     return log.unionByName(frames.keep_found(stored.subscriptions_to(join, wanted)))
 
 

@@ -5,7 +5,7 @@ from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
 from transforms.model.expressions import may_raise, or_null
 from transforms.model.schemas import BATCH, DELETED, HASH, LEFT_HASH, POSITION, RIGHT_HASH, key_struct, named
@@ -43,6 +43,20 @@ def _change(join: JoinSpec) -> list[Column]:
         F.when(~named(DELETED), foreign_key(join)).alias("foreign_key"),
         named(HASH).alias("hash"),
     ]
+
+
+FOREIGN_KEY = "_lj_foreign_key"
+
+
+def left_rows_schema(join: JoinSpec, rows: StructType) -> StructType:
+    """Schema of `left_rows`: those of the left table that are not deleted and have a foreign key, and the key."""
+    return StructType([StructField(FOREIGN_KEY, join.foreign_key_type), *rows])
+
+
+def with_foreign_key(rows: DataFrame, join: JoinSpec) -> DataFrame:
+    """Rows of the left table as rows of `left_rows`."""
+    key, columns = foreign_key(join).alias(FOREIGN_KEY), [named(name) for name in rows.columns]
+    return rows.where(~named(DELETED)).select(key, *columns).where(F.col(FOREIGN_KEY).isNotNull())
 
 
 def live_keys(rows: DataFrame, join: JoinSpec) -> DataFrame:

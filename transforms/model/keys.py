@@ -15,6 +15,8 @@ class Keys:
     """The columns of the key, and no others."""
     few: bool
     """Whether every task can hold them all: then a join with them needs no shuffle."""
+    most: int | None = None
+    """At most so many, where that is known."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from transforms.foreign_key_join.batch import JoinBatch, Left, Right
 from transforms.foreign_key_join.emissions import TOMBSTONE, with_joined_hash
 from transforms.foreign_key_join.responses import last_changes
 from transforms.model.join_sides import left_changes, live_keys, spread, valued
-from transforms.model.keys import restrict
+from transforms.model.keys import Keys, restrict
 from transforms.model.schemas import (
     CURRENT,
     DELETED,
@@ -25,12 +25,18 @@ from transforms.model.schemas import (
     named,
     rows_schema,
 )
-from transforms.model.specs import JoinSpec, TableSpec
+from transforms.model.specs import JoinSpec
 
 
-def left_table(join: JoinSpec, batch: TableBatch, state: State, frames: Frames) -> Left:
-    """A declared table as the left side."""
-    changed = batch.counts["changed"]
+def left_table(join: JoinSpec, batch: TableBatch, right: Right, state: State, frames: Frames) -> Left:
+    """A declared table as the left side; `right`: what changed on the other, which is why rows are looked up."""
+    changed, table = batch.counts["changed"], batch.spec
+    to = Keys(spread(right.changes, "primary_key", join.right_key), few=True, most=right.changed)
+
+    def lookup(keys: DataFrame) -> DataFrame:
+        wanted = frames.keys(spread(keys, "primary_key", table.key))
+        return valued(state.left_rows(join, table, wanted, to), table.key, table.columns)
+
     inserts, others = apart(batch.records, F.col(INSERTED), batch.inserts, changed, join, frames, batch.keys)
     rest = replace(batch, records=others)
     return Left(
@@ -38,7 +44,7 @@ def left_table(join: JoinSpec, batch: TableBatch, state: State, frames: Frames) 
         changes=left_changes(rest.applied, join),
         before=live_keys(batch.before, join),
         after=valued(rest.current, join.left_key, join.left_columns),
-        lookup=lambda keys: _stored(batch.spec, keys, state, frames),
+        lookup=lookup,
         inserts=inserts,
     )
 
@@ -93,15 +99,15 @@ def left_bootstrap(join: JoinSpec, rows: DataFrame, changed: int, frames: Frames
 def right_table(batch: TableBatch, state: State, frames: Frames) -> Right:
     """A declared table as the right side."""
     table = batch.spec
+
+    def lookup(keys: DataFrame) -> DataFrame:
+        wanted = frames.keys(spread(keys, "primary_key", table.key))
+        rows = state.rows(table, wanted, rows_schema(table.columns, table.sequence).names)
+        return valued(rows, table.key, table.columns)
+
     return Right(
         changed=batch.counts["changed"],
         changes=last_changes(valued(batch.applied, table.key, table.columns)),
         after=valued(batch.changes.where(CURRENT), table.key, table.columns),
-        lookup=lambda keys: _stored(table, keys, state, frames),
+        lookup=lookup,
     )
-
-
-def _stored(table: TableSpec, keys: DataFrame, state: State, frames: Frames) -> DataFrame:
-    names = rows_schema(table.columns, table.sequence).names
-    rows = state.rows(table, frames.keys(spread(keys, "primary_key", table.key)), names)
-    return valued(rows, table.key, table.columns)

@@ -20,7 +20,7 @@ from storage.delta_table.private_transaction import DeltaTransaction
 from storage.lake.layout import changelog_of, joined_of, response_log_of, subscription_log_of
 from storage.spark.kept_frames import fits_one_task
 from storage.state.joined_table import apply_emissions, create_joined
-from transforms.foreign_key_join.batch import JoinBatch, Left
+from transforms.foreign_key_join.batch import JoinBatch, Left, Right
 from transforms.foreign_key_join.emissions import changelog_rows, with_joined_hash
 from transforms.foreign_key_join.join import join_batch
 from transforms.model.schemas import DELETED, POSITION, POSITION_TYPE
@@ -67,8 +67,8 @@ class ForeignKeyJoins:
     def _run(self, join: JoinSpec, tables: Mapping[str, TableBatch]) -> tuple[JoinBatch, GateResult]:
         """Run a join on its two sides and start its gate; return both, the gate result perhaps still to come."""
         batch = self._batch
-        left = self._left(join, tables)
         right = right_table(tables[join.right], batch.state, batch.frames)
+        left = self._left(join, tables, right)
         batch.frames.expect(max(left.changed, right.changed))
         result = join_batch(join, left, right, batch.state, batch.frames)
         if not left.changed and not right.changed:
@@ -84,7 +84,7 @@ class ForeignKeyJoins:
             gate_result.result()  # what follows would only take the processors from the gate
         return result, gate_result
 
-    def _left(self, join: JoinSpec, tables: Mapping[str, TableBatch]) -> Left:
+    def _left(self, join: JoinSpec, tables: Mapping[str, TableBatch], right: Right) -> Left:
         batch = self._batch
         if join.left in self._joins:
             bootstrapped = join.name in batch.plan.bootstrap and join.left not in batch.plan.bootstrap
@@ -99,7 +99,7 @@ class ForeignKeyJoins:
         if join.name in batch.plan.bootstrap:
             rows = batch.state.all_rows(batch.pipeline.tables[join.left].spec)
             return _bootstrap(batch, join, rows)
-        return left_table(join, tables[join.left], batch.state, batch.frames)
+        return left_table(join, tables[join.left], right, batch.state, batch.frames)
 
 
 def _judged(batch: Batch, join: JoinBatch, ways: WaysOut) -> dict[str, int]:

@@ -166,7 +166,8 @@ def _with_context(records: DataFrame, good: DataFrame, *, versioned: bool, by_ha
 
 
 def _before(good: DataFrame, table: TableSpec, state: State, frames: Frames, columns: list[str]) -> DataFrame:
-    keys = frames.keys(good.where(~F.col(CONTEXT)).select(*[named(name) for name in table.key]))
+    most = sum(file.records for file in state.plan.files_of(table.name))
+    keys = frames.keys(good.where(~F.col(CONTEXT)).select(*[named(name) for name in table.key]), most)
     before = state.rows(table, keys, columns)
     return frames.keep(before) if state.has_rows(table.name) else before
 

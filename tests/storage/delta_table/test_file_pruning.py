@@ -16,7 +16,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from storage.delta_table.direct_scan import read_table
-from storage.delta_table.file_pruning import Few, FilesRead, Range, holding, statistics_of
+from storage.delta_table.file_pruning import Few, FilesRead, Range, condition, holding, statistics_of
+from storage.spark.session import changed_settings
 from transforms.model.schemas import BATCH
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("prunes")]
@@ -110,6 +111,47 @@ def test_no_file_that_may_hold_a_key_is_passed_over(
     assert all(may for may, must in zip(found, needed, strict=True) if must)
     if len(bounds) <= most:
         assert found == needed
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=3) | st.sampled_from(
+    ["b" * 40, "\0", "é" * 20]
+)
+
+
+@settings(max_examples=8, phases=[Phase.explicit, Phase.generate], deadline=None)
+@given(stored=st.sets(TEXTS, min_size=8, max_size=40), more=st.sets(TEXTS, max_size=4), data=st.data())
+def test_rows_of_few_keys_are_found_by_page(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, stored: set[str], more: set[str], data: Any
+) -> None:
+    """Whatever text the keys are, exactly their rows are left."""
+    path, ordered = str(tmp_path_factory.mktemp("few") / "t"), sorted(stored)
+    wanted = {*data.draw(st.sets(st.sampled_from(ordered), max_size=4)), *more}
+    frame = spark.createDataFrame([(text, 1) for text in ordered], f"key string, {BATCH} bigint")
+    with changed_settings(spark, {"parquet.page.row.count.limit": "3"}):
+        frame.repartitionByRange(2, "key").sortWithinPartitions("key").write.format("delta").save(path)
+    keys = spark.createDataFrame([(text,) for text in wanted], "key string")
+
+    with patch("storage.delta_table.file_pruning.TOLD_TOGETHER", 2):
+        rows = read_table(spark, path, 0, frame.schema, few=Few(keys, "key", most=len(wanted)))
+
+    assert sorted(row.key for row in rows.collect()) == sorted(stored & wanted)
+
+
+def test_keys_are_not_told_one_by_one_where_they_are_many_or_another_text_in_python(
+    spark: SparkSession,
+) -> None:
+    """Then only the ranges of files count."""
+    schema, large = StructType.fromDDL("key string"), ranges(("a", "z"))
+    keys = spark.sql("SELECT * FROM VALUES ('b'), ('c') AS t(key)")
+    broken = spark.sql("SELECT CAST(x'62ff' AS string) AS key")
+
+    told = [
+        condition(few, large, schema)[1] is not None
+        for few in (Few(keys, "key", 2), Few(keys, "key"), Few(keys, "key", 2_001), Few(broken, "key", 1))
+    ]
+
+    assert told == [True, False, False, False]
+    assert condition(Few(broken, "key", 1), large, schema)[0] == [True]
 
 
 @pytest.fixture

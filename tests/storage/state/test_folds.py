@@ -10,7 +10,7 @@ from storage.delta_log.transaction_id import Transaction
 from storage.lake.bookkeeping import record
 from storage.lake.layout import MAINTENANCE, Lake
 from storage.lake.plan import Plan
-from storage.state.folds import Fold, Folds, is_due
+from storage.state.folds import Fold, Folds, is_due, pays_by_foreign_key
 
 BASE = "tables/orders/rows"
 SNAPSHOT = Plan(6, "batch", datetime(2024, 1, 1, tzinfo=UTC), (), {}, {BASE: 2}, {}, (), (), "", {}, "0.1")
@@ -42,6 +42,23 @@ def test_base_is_folded_after_many_batches_or_where_its_log_is_large_beside_it(
 ) -> None:
     """A quarter of the base, but at least so many rows that reading them costs more than the fold."""
     assert is_due(behind, held) == due
+
+
+@pytest.mark.parametrize(
+    ("rows", "asked", "pays"),
+    [
+        (2_000_000, [], False),
+        (2_000_000, [150_000, 100], True),
+        (1_999_999, [150_000, 100], False),
+        (2_000_000, [150_000, 0, 2_000], False),
+        (2_000_000, [1, 0, 2_000, 2_001], True),
+    ],
+)
+def test_left_rows_are_kept_by_foreign_key_where_every_second_batch_looks_few_keys_up(
+    rows: int, asked: list[int], pays: bool
+) -> None:
+    """Of a large table; a batch that changed no right key looks none up, and one that changed many scans."""
+    assert pays_by_foreign_key(rows, asked) == pays
 
 
 @pytest.mark.parametrize(("through", "cut_off"), [(2, False), (3, True), (5, True), (6, False), (7, False)])
