@@ -104,7 +104,7 @@ def pays_by_foreign_key(rows: int, asked: Sequence[int]) -> bool:
     """Whether to keep a left table of so many rows in the order of a foreign key, too.
 
     `asked`: how many right keys changed in each batch since that was done last. Few of them are looked up there. To
-    write the rows takes as long as some thirty scans of the table, which so many look-ups spare.
+    write the rows takes as long as some twenty such batches spare.
     """
     few = sum(0 < keys <= MOST_VALUES for keys in asked)
     return rows >= LARGE_TABLE and 0 < len(asked) <= LOOK_UPS_WORTH * few
