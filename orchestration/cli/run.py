@@ -33,10 +33,12 @@ def run(  # noqa: PLR0913 - one parameter for each option
         typer.Option("--to", formats=["%Y-%m-%d"], metavar="DATE", help="Last {date} to read, inclusive."),
     ] = None,
     batch_by: Annotated[
-        Literal["date", "all"], typer.Option(help="One batch for each {date}, or one for everything.")
-    ] = "date",
+        Literal["size", "date", "all"],
+        typer.Option(help="Put small days together; or one batch for each {date}; or one for everything."),
+    ] = "size",
     batch_rows: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Cut batches to about N records.")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Cut batches to about N records; put days together up to N."),
     ] = None,
     batches: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N batches.")] = None,
     accept: Annotated[
@@ -81,8 +83,8 @@ def run(  # noqa: PLR0913 - one parameter for each option
 ) -> None:
     """Work off what is pending.
 
-    An unfinished batch first, then new or rebuilt joins, then new input: one batch for each date, dates in order;
-    tables without {date} are read whole in the first batch. What was read once is not read again, so a run can be
+    An unfinished batch first, then new or rebuilt joins, then new input, dates in order; tables without {date} are read
+    whole in the first batch. What was read once is not read again, so a run can be
     repeated without effect.
     """
     from orchestration.lake_state.active_joins import joins_to_rebuild
@@ -102,9 +104,8 @@ def run(  # noqa: PLR0913 - one parameter for each option
         _check_new_joins(pipeline, rebuilt)
         print_work(pipeline, waiting, replace, flush=flush)
         return
-    expected = (
-        waiting.batches + flush + (replace is not None) if batch_by == "date" and batch_rows is None else None
-    )
+    is_known = batch_rows is None and (batch_by == "date" or len(waiting.dates) <= 1)
+    expected = waiting.batches + flush + (replace is not None) if is_known else None
 
     def work(progress: "Progress") -> "Iterator[Published]":
         spark = options.open_session(pipeline, resident=resident)

@@ -6,6 +6,7 @@ reported. A range of partitions is one run with its dates in order, so one Spark
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from typing import Literal
 
 from dagster import (
     AssetExecutionContext,
@@ -25,16 +26,14 @@ from orchestration.defs.asset_keys import LakeAsset, lake_assets
 from orchestration.defs.asset_specs import asset_spec
 from orchestration.defs.materializations import (
     Materialization,
-    batch_metadata,
+    Reports,
     split,
-    standing_metadata,
 )
 from orchestration.defs.partitions import dates_of_run, names_partitions
 from orchestration.defs.spark_resource import RunSpark
 from orchestration.defs.told_errors import told_errors
 from orchestration.planning.replaced_files import day_or_name
 from orchestration.runs.run import run_batches
-from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Published
 from transforms.model.printable_text import printable
@@ -46,7 +45,15 @@ class BatchOptions(Config):
     """What a run may choose, as `lakejoin run` takes it; the dates are those of the partitions."""
 
     accept: list[str] = Field(default=[], description="Rules of the gate that may be violated (recorded).")
-    batch_rows: int | None = Field(default=None, gt=0, description="Cut batches to about so many records.")
+    batch_by: Literal["size", "date", "all"] = Field(
+        default="size",
+        description="Put small days together; or one batch for each date; or one for everything.",
+    )
+    batch_rows: int | None = Field(
+        default=None,
+        gt=0,
+        description="Cut batches to about so many records; put days together up to as many.",
+    )
     flush: bool = Field(
         default=False,
         description="At the end, join the records of streams that still wait for their grace period.",
@@ -123,6 +130,7 @@ def _batches(context: AssetExecutionContext, pipeline: Pipeline, config: BatchOp
         pipeline,
         spark.session(),
         dates=dates_of_run(context),
+        batch_by=config.batch_by,
         batch_rows=config.batch_rows,
         accept=config.accept,
         flush=config.flush,
@@ -141,13 +149,12 @@ def _results(
     outputs: dict[str | None, Published],
 ) -> Iterator[MaterializeResult[None]]:
     """One result for each selected asset, of which Dagster makes a materialisation for each partition."""
-    lake = Lake(pipeline.lake)
-    journal = Journal(lake)
+    reports = Reports(Lake(pipeline.lake), outputs.values())
     for asset in selected:
         metadata = {
-            partition: batch_metadata(asset, outputs[partition], lake, journal)
+            partition: reports.of(asset, outputs[partition].batch, partition)
             if partition in outputs
-            else standing_metadata(asset, journal.published, partition, lake)
+            else reports.standing(asset, partition)
             for partition in targeted
         }
         for partition, values in metadata.items():
@@ -162,16 +169,17 @@ def _beside(
     """Report batches that no output of this run stands for."""
     if not rest:
         return
-    lake = Lake(pipeline.lake)
-    journal = Journal(lake)
+    reports = Reports(Lake(pipeline.lake), [done.batch for done in rest])
     for done in rest:
         for asset in selected:
-            metadata = batch_metadata(asset, done.batch, lake, journal)
+            metadata = reports.of(asset, done.batch.batch, done.partition)
             yield AssetMaterialization(asset.key, partition=done.partition, metadata=metadata)
 
 
 def _summary(batch: Published) -> str:
-    days = ", ".join(day.isoformat() for day in batch.dates) or "no date"
+    days = (
+        " to ".join(day.isoformat() for day in dict.fromkeys(batch.dates[:1] + batch.dates[-1:])) or "no date"
+    )
     tables = "; ".join(
         f"{name}: {counts.get('applied', 0)} of {counts.get('records', 0)} records applied"
         for name, counts in batch.tables.items()

@@ -3,22 +3,30 @@
 Dagster plots numbers in metadata over the materialisations of an asset, so they carry the same names in each.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
+from functools import cache
 from typing import Any
 
+import pyarrow.dataset as ds
+
+from orchestration.batch.tables.verdicts import VERDICTS
 from orchestration.defs.asset_keys import LakeAsset
 from orchestration.defs.steps import STEPS
 from orchestration.defs.time_asset_specs import clock_metadata
+from orchestration.lake_state.quarantine_counts import LATE
 from storage.errors import LakejoinError
 from storage.lake.journal import Journal
-from storage.lake.layout import Lake
+from storage.lake.layout import QUARANTINE, Lake
 from storage.lake.plan import Published
-from storage.lake.table_counts import row_count
+from storage.lake.table_counts import dated_counts, row_count
 from storage.sources.planned.planned_file import TOPIC
 
 STANDING = "already applied"
 """The status of what a run found done."""
+_STATE = ("delta_version", "dagster/row_count")
+_OF_EACH_DATE = ("status", "batch", "kind", "delta_version")
 
 
 @dataclass(frozen=True)
@@ -51,6 +59,67 @@ def split(
     return outputs, rest
 
 
+class Reports:
+    """What is said of the batches of a lake, `done` among them; each is looked at once, however many dates it has."""
+
+    def __init__(self, lake: Lake, done: Iterable[Published]) -> None:
+        self._lake, self._journal = lake, Journal(lake)
+        self._batches = {batch.batch: batch for batch in (*self._journal.published, *done)}
+        self._metadata = cache(self._of_batch)
+        self._dated = cache(self._by_date)
+
+    def of(self, asset: LakeAsset, number: int, partition: str | None) -> dict[str, Any]:
+        """Metadata of an asset after a batch, and of a date where the batch has several.
+
+        What is known of the whole batch only stands with its last date, so that sums over dates are right.
+        """
+        batch, metadata = self._batches[number], self._metadata(asset, number)
+        if partition is None or len(batch.dates) <= 1:
+            return metadata
+        first, last, day = batch.dates[0], batch.dates[-1], date.fromisoformat(partition)
+        if day != last:
+            metadata = {name: metadata[name] for name in _OF_EACH_DATE if name in metadata}
+        return {
+            **metadata,
+            "dates": f"{len(batch.dates)} from {first} to {last}",
+            **self._dated(asset, number)[day],
+        }
+
+    def standing(self, asset: LakeAsset, partition: str | None) -> dict[str, Any]:
+        """Metadata where a run found nothing to do: the batch that had applied the input, if there was any."""
+        for batch in reversed(self._batches.values()):
+            if partition is None or date.fromisoformat(partition) in batch.dates:
+                found = self._metadata(asset, batch.batch)
+                state = {name: found[name] for name in _STATE if name in found}
+                return {"status": STANDING, "batch": batch.batch, **state}
+        return {"status": "no input"}
+
+    def _of_batch(self, asset: LakeAsset, number: int) -> dict[str, Any]:
+        return batch_metadata(asset, self._batches[number], self._lake, self._journal)
+
+    def _by_date(self, asset: LakeAsset, number: int) -> dict[date, dict[str, int]]:
+        """The counts of each date of a batch that its log knows."""
+        batch, step = self._batches[number], STEPS[asset.step]
+        if step.log is None:
+            return {day: {} for day in batch.dates}
+        logged = dated_counts(self._lake, asset.table, number, step.log.kind, which=step.log.rows)
+        names = step.counts
+        refused: Mapping[date | None, Mapping[str, int]] = {}
+        if names is None:
+            names = ("records", *[name for name in VERDICTS if name in batch.tables.get(asset.name, {})])
+            of_asset = (ds.field("table") == asset.name) & (ds.field("reason") != LATE)
+            refused = dated_counts(self._lake, QUARANTINE, number, "table", which=of_asset)
+        found = dict[date, dict[str, int]]()
+        for day in batch.dates:
+            kinds = {**logged.get(day, {}), "quarantined": sum(refused.get(day, {}).values())}
+            sums = {
+                name: sum(kinds.get(kind, 0) for kind in parts or kinds)
+                for name, parts in step.log.sums.items()
+            }
+            found[day] = {name: sums.get(name, kinds.get(name, 0)) for name in names}
+        return found
+
+
 def batch_metadata(asset: LakeAsset, batch: Published, lake: Lake, journal: Journal) -> dict[str, Any]:
     """Metadata of an asset after a batch; what is not known is left out. `journal`: that of the lake."""
     of_asset = batch.tables if asset.step in {"table", "versions", "stream"} else batch.joins
@@ -69,16 +138,6 @@ def batch_metadata(asset: LakeAsset, batch: Published, lake: Lake, journal: Jour
         **_offsets(asset, batch, journal),
         **_state(asset, batch, lake),
     }
-
-
-def standing_metadata(
-    asset: LakeAsset, batches: Sequence[Published], partition: str | None, lake: Lake
-) -> dict[str, Any]:
-    """Metadata where a run found nothing to do: the batch that had applied the input, if there was any."""
-    covering = [b for b in batches if partition is None or partition in {day.isoformat() for day in b.dates}]
-    if not covering:
-        return {"status": "no input"}
-    return {"status": STANDING, "batch": covering[-1].batch, **_state(asset, covering[-1], lake)}
 
 
 def _files(asset: LakeAsset, batch: Published) -> dict[str, int]:

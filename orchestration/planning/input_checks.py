@@ -7,7 +7,7 @@ files and columns can still be corrected.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -47,14 +47,18 @@ class _Reason:
 def check_bad_ratio(pipeline: Pipeline, read: InputRecords) -> None:
     """Count the records of a plan that is not committed yet, of the tables that limit their share of bad ones.
 
-    Raises `TooManyBadRecords`.
+    Each `{date}` is looked at by itself, so that many good days do not hide a bad one. Raises `TooManyBadRecords`.
     """
     for name, table in pipeline.inputs.items():
-        if table.max_bad_ratio < 1 and read.plan.files_of(name):
-            total, reasons = _counted(_judged(table, read.kept(name), read.plan.planned_at))
+        if table.max_bad_ratio < 1 and (files := read.plan.files_of(name)):
+            found = _counted(_judged(table, read.kept(name), read.plan.planned_at))
             if read.compares(name):  # rows that did not change are no records any more
-                total = sum(file.records for file in read.plan.files_of(name))
-            _check(table, total, reasons)
+                found = {
+                    day: (sum(file.records for file in files if file.date == day), reasons)
+                    for day, (_, reasons) in found.items()
+                }
+            for total, reasons in found.values():
+                _check(table, total, reasons)
 
 
 def _check(table: Input, total: int, reasons: list[_Reason]) -> None:
@@ -70,18 +74,21 @@ def _check(table: Input, total: int, reasons: list[_Reason]) -> None:
     )
 
 
-def _counted(records: DataFrame) -> tuple[int, list[_Reason]]:
-    """How many records there are, and the bad ones by their reasons."""
+def _counted(records: DataFrame) -> dict[date | None, tuple[int, list[_Reason]]]:
+    """By `{date}`, in their order: how many records there are, and the bad ones by their reasons."""
     place, position = F.concat_ws(":", F.col(POSITION)["file"], F.col(POSITION)["line"]), F.col(POSITION)
     first = F.concat(place, F.coalesce(F.concat(F.lit(" ("), F.col(DETAIL), F.lit(")")), F.lit("")))
     counted = (
-        records.groupBy(REASON)
+        records.groupBy(F.col(POSITION)["date"].alias("date"), REASON)
         .agg(F.count("*").alias("records"), F.min_by(first, position).alias("first"))
-        .orderBy(F.desc("records"), REASON)
+        .orderBy("date", F.desc("records"), REASON)
     )
-    found = counted.collect()
-    bad = [_Reason(row[REASON], row["records"], row["first"]) for row in found if row[REASON] is not None]
-    return sum(row["records"] for row in found), bad
+    found = dict[date | None, tuple[int, list[_Reason]]]()
+    for row in counted.collect():
+        total, reasons = found.get(row["date"], (0, []))
+        bad = [] if row[REASON] is None else [_Reason(row[REASON], row["records"], row["first"])]
+        found[row["date"]] = (total + row["records"], [*reasons, *bad])
+    return found
 
 
 def _judged(table: Input, records: DataFrame, planned_at: datetime) -> DataFrame:

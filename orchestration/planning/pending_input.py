@@ -8,7 +8,7 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from orchestration.config import Input, Pipeline
+from orchestration.config import Input, Pipeline, StreamJoin
 from orchestration.planning.file_order import check_file_order
 from storage.errors import SourceChanged, SourceError
 from storage.lake.journal import Journal
@@ -18,12 +18,12 @@ from storage.sources.formats.source_format import Look
 from storage.sources.planned.planned_file import PlannedFile, between, side_by_side, together
 from storage.sources.planned.snapshots import check_new, snapshots
 
-BatchBy = Literal["date", "all"]
+BatchBy = Literal["size", "date", "all"]
 
 
 @dataclass(frozen=True)
 class Group:
-    """Parts of files that belong to one batch, unless it is split by rows."""
+    """Parts of files that belong to one batch, unless it is cut by rows."""
 
     dates: tuple[date, ...]
     files: tuple[PlannedFile, ...]
@@ -32,6 +32,13 @@ class Group:
     def records(self) -> int:
         """How many lines wait in the group, and about how many rows of Delta tables."""
         return sum(file.records for file in self.files)
+
+    def by_date(self) -> list["Group"]:
+        """Split the group into its days. Files without a date, and those of no day of it, go with the first."""
+        groups = [Group((day,), tuple(file for file in self.files if file.date == day)) for day in self.dates]
+        beside = [file for file in self.files if file.date not in self.dates]
+        groups[0] = replace(groups[0], files=(*beside, *groups[0].files))
+        return groups
 
 
 def pending_groups(  # noqa: PLR0913 - the options of a run that choose its input
@@ -42,27 +49,51 @@ def pending_groups(  # noqa: PLR0913 - the options of a run that choose its inpu
     spark: SparkSession | None,
     dates: Dates | None = None,
     batch_by: BatchBy = "date",
+    most: int = 0,
     settle: timedelta | None = None,
 ) -> list[Group]:
-    """Unread input in the order in which it is to be worked off: one group a `{date}`, or one for all.
+    """Unread input in the order in which it is to be worked off.
 
-    Files without a date, and those of days without new records, go with the first group. No group has two snapshots of
-    a table: each is compared with the rows that the one before it left. `dates` (inclusive) leaves out dated files
-    beyond them, a source's `start` those before it. Raises `SourceError` for a file that changed after it was read, or
-    that cannot be read.
+    There is one group for each `{date}`, or one for all; by size, one for days that follow each other and have at most
+    `most` records together. Files without a date, and those of days without new records, go with the first group. No
+    group has two snapshots of a table: each is compared with the rows that the one before it left. `dates` (inclusive)
+    leaves out dated files beyond them, a source's `start` those before it. Raises `SourceError` for a file that changed
+    after it was read, or that cannot be read.
     """
     look = Look(now, settle, dates)
     found = [file for table in pipeline.inputs.values() for file in _unread(table, journal, look, spark)]
     # a snapshot without records says that all rows are gone
     waiting = [file for file in found if file.waits or file.table in pipeline.snapshot_tables]
     days = sorted({file.date for file in waiting if file.date is not None})
-    if batch_by == "all" or not days:
-        groups = [Group(tuple(days), tuple(found))] if waiting else []
-    else:
-        groups = [Group((day,), tuple(file for file in found if file.date == day)) for day in days]
-        beside = [file for file in found if file.date not in days]
-        groups[0] = replace(groups[0], files=(*beside, *groups[0].files))
+    groups = [Group(tuple(days), tuple(found))] if waiting else []
+    if batch_by != "all" and days:
+        groups = groups[0].by_date()
+    if batch_by == "size" and not _meets_what_is_there(pipeline):
+        groups = _together(groups, most, pipeline.snapshot_tables)
     return [one for group in groups for one in _by_snapshots(pipeline, group)]
+
+
+def _meets_what_is_there(pipeline: Pipeline) -> bool:
+    """Whether a stream's records meet what a table has after their batch: a day's must not meet a later day's rows."""
+    return any(not pipeline.stream_join_spec(name).as_of for name in pipeline.joins_of(StreamJoin))
+
+
+def _together(groups: Sequence[Group], most: int, snapshots: Collection[str]) -> list[Group]:
+    """Put groups that follow each other together, up to so many records, and never two snapshots of a table."""
+    found: list[Group] = []
+    for group in groups:
+        last = found[-1] if found else None
+        if last and last.records + group.records <= most and not _both_have(last, group, snapshots):
+            found[-1] = Group((*last.dates, *group.dates), (*last.files, *group.files))
+        else:
+            found.append(group)
+    return found
+
+
+def _both_have(one: Group, other: Group, tables: Collection[str]) -> bool:
+    return any(
+        all(any(file.table == name for file in group.files) for group in (one, other)) for name in tables
+    )
 
 
 def _by_snapshots(pipeline: Pipeline, group: Group) -> list[Group]:

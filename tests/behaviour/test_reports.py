@@ -18,7 +18,7 @@ from orchestration.config import load
 from orchestration.defs.asset_checks import sample_table
 from orchestration.defs.asset_keys import LakeAsset
 from orchestration.defs.code_location import pipeline_definitions
-from orchestration.defs.materializations import split, standing_metadata
+from orchestration.defs.materializations import Reports, split
 from recordings.tiny import DAYS, write_pipeline
 from storage.errors import LakeBusy
 from storage.lake.layout import Lake
@@ -248,10 +248,10 @@ def test_rows_of_a_version_that_is_gone_are_not_told(tmp_path: Path) -> None:
     write_deltalake(str(joined), pa.table({"a": [1]}))
     old = replace(published(1, DAYS[:1]), versions={"joins/j/joined": 0}, joins={"j": {}})
     asset = LakeAsset(AssetKey("joined"), "joined", "j", "joins/j/joined")
-    assert standing_metadata(asset, [old], None, lake)["dagster/row_count"] == 1
+    assert Reports(lake, [old]).standing(asset, None)["dagster/row_count"] == 1
     for file in (joined / "_delta_log").iterdir():
         file.unlink()
-    assert "dagster/row_count" not in standing_metadata(asset, [old], None, lake)
+    assert "dagster/row_count" not in Reports(lake, [old]).standing(asset, None)
 
 
 def warnings(result: ExecuteInProcessResult) -> dict[str, tuple[str, object]]:

@@ -59,7 +59,10 @@ CONFIGURATION = {
 }
 LOST = "k LIKE '%script%' OR k LIKE '%2J%'"
 """Two keys, whose joined rows are deleted by hand."""
-ELSEWHERE = {"demo": "prints rows, differences and checks as the others do; see test_sinks"}
+ELSEWHERE = {
+    "demo": "prints rows, differences and checks as the others do; see test_sinks",
+    "warm": "reads no source, and prints no name of one; see test_warm",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -123,6 +126,9 @@ def test_no_command_shows_what_acts_on_a_terminal(
         ("dev", path, "--home", tmp_path / FOLDER),
     ):
         assert lakejoin(*work).exit_code == 0, work
+    taken_back = f"{FOLDER}/{NAMES[0]}:1"
+    assert lakejoin("quarantine", "add", path, "orders", "--record", taken_back).exit_code == 0
+    assert lakejoin("reconcile", path, "orders").exit_code == 2
     see_errors(path)
     see_offending_rows(path, spark)
 
@@ -255,7 +261,8 @@ def _texts(value: object) -> Iterator[str]:
             yield from (*_texts(key), *_texts(found))
     elif isinstance(value, list | tuple | set | frozenset):
         if hasattr(value, "_asdict"):
-            yield from _texts(value._asdict())
+            # a record of Dagster's is a tuple that cannot be iterated
+            yield from _texts({name: getattr(value, name) for name in value._fields})
         else:
             for found in value:
                 yield from _texts(found)

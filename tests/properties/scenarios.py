@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 Side = Literal["left", "right"]
-BatchBy = Literal["date", "all"]
+BatchBy = Literal["size", "date", "all"]
 DAYS = 4
 UNSHRUNK = settings(
     phases=(Phase.explicit, Phase.reuse, Phase.generate), suppress_health_check=list(HealthCheck)
@@ -29,7 +29,7 @@ _SECOND_FOREIGN_KEYS = ("x", "j", "k", None)
 _VALUES = ("a", "b")
 _ORDERS = ("next", "next", "next", "next", "tie", "back", "again")
 """How a record's sequence stands to those before it; `again` delivers an earlier record once more."""
-_BATCH_BY: tuple[BatchBy, ...] = ("date", "all")
+_BATCH_BY: tuple[BatchBy, ...] = ("size", "date", "all")
 _NEXT_DAY = (False, False, True)
 _KINDS = (*["left"] * 8, *["right"] * 5, *["delete left"] * 3, *["delete right"] * 3, "null key")
 
@@ -107,7 +107,7 @@ def _changes(steps: Iterable[tuple[Any, ...]]) -> Sequence[Change]:
 
 @st.composite
 def arrivals(draw: st.DrawFn) -> tuple[Arrival, ...]:
-    """All days, in any order, some together, cut by date, not at all, or every few records."""
+    """All days, in any order, some together, cut by size, by date, not at all, or every few records."""
     days = draw(st.permutations(range(DAYS)))
     ends = sorted(draw(st.sets(st.integers(1, DAYS - 1))) | {DAYS})
     found = []

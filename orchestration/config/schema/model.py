@@ -92,8 +92,9 @@ class Input(Named, ABC):
     or a list of columns and of what its envelope has (`lsn`, `tx_id`, `ts_ms`, `offset`). By default the place of
     the record: date, file name, line; of a Delta table the commit version. It also decides between equal ones."""
     max_bad_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """A larger share of bad records than this fails the batch before it is planned; 1.0 lets all pass into
-    quarantine. With a smaller number many records of `parquet`, `orc` or `delta` are read twice."""
+    """A larger share of bad records than this, of a `{date}` or of what has none, fails the batch before it is
+    planned; 1.0 lets all pass into quarantine. With a smaller number many records of `parquet`, `orc` or `delta` are
+    read twice."""
     max_future: Duration = Field(default=timedelta(days=1), json_schema_extra={"default": "1 day"})
     """Of streams and versioned tables: a record whose event time is further ahead than this is quarantined, for
     it would move the clock for all others. Ahead of the end of its file's date, else of the batch's clock."""

@@ -14,7 +14,14 @@ from pyspark.sql import SparkSession
 
 from orchestration.config import Pipeline, load_text
 from orchestration.planning.backlog import backlog
-from orchestration.planning.pending_input import check_read, check_unchanged, cut, pending_groups
+from orchestration.planning.pending_input import (
+    BatchBy,
+    Group,
+    check_read,
+    check_unchanged,
+    cut,
+    pending_groups,
+)
 from orchestration.planning.plan_builder import code_version
 from storage.delta_log.transaction_id import Transaction
 from storage.errors import LakejoinError, SourceChanged, SourceNotFound
@@ -223,3 +230,77 @@ def test_lake_of_a_plan_without_later_figures_takes_the_next_one(tmp_path: Path)
         (False, True), (False, False),
     ]  # fmt: skip
     assert second.files == plan.files
+
+
+def days(groups: Sequence[Group]) -> list[list[int]]:
+    """The days of each group."""
+    return [[day.day for day in group.dates] for group in groups]
+
+
+@pytest.mark.parametrize(
+    ("batch_by", "most", "expected"),
+    [
+        ("date", 9, [[1], [2], [3], [4]]),
+        ("all", 1, [[1, 2, 3, 4]]),
+        ("size", 12, [[1, 2, 3, 4]]),
+        ("size", 5, [[1, 2], [3], [4]]),
+        ("size", 1, [[1], [2], [3], [4]]),
+    ],
+)
+def test_days_go_together_by_size(
+    tmp_path: Path, batch_by: BatchBy, most: int, expected: list[list[int]]
+) -> None:
+    """Those that follow each other, up to so many records; a day that has more stays one, to be cut by rows."""
+    shop, records = pipeline(tmp_path), {1: 2, 2: 3, 3: 1, 4: 6}
+    for day, count in records.items():
+        write(tmp_path / "orders" / f"2024-01-0{day}.jsonl", "{}\n" * count)
+    journal = Journal(Lake(shop.lake))
+
+    groups = pending_groups(shop, journal, now=NOW, spark=SPARK, batch_by=batch_by, most=most)
+
+    assert days(groups) == expected
+    assert [file.date.day for group in groups for file in group.files if file.date] == [1, 2, 3, 4]
+    assert days([day for group in groups for day in group.by_date()]) == [[1], [2], [3], [4]]
+
+
+SNAPSHOTS = """\
+  customers:
+    source: {format: jsonl, path: "customers/{date}.jsonl", mode: snapshot}
+    columns: {customer: string}
+    key: [customer]
+"""
+NOW_JOINED = """\
+  customers:
+    source: {format: jsonl, path: "customers/{date}.jsonl"}
+    columns: {customer: string}
+    key: [customer]
+streams:
+  clicks:
+    source: {format: jsonl, path: "clicks/{date}.jsonl"}
+    columns: {customer: string, at: timestamp}
+    key: [customer]
+    event_time: at
+joins:
+  named: {stream: clicks, table: customers, foreign_key: [customer], how: left}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(TEXT + SNAPSHOTS, [[1, 2], [3], [4]]), (TEXT + NOW_JOINED, [[1], [2], [3], [4]])],
+    ids=["two snapshots of a table", "a stream that meets the rows of its day"],
+)
+def test_days_that_would_come_out_otherwise_stay_apart(
+    tmp_path: Path, text: str, expected: list[list[int]]
+) -> None:
+    """A snapshot is compared with the rows that the one before it left, and a stream's record with those of its day."""
+    shop = pipeline(tmp_path, text)
+    for day in (1, 2, 3, 4):
+        write(tmp_path / "orders" / f"2024-01-0{day}.jsonl", "{}\n")
+    (tmp_path / "clicks").mkdir()
+    for day in (2, 3, 4):
+        write(tmp_path / "customers" / f"2024-01-0{day}.jsonl", "{}\n")
+
+    groups = pending_groups(shop, Journal(Lake(shop.lake)), now=NOW, spark=SPARK, batch_by="size", most=12)
+
+    assert days(groups) == expected
