@@ -257,7 +257,7 @@ def test_loss_in_a_batch_of_a_failed_run_is_found_by_the_next_run(
         project = Project(write_pipeline(tmp_path, DAYS[:2]), instance)
         with monkeypatch.context() as patched:
             patched.setattr("orchestration.defs.assets.run_batches", one_batch)
-            assert failure(project.run(DAYS[0], DAYS[1])).startswith("LakeBusy")
+            assert failure(project.run(DAYS[0], DAYS[1], batch_by="date")).startswith("LakeBusy")
         project.lose_row(spark)
         result = project.run(DAYS[1], DAYS[1])
         again = reported(project.run(DAYS[0], DAYS[0]))
@@ -285,6 +285,22 @@ def test_run_rebuilds_a_join_and_takes_a_day_anew_before_what_is_new(tmp_path: P
         ("bootstrap", ["flights_with_planes"]), ("replace", []), ("batch", []),
     ]  # fmt: skip
     assert {partition for _, partition in reported(result)} >= {DAYS[1]}
+
+
+@pytest.mark.usefixtures("spark")
+def test_backfill_puts_small_days_together_unless_told_otherwise(tmp_path: Path) -> None:
+    """Either way each date is told the records that it had; a batch for each date counts the same."""
+    told = {}
+    for batch_by, batches in (("size", 1), ("date", 3)):
+        with DagsterInstance.ephemeral() as instance:
+            project = Project(write_pipeline(tmp_path / batch_by), instance)
+            result = project.run(DAYS[0], DAYS[2], batch_by=batch_by)
+            assert result.success, failure(result)
+            assert len(Journal(project.lake).published) == batches
+        facts = reported(result)
+        assert set(facts) == {(asset, day) for asset in ASSETS for day in DAYS}
+        told[batch_by] = {day: facts["flights", day]["records"] for day in DAYS}
+    assert told["size"] == told["date"]
 
 
 @pytest.mark.usefixtures("spark")

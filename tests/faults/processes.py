@@ -93,5 +93,5 @@ def started(pipeline: Pipeline, process: Process) -> bool:
 
 def finish(pipeline: Pipeline) -> None:
     """Run to the end."""
-    code, said = lakejoin(pipeline.path.parent, "run").end()
+    code, said = lakejoin(pipeline.path.parent, "run", "--batch-by", "date").end()
     assert code == 0, said
