@@ -76,7 +76,7 @@ def main() -> int:
 
 def make(folder: Path, days: int, records: int) -> None:
     """Write a file a day for each table: nine of ten records are of orders, half of them of keys there are."""
-    random, number = Random(1), 0
+    random, number = Random(1), 0  # noqa: S311 - the same in each run
     for table in ("orders", "customers"):
         (folder / table).mkdir()
     for day in range(days):
@@ -85,11 +85,18 @@ def make(folder: Path, days: int, records: int) -> None:
         with (folder / "orders" / name).open("w") as file:
             for _ in range(records - changed):
                 number += random.random() < 0.5 or not number
-                row = {"op": "u", "id": random.randint(1, number), "customer": random.randint(1, 200), "amount": day}
+                row = {
+                    "op": "u",
+                    "id": random.randint(1, number),
+                    "customer": random.randint(1, 200),
+                    "amount": day,
+                }
                 file.write(json.dumps(row) + "\n")
         with (folder / "customers" / name).open("w") as file:
             for _ in range(changed):
-                file.write(json.dumps({"op": "u", "id": random.randint(1, 200), "city": f"city {day}"}) + "\n")
+                file.write(
+                    json.dumps({"op": "u", "id": random.randint(1, 200), "city": f"city {day}"}) + "\n"
+                )
 
 
 def _ours(
@@ -108,7 +115,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--days", type=int, default=365)
     parser.add_argument("--records", type=int, default=100, help="of a day (default: 100)")
-    parser.add_argument("--dates", type=int, default=0, help="days that also get a batch each (default: none)")
+    parser.add_argument(
+        "--dates", type=int, default=0, help="days that also get a batch each (default: none)"
+    )
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--driver-memory", default="4g")
     parser.add_argument("--folder", type=Path, help="where the data is made; by default the system's place")

@@ -29,7 +29,7 @@ from transforms.changelog.snapshot_changes import (
     snapshot_changes,
 )
 from transforms.model.expressions import refuse_failing
-from transforms.model.refused_records import refuse_places
+from transforms.model.refused_records import judged_once, refuse_places
 from transforms.model.schemas import DELETED, HASH, POSITION, POSITION_TYPE, SEQUENCE
 from transforms.parsing.ambiguity import MARKS
 from transforms.stream_join.records import is_event
@@ -125,7 +125,8 @@ class InputRecords:
             return records
         records = refuse_failing(records, names, conditions(self.pipeline, name))
         events = [is_event(table.condition)] if isinstance(table, Stream) else []
-        return refuse_failing(records, names, foreign_keys(self.pipeline, self.plan, name), *events)
+        records = refuse_failing(records, names, foreign_keys(self.pipeline, self.plan, name), *events)
+        return judged_once(records)
 
 
 def _place(day: date | None, file: str, line: int) -> Column:

@@ -29,6 +29,17 @@ def refuse(records: DataFrame, names: Sequence[str], reason: Column, detail: Col
     )
 
 
+def judged_once(records: DataFrame) -> DataFrame:
+    """The same records; what asks whether they have a reason is not asked before the reason is known.
+
+    Else Spark moves such a condition down to the files. It says there what the reason is made of, all checks of all
+    columns within each other: of three columns more than the JVM compiles into one method, and evaluated for each
+    record again on the way up. Nothing is moved beyond what only a task knows.
+    """
+    is_known = F.spark_partition_id() >= 0
+    return records.withColumn(REASON, F.when(is_known, F.col(REASON)))
+
+
 def refuse_places(records: DataFrame, names: Sequence[str], places: Collection[tuple[str, int]]) -> DataFrame:
     """Give the records of some lines, by file and line, the reason `BY_HAND`, whatever else is wrong with them."""
     if not places:
