@@ -1,6 +1,7 @@
 """Which settings a session gets, and that the session of the tests speaks Delta."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -81,7 +82,33 @@ def test_jvm_is_told_one_garbage_collector(
 
     options = settings("local[2]", JARS, CACHE, conf)["spark.driver.extraJavaOptions"].split()
 
-    assert [o for o in options if o.startswith("-XX:+Use") and o.endswith("GC")] == ([found] if found else [])
+    chosen = [option for option in options if re.fullmatch(r"-XX:\+Use(Parallel|G1|Z)GC", option)]
+    assert chosen == ([found] if found else [])
+
+
+@pytest.mark.parametrize(
+    ("master", "conf", "room"),
+    [
+        ("local[2]", NO_CONF, ["-XX:MaxNewSize=150m"]),
+        ("local[1]", NO_CONF, ["-XX:MaxNewSize=150m"]),
+        ("local[8]", NO_CONF, ["-XX:MaxNewSize=600m"]),
+        (
+            "local[2]",
+            {"spark.driver.extraJavaOptions": "-XX:MaxNewSize=1g"},
+            ["-XX:MaxNewSize=150m", "-XX:MaxNewSize=1g"],
+        ),
+        ("local[2]", {"spark.driver.extraJavaOptions": "-XX:+UseZGC"}, []),
+        ("spark://host:7077", NO_CONF, []),
+    ],
+)
+def test_local_jvm_keeps_little_room_that_it_cannot_give_back(
+    master: str, conf: dict[str, str], room: list[str]
+) -> None:
+    """By its cores; of two sizes Java takes the last one, which is the user's. Other collectors give it back."""
+    options = settings(master, JARS, CACHE, conf)["spark.driver.extraJavaOptions"].split()
+
+    assert [option for option in options if "NewSize" in option] == room
+    assert ("-XX:+UseAdaptiveSizePolicyWithSystemGC" in options) == bool(room)
 
 
 @pytest.mark.bad_input(34)
