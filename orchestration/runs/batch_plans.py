@@ -22,7 +22,7 @@ from storage.lake.layout import Lake
 from storage.lake.plan import Plan
 from storage.sources.files.source_files import Dates
 from storage.sources.planned.planned_file import PlannedFile
-from storage.spark.kept_frames import SMALL
+from storage.spark import kept_frames
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class BatchPlans:
             yield self._commit(self._kept_if_checked(plan, asks=True))
         for group in pending_groups(
             pipeline, journal, now=now, spark=self.spark, dates=asked.dates, batch_by=asked.batch_by,
-            most=asked.batch_rows or SMALL, settle=asked.settle,
+            most=asked.batch_rows or kept_frames.SMALL, settle=asked.settle,
         ):  # fmt: skip
             yield from self._of_days(group) if len(group.dates) > 1 else self._of_group(group)
         if asked.flush and journal.last and journal.last.waits:

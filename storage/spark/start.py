@@ -164,7 +164,9 @@ def settings(master: str, jars: Sequence[Path], cache: Path, conf: Mapping[str, 
     ours = {
         **SETTINGS,
         "spark.master": master,
-        JAVA_OPTIONS: " ".join([_EVERY_JVM, *_collector(conf, master), f"-Dlog4j2.configurationFile={_LOGGING}"]),
+        JAVA_OPTIONS: " ".join(
+            [_EVERY_JVM, *_collector(conf, master), f"-Dlog4j2.configurationFile={_LOGGING}"]
+        ),
         # the file of log settings is on the driver's machine only
         "spark.executor.extraJavaOptions": _EVERY_JVM,
         **_on_class_path(master, jars),
