@@ -1,7 +1,7 @@
 """Plans the batches of a run, and commits each plan when the batch before it is published."""
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -40,7 +40,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class PlannedBatch:
-    """A committed plan, with what was read of its input to check it."""
+    """A plan, with what was read of its input to check it."""
 
     plan: Plan
     read: InputRecords | None = None
@@ -95,15 +95,16 @@ class BatchPlans:
         if self.asked.batch_by != "size":
             yield from self._of_group(group)
             return
-        try:
+        planned = None
+        with suppress(LakejoinError):  # a day's own plan will say it
             check_schemas(self.pipeline, self.spark, group.files)
             (piece,) = cut(group, None)
             planned = self._checked(self._draft.batch(piece), asks=True)
-        except LakejoinError:
-            for day in group.by_date():
-                yield from self._of_group(day)
-        else:
+        if planned is not None:
             yield self._commit(planned)
+            return
+        for day in group.by_date():
+            yield from self._of_group(day)
 
     def _of_group(self, group: Group) -> Iterator[PlannedBatch]:
         pieces = cut(group, self.asked.batch_rows, self.pipeline.snapshot_tables)
