@@ -9,13 +9,22 @@ from pyspark.sql import DataFrame
 from orchestration.batch.context import Batch, JoinResults
 from orchestration.batch.quarantine import commit_refused
 from orchestration.batch.streams.stream import StreamBatch, read_stream
-from orchestration.batch.streams.stream_join_batch import StreamJoinBatch, stream_join_batch
+from orchestration.batch.streams.stream_join_batch import (
+    RoutedRecords,
+    StreamJoinBatch,
+    route_records,
+    stream_join_batch,
+)
 from orchestration.batch.tables.table import TableBatch
 from orchestration.config import StreamJoin
 from storage.delta_table.direct_scan import TIMED_LOG_PROPERTIES
 from storage.lake.layout import QUARANTINE, joined_of, records_of
 from storage.state.joined_table import OF_STREAMS
 from transforms.model.schemas import POSITION
+from transforms.model.specs import StreamJoinSpec
+
+Routes = Mapping[str, RoutedRecords | None]
+"""What each join of a stream does with its records; None where it has nothing to do."""
 
 
 class StreamJoins:
@@ -23,20 +32,22 @@ class StreamJoins:
 
     def __init__(self, batch: Batch, pool: ThreadPoolExecutor) -> None:
         self._batch, self._pool = batch, pool
-        self._reading: dict[str, Future[StreamBatch]] = {}
+        self._reading: dict[str, Future[tuple[StreamBatch, Routes]]] = {}
         self._streams: dict[str, StreamBatch] = {}
         self._joins: dict[str, StreamJoinBatch] = {}
 
     def begin(self) -> None:
         """Begin to read the streams, beside the tables."""
         for name in self._batch.pipeline.streams:
-            self._reading[name] = self._pool.submit(read_stream, self._batch, name)
+            self._reading[name] = self._pool.submit(read_and_route, self._batch, name)
 
     def join(self, tables: Mapping[str, TableBatch]) -> list[Future[None]]:
         """Run each join; then it is known which records are late, and the streams' logs can be committed."""
         batch, pool = self._batch, self._pool
-        streams = {name: stream.result() for name, stream in self._reading.items()}
-        self._joins = join_streams(batch, streams, tables)
+        read = {name: reading.result() for name, reading in self._reading.items()}
+        streams = {name: stream for name, (stream, _) in read.items()}
+        routes = {name: route for _, found in read.values() for name, route in found.items()}
+        self._joins = join_streams(batch, streams, routes, tables)
         self._streams = without_late(streams, self._joins.values())
         logs = [log for stream in self._streams.values() for log in commit_stream(batch, pool, stream)]
         return [*logs, *[commit_late(batch, pool, join) for join in self._joins.values()]]
@@ -56,17 +67,32 @@ class StreamJoins:
         )
 
 
+def read_and_route(batch: Batch, name: str) -> tuple[StreamBatch, Routes]:
+    """Read a stream, and say for each of its joins which way the records go, while the tables are read."""
+    stream, routes = read_stream(batch, name), dict[str, RoutedRecords | None]()
+    for join in _kept_joins(batch):
+        if join.left == name:
+            with batch.stage(f"join/{join.name}"):
+                routes[join.name] = route_records(join, stream, batch)
+    return stream, routes
+
+
 def join_streams(
-    batch: Batch, streams: Mapping[str, StreamBatch], tables: Mapping[str, TableBatch]
+    batch: Batch, streams: Mapping[str, StreamBatch], routes: Routes, tables: Mapping[str, TableBatch]
 ) -> dict[str, StreamJoinBatch]:
     """Run every join of a stream that the batch keeps."""
     joined: dict[str, StreamJoinBatch] = {}
-    declared = batch.pipeline.joins_of(StreamJoin)
-    for name in [name for name in batch.plan.joins if name in declared]:
-        join = batch.pipeline.stream_join_spec(name)
-        with batch.stage(f"join/{name}"):
-            joined[name] = stream_join_batch(join, streams[join.left], tables[join.right], batch)
+    for join in _kept_joins(batch):
+        with batch.stage(f"join/{join.name}"):
+            joined[join.name] = stream_join_batch(
+                join, streams[join.left], routes[join.name], tables[join.right], batch
+            )
     return joined
+
+
+def _kept_joins(batch: Batch) -> list[StreamJoinSpec]:
+    declared = batch.pipeline.joins_of(StreamJoin)
+    return [batch.pipeline.stream_join_spec(name) for name in batch.plan.joins if name in declared]
 
 
 def without_late(

@@ -74,24 +74,45 @@ class StreamJoinBatch:
         return quarantine_rows(self.late, self.spec.left)
 
 
-def stream_join_batch(
-    join: StreamJoinSpec, stream: StreamBatch, table: TableBatch, batch: Batch
-) -> StreamJoinBatch:
-    """Route the records of a batch, release what is due, and join it; nothing is committed here."""
-    before = batch.plan.clocks.get(f"joins/{join.name}")
+@dataclass(frozen=True)
+class RoutedRecords:
+    """The records that are new to a join, each with its way."""
+
+    records: DataFrame
+    counts: dict[str, int]
+    newest: datetime | None
+    """The greatest time among those that move stream time."""
+
+
+def route_records(join: StreamJoinSpec, stream: StreamBatch, batch: Batch) -> RoutedRecords | None:
+    """Say which way the records of a batch go: it needs no table. None where the join has nothing to do."""
     is_asked = batch.plan.kind == "flush" or join.name in batch.plan.bootstrap
     if not stream.counts["applied"] and not is_asked:
-        return _idle(join, batch, before)
+        return None
     batch.frames.expect(reads_again(join, batch))
-    routed = _routed(join, stream, batch, before)
-    counts, newest = _count_routes(routed, UncomputedKeys.of(batch, join.name), join)
-    clock = latest(before, newest)
+    records = _routed(join, stream, batch, _clock(join, batch))
+    return RoutedRecords(records, *_count_routes(records, UncomputedKeys.of(batch, join.name), join))
+
+
+def _clock(join: StreamJoinSpec, batch: Batch) -> datetime | None:
+    """Stream time before the batch."""
+    return batch.plan.clocks.get(f"joins/{join.name}")
+
+
+def stream_join_batch(
+    join: StreamJoinSpec, stream: StreamBatch, found: RoutedRecords | None, table: TableBatch, batch: Batch
+) -> StreamJoinBatch:
+    """Release what is due of the records that were `found`, and join it; nothing is committed here."""
+    before = _clock(join, batch)
+    if found is None:
+        return _idle(join, batch, before)
+    routed, counts, clock = found.records, dict(found.counts), latest(before, found.newest)
     columns = [*join.left_columns.names, POSITION, TIME, HASH, FOREIGN_KEY]
     due = routed.where(F.col(ROUTE) == "at_once").select(*map(named, columns))
     counts |= {"released": 0, "waiting": 0}
     if join.grace is not None:
         released = leaving(join, stream, routed, batch, (before, clock)).select(*map(named, columns))
-        released = batch.frames.keep(released)
+        released = batch.frames.keep_if_small(released)
         counts |= count_waiting(released, counts["buffered"], join, batch)
         batch.frames.expect(counts["released"])
         due = due.unionByName(released)

@@ -98,7 +98,7 @@ def csv_rows(result: Result) -> list[list[str]]:
 def test_first_steps(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run, run again, look at status, rows, quarantine and an earlier batch, check: what a new user tries."""
     (shop.parent / "products" / "2024-01-02.jsonl").write_text('{"op": "c", "sku": "B", "name": "Banana"}\n')
-    first = lakejoin("run", shop, "--batches", "1")
+    first = lakejoin("run", shop, "--batch-by", "date", "--batches", "1")
     assert first.exit_code == 0
     assert first.stdout.startswith("batch 1 2024-01-01: 4 records, 2 joined rows changed\nRecords by table\n")
     assert "Seconds by stage" in first.stdout
