@@ -9,7 +9,7 @@ import json
 import sys
 import tempfile
 import time
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from random import Random
 
@@ -17,9 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script,
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bench.contest.surroundings import commit
+from bench.contest.ways import differences, in_own_lake, joined_rows, keep, parser
 from orchestration.cli.terminal import print_table, say
-from orchestration.config import load_text
 from orchestration.planning.pending_input import BatchBy
 from orchestration.runs.run import run_batches
 from storage.spark.session import start_session
@@ -57,21 +56,17 @@ def main() -> int:
                 took, joined[way], batches = _ours(spark, folder, f"{way}-{turn}", way)
                 seconds[way].append(took)
                 say(f"{way}: {took:.1f} s in {batches} batches")
-        differences = joined["all"].exceptAll(joined["size"]).count()
+        wrong = differences(joined["all"], joined["size"])
         if options.dates:
             last = FIRST + timedelta(days=options.dates - 1)
             took, _, batches = _ours(spark, folder, "date", "date", last)
             seconds["date"] = [took]
             say(f"date: {took:.1f} s in {batches} batches")
     print_table("Seconds", ["way", "seconds"], [(way, round(min(took), 2)) for way, took in seconds.items()])
-    say(f"{differences:,} rows differ")
-    if options.json is not None:
-        facts = {
-            "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M}", "commit": commit(), "days": options.days,
-            "records": options.records, "dates": options.dates, "seconds": seconds,
-        }  # fmt: skip
-        options.json.write_text(json.dumps(facts, indent=2) + "\n")
-    return 1 if differences else 0
+    say(f"{wrong:,} rows differ")
+    asked = {name: getattr(options, name) for name in ("days", "records", "dates")}
+    keep(options.json, asked | {"seconds": seconds})
+    return 1 if wrong else 0
 
 
 def make(folder: Path, days: int, records: int) -> None:
@@ -103,26 +98,19 @@ def _ours(
     spark: SparkSession, folder: Path, name: str, batch_by: BatchBy, last: date = date.max
 ) -> tuple[float, DataFrame, int]:
     """Work everything off, up to a day; return the seconds, the joined table and how many batches there were."""
-    pipeline = load_text(PIPELINE.replace("./lake", f"./lake-{name}"), folder / "lakejoin.yaml")
+    pipeline = in_own_lake(folder, PIPELINE, name)
     started = time.monotonic()
     batches = len(list(run_batches(pipeline, spark, batch_by=batch_by, dates=(date.min, last))))
-    took = time.monotonic() - started
-    joined = spark.read.format("delta").load(f"{pipeline.lake}/joins/placed/joined")
-    return took, joined.drop(*[column for column in joined.columns if column.startswith("_lj_")]), batches
+    return time.monotonic() - started, joined_rows(spark, pipeline, "placed"), batches
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--days", type=int, default=365)
-    parser.add_argument("--records", type=int, default=100, help="of a day (default: 100)")
-    parser.add_argument(
-        "--dates", type=int, default=0, help="days that also get a batch each (default: none)"
-    )
-    parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--driver-memory", default="4g")
-    parser.add_argument("--folder", type=Path, help="where the data is made; by default the system's place")
-    parser.add_argument("--json", type=Path)
-    return parser.parse_args()
+    found = parser(__doc__)
+    found.add_argument("--days", type=int, default=365)
+    found.add_argument("--records", type=int, default=100, help="of a day (default: 100)")
+    found.add_argument("--dates", type=int, default=0, help="days that also get a batch each (default: none)")
+    found.add_argument("--turns", type=int, default=3)
+    return found.parse_args()
 
 
 if __name__ == "__main__":

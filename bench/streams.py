@@ -6,12 +6,10 @@ goes on from there. Exit code 1 where the answers differ.
 """
 
 import argparse
-import json
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script, from wherever
@@ -19,9 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script,
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from bench.contest.surroundings import commit
+from bench.contest.ways import differences, in_own_lake, joined_rows, keep, parser
 from orchestration.cli.terminal import print_table, say
-from orchestration.config import load_text
 from orchestration.planning.pending_input import BatchBy
 from orchestration.runs.run import run_batches
 from storage.spark.session import start_session
@@ -65,11 +62,13 @@ def main() -> int:
             rows[run] = work()
             seconds[run] = round(time.monotonic() - started, 2)
             say(f"{run}: {seconds[run]} s")
-        wrong = {run: _differences(rows[run], rows["spark"]) for run in ("one batch", "ten batches")}
+        compared = {run: found.select("id", "item", "at", "right_price") for run, found in rows.items()}
+        wrong = {run: differences(compared[run], compared["spark"]) for run in ("one batch", "ten batches")}
     print_table("Seconds", ["run", "seconds"], list(seconds.items()))
-    for run, differences in wrong.items():
-        say(f"{run}: {differences:,} rows differ from Spark's")
-    _keep(options, seconds)
+    for run, count in wrong.items():
+        say(f"{run}: {count:,} rows differ from Spark's")
+    asked = {name: getattr(options, name) for name in ("records", "versions")}
+    keep(options.json, asked | {"seconds": seconds})
     return 1 if any(wrong.values()) else 0
 
 
@@ -118,11 +117,10 @@ def _runs(spark: SparkSession, folder: Path) -> Mapping[str, Callable[[], DataFr
 
 def _ours(spark: SparkSession, folder: Path, name: str, batch_by: BatchBy) -> DataFrame:
     """Work everything off and flush; return the joined table."""
-    text = PIPELINE.replace("./lake", f"./lake-{name}")
-    pipeline = load_text(text, folder / "lakejoin.yaml")
+    pipeline = in_own_lake(folder, PIPELINE, name)
     for _ in run_batches(pipeline, spark, batch_by=batch_by, flush=True):
         pass
-    return spark.read.format("delta").load(f"{pipeline.lake}/joins/priced/joined")
+    return joined_rows(spark, pipeline, "priced")
 
 
 def _spark(spark: SparkSession, folder: Path) -> DataFrame:
@@ -141,30 +139,11 @@ def _spark(spark: SparkSession, folder: Path) -> DataFrame:
     return spark.read.format("delta").load(path)
 
 
-def _differences(ours: DataFrame, theirs: DataFrame) -> int:
-    columns = ["id", "item", "at", "right_price"]
-    one, other = ours.select(columns), theirs.select(columns)
-    return one.exceptAll(other).count() + other.exceptAll(one).count()
-
-
-def _keep(options: argparse.Namespace, seconds: Mapping[str, float]) -> None:
-    if options.json is None:
-        return
-    facts = {
-        "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M}", "commit": commit(), "records": options.records,
-        "versions": options.versions, "seconds": seconds,
-    }  # fmt: skip
-    options.json.write_text(json.dumps(facts, indent=2) + "\n")
-
-
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--records", type=int, default=1_000_000)
-    parser.add_argument("--versions", type=int, default=100_000)
-    parser.add_argument("--driver-memory", default="4g")
-    parser.add_argument("--folder", type=Path, help="where the data is made; by default the system's place")
-    parser.add_argument("--json", type=Path)
-    return parser.parse_args()
+    found = parser(__doc__)
+    found.add_argument("--records", type=int, default=1_000_000)
+    found.add_argument("--versions", type=int, default=100_000)
+    return found.parse_args()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ reported. A range of partitions is one run with its dates in order, so one Spark
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import Literal
 
 from dagster import (
     AssetExecutionContext,
@@ -32,6 +31,7 @@ from orchestration.defs.materializations import (
 from orchestration.defs.partitions import dates_of_run, names_partitions
 from orchestration.defs.spark_resource import RunSpark
 from orchestration.defs.told_errors import told_errors
+from orchestration.planning.pending_input import BatchBy
 from orchestration.planning.replaced_files import day_or_name
 from orchestration.runs.run import run_batches
 from storage.lake.layout import Lake
@@ -45,7 +45,7 @@ class BatchOptions(Config):
     """What a run may choose, as `lakejoin run` takes it; the dates are those of the partitions."""
 
     accept: list[str] = Field(default=[], description="Rules of the gate that may be violated (recorded).")
-    batch_by: Literal["size", "date", "all"] = Field(
+    batch_by: BatchBy = Field(
         default="size",
         description="Put small days together; or one batch for each date; or one for everything.",
     )

@@ -79,7 +79,8 @@ class BatchPlans:
             pipeline, journal, now=now, spark=self.spark, dates=asked.dates, batch_by=asked.batch_by,
             most=asked.batch_rows or kept_frames.SMALL, settle=asked.settle,
         ):  # fmt: skip
-            yield from self._of_days(group) if len(group.dates) > 1 else self._of_group(group)
+            are_together = asked.batch_by == "size" and len(group.dates) > 1
+            yield from self._of_days(group) if are_together else self._of_group(group)
         if asked.flush and journal.last and journal.last.waits:
             yield self._commit(PlannedBatch(self._draft.flush()))
 
@@ -92,9 +93,6 @@ class BatchPlans:
 
         So what is wrong with one day does not keep back those before it.
         """
-        if self.asked.batch_by != "size":
-            yield from self._of_group(group)
-            return
         planned = None
         with suppress(LakejoinError):  # a day's own plan will say it
             check_schemas(self.pipeline, self.spark, group.files)

@@ -47,9 +47,9 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
 
     `dates`: inclusive range of `{date}` values. `batch_by`: one batch per date, or one for everything, or by size: days
     go together up to `batch_rows` records, or as many as pay. `batch_rows`: cut batches to about so many records.
-    `batches`: stop after so many. `accept`: rules that may be violated.
-    `flush`: at the end, release what waits for its grace period to pass, in a batch of its own. `rebuild`: joins that
-    begin anew, as they are declared now, before new input is read; until then readers see what they were.
+    `batches`: stop after so many. `accept`: rules that may be violated. `flush`: at the end, release what waits for its
+    grace period to pass, in a batch of its own. `rebuild`: joins that begin anew, as they are declared now, before new
+    input is read; until then readers see what they were.
     `replace`: a `{date}`, or the name of a file: what was exported again is taken in the place of what it was.
     Raises `LakejoinError`s; whatever was yielded before stays published.
     """

@@ -48,6 +48,10 @@ class Process:
         return own or next((engine["jvm"] for engine in _engines() if engine["client"] == pid), None)
 
 
+DAILY = ("run", "--batch-by", "date")
+"""A run with a batch for each day, as `undisturbed` had them."""
+
+
 def lakejoin(folder: Path, command: str, *options: str) -> Process:
     """Start a command on the pipeline in a folder."""
     log = folder.with_name(f"{folder.name}-{command}-{time.monotonic_ns()}.log")
@@ -93,5 +97,5 @@ def started(pipeline: Pipeline, process: Process) -> bool:
 
 def finish(pipeline: Pipeline) -> None:
     """Run to the end."""
-    code, said = lakejoin(pipeline.path.parent, "run", "--batch-by", "date").end()
+    code, said = lakejoin(pipeline.path.parent, *DAILY).end()
     assert code == 0, said

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.market import JOINS
-from faults.processes import finish, lakejoin, wait_for
+from faults.processes import DAILY, finish, lakejoin, wait_for
 from faults.shop import Content, content, copy_of, run, texts
 from orchestration.config import Pipeline
 from storage.lake.journal import Journal
@@ -42,11 +42,11 @@ def test_of_two_runs_at_once_one_says_who_works(
     for number in range(ROUNDS):
         pipeline = copy_of(market, tmp_path / f"market-{number}")
         folder = pipeline.path.parent
-        first = lakejoin(folder, "run", "--batch-by", "date")
+        first = lakejoin(folder, *DAILY)
         same_moment = number % 2 == 1
         if not same_moment:
             wait_for((folder / "lake" / "_lock").exists, first)
-        second = lakejoin(folder, "run", "--batch-by", "date", *options)
+        second = lakejoin(folder, *DAILY, *options)
         ends = {process.process.pid: process.end() for process in (first, second)}
 
         winners = [pid for pid, (code, _) in ends.items() if code == 0]
@@ -83,7 +83,7 @@ def test_maintenance_beside_runs_changes_no_row(
     for number in range(ROUNDS):
         pipeline = copy_of(market, tmp_path / f"market-{number}")
         folder = pipeline.path.parent
-        both = [lakejoin(folder, "maintain", "--all"), lakejoin(folder, "run", "--batch-by", "date")]
+        both = [lakejoin(folder, "maintain", "--all"), lakejoin(folder, *DAILY)]
         ends = [process.end() for process in both]
         assert [code for code, _ in ends] == [0, 0], ends
         finish(pipeline)
@@ -103,7 +103,7 @@ def test_reader_sees_whole_batches_only(market: Pipeline, tmp_path: Path, spark:
     while run(whole, spark, batches=1):
         for join in JOINS:
             allowed[join].append(reading(whole, spark, join))
-    process = lakejoin(pipeline.path.parent, "run", "--batch-by", "date")
+    process = lakejoin(pipeline.path.parent, *DAILY)
     seen: dict[str, list[int]] = {join: [] for join in JOINS}
     while process.process.poll() is None:
         for join in JOINS:
@@ -129,7 +129,7 @@ def test_show_reads_the_published_cut_while_a_batch_runs(market: Pipeline, tmp_p
     Without a batch, either is that of some batch: another one may be finished between two commands.
     """
     pipeline = copy_of(market, tmp_path / "market")
-    process = lakejoin(pipeline.path.parent, "run", "--batch-by", "date")
+    process = lakejoin(pipeline.path.parent, *DAILY)
     found: set[tuple[int, tuple[str, ...]]] = set()
     latest = set[str]()
     while process.process.poll() is None:
@@ -140,7 +140,7 @@ def test_show_reads_the_published_cut_while_a_batch_runs(market: Pipeline, tmp_p
     whole = copy_of(market, tmp_path / "whole")
     allowed = {1: shown(whole)}
     for batch in (2, 3):
-        code, said = lakejoin(whole.path.parent, "run", "--batch-by", "date", "--batches", "1").end()
+        code, said = lakejoin(whole.path.parent, *DAILY, "--batches", "1").end()
         assert code == 0, said
         allowed[batch] = shown(whole)
     assert found

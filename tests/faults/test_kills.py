@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from engines import own_cache
-from faults.processes import commits_of, finish, lakejoin, started
+from faults.processes import DAILY, commits_of, finish, lakejoin, started
 from faults.shop import Content, content, copy_of, run
 from orchestration.config import Pipeline
 from orchestration.spark_errors import WorkFailed
@@ -60,7 +60,7 @@ def test_run_that_is_killed_at_any_moment_is_finished_by_the_next(
     """SIGKILL to the process and its JVM, between the first plan and the end: every table as if undisturbed."""
     moments, wrong = random.Random(SEED), []
     whole = copy_of(market, tmp_path / "whole")
-    process = lakejoin(whole.path.parent, "run", "--batch-by", "date")
+    process = lakejoin(whole.path.parent, *DAILY)
     assert started(whole, process)
     begun = time.monotonic()
     assert process.end()[0] == 0
@@ -68,7 +68,7 @@ def test_run_that_is_killed_at_any_moment_is_finished_by_the_next(
     in_batches = 0
     for number in range(KILLS):
         pipeline = copy_of(market, tmp_path / f"killed-{number}")
-        process = lakejoin(pipeline.path.parent, "run", "--batch-by", "date")
+        process = lakejoin(pipeline.path.parent, *DAILY)
         assert started(pipeline, process), process.log.read_text()
         moment = moments.uniform(0, length)
         time.sleep(moment)
@@ -90,7 +90,7 @@ def test_run_whose_jvm_is_killed_says_so_and_is_finished_by_the_next(
 ) -> None:
     """As the kernel does when memory runs out: one line, no traceback."""
     pipeline = copy_of(market, tmp_path / "market")
-    process = lakejoin(pipeline.path.parent, "run", "--batch-by", "date")
+    process = lakejoin(pipeline.path.parent, *DAILY)
     assert started(pipeline, process), process.log.read_text()
     java = process.java()
     assert java is not None

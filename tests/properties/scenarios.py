@@ -8,13 +8,14 @@ somewhere, a key that is deleted and inserted again must be likely, not possible
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
+from orchestration.planning.pending_input import BatchBy
+
 Side = Literal["left", "right"]
-BatchBy = Literal["size", "date", "all"]
 DAYS = 4
 UNSHRUNK = settings(
     phases=(Phase.explicit, Phase.reuse, Phase.generate), suppress_health_check=list(HealthCheck)
@@ -29,7 +30,6 @@ _SECOND_FOREIGN_KEYS = ("x", "j", "k", None)
 _VALUES = ("a", "b")
 _ORDERS = ("next", "next", "next", "next", "tie", "back", "again")
 """How a record's sequence stands to those before it; `again` delivers an earlier record once more."""
-_BATCH_BY: tuple[BatchBy, ...] = ("size", "date", "all")
 _NEXT_DAY = (False, False, True)
 _KINDS = (*["left"] * 8, *["right"] * 5, *["delete left"] * 3, *["delete right"] * 3, "null key")
 
@@ -112,7 +112,7 @@ def arrivals(draw: st.DrawFn) -> tuple[Arrival, ...]:
     ends = sorted(draw(st.sets(st.integers(1, DAYS - 1))) | {DAYS})
     found = []
     for start, end in zip([0, *ends], ends, strict=False):
-        batch_by = draw(st.sampled_from(_BATCH_BY))
+        batch_by = draw(st.sampled_from(get_args(BatchBy)))
         batch_rows = draw(st.sampled_from((None, None, 30)))
         found.append(Arrival(tuple(days[start:end]), batch_by, batch_rows))
     return tuple(found)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from faults.crashing import When
-from properties.scenarios import BatchBy, Change, Side
+from orchestration.planning.pending_input import BatchBy
+from properties.scenarios import Change, Side
 from properties.trial import Line
 
 Ending = Literal["whole", "open", "torn"]
