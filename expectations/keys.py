@@ -4,11 +4,12 @@ Every frame is read once and grouped by primary key, whatever the number of rule
 pairs, that took a sixth of a first load's time, and half a second of planning in a small batch.
 
 The columns of a join's view: `lives`, `foreign_key` and `left_hash` of the left row; of its rows in the joined table
-how many there are (`joined`), `joined_left_hash`, `right_key` (null: no match), `joined_right_hash` and `batch`; of its
-live subscriptions how many (`subscriptions`), `subscribed_key` and `subscribed_hash`; of the answer that was applied
-last `answer_key`, `answer_hash` and whether a right change caused it (`told`); `right_lives` and `right_hash` of the
-right row that the joined row names, or else the foreign key. Of a table: `copies` of the key, `contradictions` among
-them, `hash`, `deleted`. The queries of the other kinds list their own columns.
+how many there are (`joined`), `joined_left_hash`, `right_key` (null: no match), `joined_right_hash` and `batch`, and
+how many pairs do not meet the join's condition (`unmet`); of its live subscriptions how many (`subscriptions`),
+`subscribed_key` and `subscribed_hash`; of the answer that was applied last `answer_key`, `answer_hash` and whether a
+right change caused it (`told`); `right_lives` and `right_hash` of the right row that the joined row names, or else the
+foreign key. Of a table: `copies` of the key, `contradictions` among them, `hash`, `deleted`. The queries of the other
+kinds list their own columns.
 """
 
 from collections.abc import Mapping
@@ -24,14 +25,21 @@ TABLE_JOINS: Mapping[How, Kind] = {"inner": "inner", "left": "left"}
 STREAM_JOINS: Mapping[How, Kind] = {"inner": "stream", "left": "stream_left"}
 """The kind that a join of tables, or of a stream, is by its `how`."""
 
+
+def stream_kind(how: How, *, condition: bool) -> Kind:
+    """The kind that the join of a stream is; with a condition any record may be missing, as in an inner one."""
+    return STREAM_JOINS["inner" if condition else how]
+
+
 JOIN_FRAMES: Mapping[str, tuple[str, ...]] = {
     "left_rows": ("primary_key", "foreign_key", "hash", "deleted"),
     "right_rows": ("primary_key", "hash", "deleted"),
     "subscriptions": ("foreign_key", "primary_key", "hash"),
-    "joined": ("primary_key", "left_hash", "right_key", "right_hash", "batch"),
+    "joined": ("primary_key", "left_hash", "right_key", "right_hash", "batch", "filtered"),
     "answers": ("primary_key", "foreign_key", "hash", "cause"),
 }
-"""Frames of a join with their columns. `subscriptions` are live ones, `answers` the last applied one of each key."""
+"""Frames of a join with their columns. `joined` also holds the pairs that do not meet the join's condition, as
+`filtered`. `subscriptions` are live ones, `answers` the last applied one of each key."""
 
 TABLE_FRAMES: Mapping[str, tuple[str, ...]] = {"rows": ("primary_key", "hash", "deleted")}
 """The frame of a declared table: its current rows, tombstones included."""
@@ -63,7 +71,8 @@ the last batch."""
 _BY_PRIMARY_KEY: Mapping[str, Mapping[str, str]] = {
     "left_rows": {"lives": "NOT deleted", "foreign_key": "foreign_key", "left_hash": "hash"},
     "joined": {
-        "joined": "1",
+        "joined": "CASE WHEN NOT filtered THEN 1 END",
+        "unmet": "CASE WHEN filtered THEN 1 END",
         "joined_left_hash": "left_hash",
         "right_key": "right_key",
         "joined_right_hash": "right_hash",
@@ -75,6 +84,7 @@ _BY_PRIMARY_KEY: Mapping[str, Mapping[str, str]] = {
 """What the view takes from each frame."""
 _GROUPED: Mapping[str, str] = {
     "joined": "count(joined)",
+    "unmet": "count(unmet)",
     "subscriptions": "count(subscriptions)",
     "lives": "coalesce(max(lives), false)",
 }

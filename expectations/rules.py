@@ -96,6 +96,12 @@ RULES: tuple[Rule, ...] = (
         shows="right_key AS found, foreign_key AS expected, batch",
     ),
     Rule(
+        name="condition_met",
+        statement="A joined row meets the condition of its join.",
+        where="joined > 0 AND unmet > 0",
+        shows="batch",
+    ),
+    Rule(
         name="one_subscription",
         statement="Each left row with a foreign key has exactly one live subscription.",
         where="lives AND foreign_key IS NOT NULL AND subscriptions <> 1",
@@ -132,14 +138,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         name="nothing_pending",
         statement="Every left row whose right row lives is in the joined table.",
-        where="lives AND right_lives AND joined = 0",
+        where="lives AND right_lives AND joined + unmet = 0",
         shows="foreign_key",
         kinds=("inner",),
     ),
     Rule(
         name="nothing_pending",
         statement="Every left row is in the joined table, with its right row if that lives.",
-        where="lives AND (joined = 0 OR (right_key IS NULL AND right_lives))",
+        where="lives AND unmet = 0 AND (joined = 0 OR (right_key IS NULL AND right_lives))",
         shows="foreign_key, batch",
         kinds=("left",),
     ),

@@ -28,9 +28,10 @@ from storage.state.joined_table import PROPERTIES, joined_rows
 from transforms.foreign_key_join.batch import Inserts, JoinBatch
 from transforms.foreign_key_join.emissions import TOMBSTONE
 from transforms.foreign_key_join.insert_only import stored
-from transforms.model.join_sides import inserted
+from transforms.model.join_sides import inserted, joined_left_key
 from transforms.model.keys import KeyTotals
-from transforms.model.schemas import BATCH, PRIMARY_KEY, changes_schema, empty, key_struct, named
+from transforms.model.schemas import BATCH, PRIMARY_KEY, changes_schema, empty, named
+from transforms.model.selection import marks_of
 from transforms.model.specs import JoinSpec, TableSpec
 
 
@@ -117,7 +118,11 @@ def write_join(batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, count: i
 def _read_back(batch: JoinBatch, log: DataFrame, responses: DataFrame, joined: DataFrame) -> JoinBatch:
     """A join that begins, with its rows read from the files that will be its tables."""
     join = batch.spec
-    keyed = joined.withColumns({PRIMARY_KEY: key_struct(join.left_key), TOMBSTONE: F.lit(False)})
-    if join.how == "inner":  # an insert is a tombstone where its right row goes in the same batch
+    keyed = joined.withColumns({PRIMARY_KEY: joined_left_key(join), TOMBSTONE: F.lit(False)})
+    keyed = keyed.withColumns(dict.fromkeys(marks_of(join), F.lit(False)))
+    # an insert is a tombstone where its right row goes in the same batch, or the pair does not meet the condition
+    if join.how == "inner" or join.where is not None:
         keyed = keyed.unionByName(batch.emissions.where(named(TOMBSTONE)))
-    return replace(batch, log=log, responses=responses, emissions=keyed, store=stored(log))
+    return replace(
+        batch, log=log, responses=responses, emissions=keyed, store=stored(log), made=batch.emissions
+    )

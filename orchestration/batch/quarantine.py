@@ -12,7 +12,7 @@ from orchestration.batch.failing_expressions import with_causes
 from orchestration.config import Pipeline
 from orchestration.lake_state.inventory import log_of
 from orchestration.lake_state.quarantine_counts import LATE
-from orchestration.planning.row_expressions import conditions, foreign_keys
+from orchestration.planning.row_expressions import conditions, of_joins
 from storage.delta_table.direct_scan import read_table
 from storage.lake.journal import Journal
 from storage.lake.layout import QUARANTINE
@@ -110,7 +110,7 @@ def _healed(pipeline: Pipeline, journal: Journal, state: State) -> DataFrame:
 def commit_refused(batch: Batch, name: str, records: DataFrame, count: int) -> None:
     """Commit the records of a table or stream that could not be accepted."""
     stage = f"quarantine/{name}"
-    asked = [*conditions(batch.pipeline, name), *foreign_keys(batch.pipeline, batch.plan, name)]
+    asked = [*conditions(batch.pipeline, name), *of_joins(batch.pipeline, batch.plan, name)]
     if count and asked:
         with batch.jobs_of(stage):
             records = with_causes(records, asked)

@@ -15,21 +15,34 @@ from storage.lake.journal import Journal
 from storage.lake.layout import changes_of, response_log_of, subscription_log_of
 from storage.spark.kept_frames import fits_one_task
 from storage.state.pinned_state import State, read_log
-from transforms.foreign_key_join.emissions import with_joined_hash
+from transforms.foreign_key_join.emissions import emit_pairs, with_joined_hash
+from transforms.foreign_key_join.insert_only import pair
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import live_subscriptions, subscription_schema
-from transforms.model.join_sides import joined_under_rules, left_under_rules, spread
+from transforms.model.join_sides import (
+    inserted,
+    joined_left_key,
+    joined_under_rules,
+    left_under_rules,
+    right_under_rules,
+    right_valued,
+    spread,
+)
 from transforms.model.keys import Keys, restrict
 from transforms.model.schemas import (
     BATCH,
     CURRENT,
     DELETED,
     HASH,
+    POSITION,
+    POSITION_TYPE,
+    PRIMARY_KEY,
     changes_schema,
     key_struct,
     named,
     rows_schema,
 )
+from transforms.model.selection import FILTERED
 from transforms.model.specs import JoinSpec, TableSpec
 
 BROADCAST = 500_000
@@ -71,7 +84,8 @@ def join_assets(pipeline: Pipeline, name: str, scope: Scope) -> list[Asset]:
     """Return the five frames of a join."""
     join = pipeline.join_spec(name)
     keys = None if scope.since is None else _touched(pipeline, join, scope)
-    left, joined = _left_rows(pipeline, join, scope, keys), _joined(join, scope, keys)
+    left_rows, joined = _left_rows(pipeline, join, scope, keys), _joined(join, scope, keys)
+    left = left_under_rules(left_rows, join, key_struct(join.left_key))
     right_keys = None
     if keys is not None:
         named_by = [
@@ -79,10 +93,12 @@ def join_assets(pipeline: Pipeline, name: str, scope: Scope) -> list[Asset]:
             joined.select(F.col("right_key").alias("key")),
         ]
         right_keys = named_by[0].unionByName(named_by[1])
-    right = pipeline.tables[join.right].spec
+    right_rows = _rows(pipeline.tables[join.right].spec, scope, right_keys)
+    if join.where is not None:
+        joined = joined.unionByName(_filtered(left_rows, right_rows, join))
     frames = {
         "left_rows": left,
-        "right_rows": _keyed(_rows(right, scope, right_keys), right.key),
+        "right_rows": right_under_rules(right_rows, join),
         "subscriptions": _subscriptions(join, scope, keys),
         "joined": joined,
         "answers": _answers(join, scope),
@@ -143,15 +159,23 @@ def _left_rows(pipeline: Pipeline, join: JoinSpec, scope: Scope, keys: DataFrame
     if join.left in pipeline.joins:
         source = pipeline.join_spec(join.left)
         rows = _of_keys(scope.state.joined(source), join.left_key, scope, keys)
-        rows = with_joined_hash(rows, source).withColumn(DELETED, F.lit(False))
-    else:
-        rows = _rows(pipeline.tables[join.left].spec, scope, keys)
-    return left_under_rules(rows, join, key_struct(join.left_key))
+        return with_joined_hash(rows, join.left_columns).withColumns(
+            {DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)}
+        )
+    return _rows(pipeline.tables[join.left].spec, scope, keys)
 
 
 def _joined(join: JoinSpec, scope: Scope, keys: DataFrame | None) -> DataFrame:
-    rows = _of_keys(scope.state.joined(join), join.left_key, scope, keys)
-    return joined_under_rules(rows, join, key_struct(join.left_key))
+    rows = _of_keys(scope.state.joined(join), join.joined_left_key, scope, keys)
+    return joined_under_rules(rows, join, joined_left_key(join))
+
+
+def _filtered(left: DataFrame, right: DataFrame, join: JoinSpec) -> DataFrame:
+    """The pairs that do not meet the condition of a join, as rows of the frame `joined`."""
+    live = left.where(~named(DELETED))
+    rows = pair(inserted(live, join), right_valued(right, join), right_valued(right.limit(0), join), join.how)
+    pairs = emit_pairs(rows, join).where(named(FILTERED))
+    return joined_under_rules(pairs, join, named(PRIMARY_KEY), named(FILTERED))
 
 
 def _of_keys(rows: DataFrame, key: tuple[str, ...], scope: Scope, keys: DataFrame | None) -> DataFrame:

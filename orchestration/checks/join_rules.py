@@ -3,19 +3,18 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from expectations.keys import STREAM_JOINS, TABLE_JOINS, Kind
+from expectations.keys import TABLE_JOINS, Kind, stream_kind
 from expectations.validation import Asset
 from orchestration.checks.join_frames import Scope, join_assets
 from orchestration.checks.time_frames import BATCHES, stream_join_assets
 from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
-from transforms.model.specs import How
 
 
 @dataclass(frozen=True)
 class JoinRules:
     """What is checked of the joins of one kind."""
 
-    kinds: Mapping[How, Kind]
+    kind: Callable[[AnyJoin], Kind]
     """The kind that the rules of the result go by."""
     of_buffer: tuple[str, Kind] | None
     """What else is checked where rows wait: how it is called after the join, and the kind its rules go by."""
@@ -27,13 +26,13 @@ class JoinRules:
 
 JOIN_RULES: Mapping[type[AnyJoin], JoinRules] = {
     Join: JoinRules(
-        kinds=TABLE_JOINS,
+        kind=lambda join: TABLE_JOINS[join.how],
         of_buffer=None,
         assets=join_assets,
         touched=("subscriptions", "answers"),
     ),
     StreamJoin: JoinRules(
-        kinds=STREAM_JOINS,
+        kind=lambda join: stream_kind(join.how, condition=join.where is not None),
         of_buffer=(BATCHES, "batches"),
         assets=stream_join_assets,
         touched=("received", "released"),

@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from expectations.keys import STREAM_JOINS
+from expectations.keys import stream_kind
 from expectations.validation import Asset
 from orchestration.checks.join_frames import Scope
 from orchestration.config import Pipeline
@@ -96,7 +96,9 @@ def _stream_join(join: StreamJoinSpec, stream: TableSpec, scope: Scope) -> Asset
         "waiting": wait.select(position),
         "late": late.select(position),
     }
-    return Asset(join.name, STREAM_JOINS[join.how], frames, small=scope.in_one_task)
+    return Asset(
+        join.name, stream_kind(join.how, condition=join.where is not None), frames, small=scope.in_one_task
+    )
 
 
 def _waiting(join: StreamJoinSpec, stream: TableSpec, scope: Scope) -> DataFrame:

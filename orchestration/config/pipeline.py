@@ -6,7 +6,7 @@ Only `load` makes a `Pipeline`, for it has also checked what concerns several va
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, TypeVar
 
@@ -20,12 +20,12 @@ from orchestration.config.schema.expressions import expression_type
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.joins import AnyJoin, DeclaredJoin, Join, StreamJoin
 from orchestration.config.schema.model import Engine, Input, Maintenance, Spark, Table
+from orchestration.config.schema.select import as_sql, of_what_is_read, with_result
 from orchestration.config.schema.stream import Stream
 from orchestration.config.schema.values import LakePath, Name
 from storage.lake.plan import Kind as BatchKind
 from storage.sources.database.dumps import DUMPS
 from storage.sources.files.path_patterns import has_day, has_hour
-from transforms.model.schemas import quoted
 from transforms.model.specs import JoinSpec, StreamJoinSpec
 
 Kind = TypeVar("Kind", bound=DeclaredJoin)
@@ -162,8 +162,7 @@ class Pipeline(Frozen):
         else:
             table = self.tables[join.left].spec
             left_columns, left_key = table.columns, table.key
-        names = set(left_columns.names)
-        return JoinSpec(
+        spec = JoinSpec(
             name=name,
             left=join.left,
             right=join.right,
@@ -171,19 +170,20 @@ class Pipeline(Frozen):
             left_key=left_key,
             right_columns=right.columns,
             right_key=right.key,
-            foreign_key=_foreign_key(join.foreign_key, names),
+            foreign_key=as_sql(join.foreign_key, left_columns.names),
             how=join.how,
             prefix=join.prefix,
             changelog=join.changelog,
             resolution=join.resolution,
             result_key=join.result_key,
         )
+        return of_what_is_read(with_result(spec, join.select, join.where), of_join=join.left in self.joins)
 
     def stream_join_spec(self, name: str) -> StreamJoinSpec:
         """The join of a stream as the stages take it."""
         join = self.joins_of(StreamJoin)[name]
         stream, table = self.streams[join.stream].spec, self.tables[join.table].spec
-        return StreamJoinSpec(
+        spec = StreamJoinSpec(
             name=name,
             left=join.stream,
             right=join.table,
@@ -191,13 +191,14 @@ class Pipeline(Frozen):
             left_key=stream.key,
             right_columns=table.columns,
             right_key=table.key,
-            foreign_key=_foreign_key(join.foreign_key, set(stream.columns.names)),
+            foreign_key=as_sql(join.foreign_key, stream.columns.names),
             how=join.how,
             prefix=join.prefix,
             grace=join.grace,
             drops_late=join.late != "join",
             as_of=table.history_retention is not None,
         )
+        return with_result(spec, join.select, join.where)
 
     def spec_of_join(self, name: str) -> JoinSpec:
         """A join of any kind as the stages take it."""
@@ -234,11 +235,6 @@ _SPECS: Mapping[type[AnyJoin], Callable[[Pipeline, str], JoinSpec]] = {
     Join: Pipeline.join_spec,
     StreamJoin: Pipeline.stream_join_spec,
 }
-
-
-def _foreign_key(texts: Iterable[str], columns: Collection[str]) -> tuple[str, ...]:
-    """Entries of a foreign key as SQL: a text that is the name of a column is that column."""
-    return tuple(quoted(text) if text in columns else text for text in texts)
 
 
 def _input_shape(read: Input) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def _subjects(pipeline: Pipeline) -> dict[AssetKey, tuple[str, Kind]]:
             found[step_key(pipeline, name, "versions")] = (HISTORY.format(name), "history")
     for name, join in pipeline.joins.items():
         rules = JOIN_RULES[type(join)]
-        found[step_key(pipeline, name, "joined")] = (name, rules.kinds[join.how])
+        found[step_key(pipeline, name, "joined")] = (name, rules.kind(join))
         if rules.of_buffer and join.waits:
             called, kind = rules.of_buffer
             found[step_key(pipeline, name, "buffer")] = (called.format(name), kind)

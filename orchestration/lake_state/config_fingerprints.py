@@ -16,10 +16,14 @@ from storage.errors import ConfigurationChanged
 from storage.lake.journal import Journal
 from storage.lake.plan import Plan
 
-_CHANGEABLE = {"tombstone_retention", "on_truncate", "where"}.union(
-    *[kind.changeable for kind in JOINS_IN_LAKE.values()]
-)
+_CHANGEABLE: Mapping[str, frozenset[str]] = {
+    "tables": frozenset({"tombstone_retention", "on_truncate"}),
+    "streams": frozenset({"where"}),
+    "joins": frozenset().union(*[kind.changeable for kind in JOINS_IN_LAKE.values()]),
+}
 """Settings that count for future batches only, and leave what is in the lake as it is."""
+_SINCE = {"select", "where"}
+"""Settings of joins that plans of earlier versions do not say: then they were not given."""
 _KINDS = (("tables", "key"), ("streams", "key"), *[("joins", kind.told_by) for kind in JOINS_IN_LAKE])
 """What can be declared by a name, each with a setting that all of its kind have and nothing else of that name has."""
 _PROGRAM: Mapping[str, ModuleType] = {rules.SETTING: rules for rules in (hash_version, expression_version)}
@@ -36,7 +40,7 @@ def shapes_of(pipeline: Pipeline) -> dict[str, str]:
         for kind in ("tables", "streams", "joins")
         for name, settings in pipeline.shape[kind].items()
         for setting, value in _flat(settings).items()
-        if setting not in _CHANGEABLE
+        if setting not in _CHANGEABLE[kind]
     } | _merged(rules.of_joins(pipeline) for rules in _PROGRAM.values())
 
 
@@ -149,16 +153,21 @@ def _changed(pipeline: Pipeline, plan: Plan, names: Collection[str]) -> list[str
 
 def _different(settings: Mapping[str, str], plan: Plan) -> list[str]:
     """Those settings that are not what a plan says; most of what it does not say is as it was."""
-    changed = [
-        name
-        for name, now in settings.items()
-        if plan.shapes.get(name, rules.FIRST if (rules := _rules_of(name)) else now) != now
-    ]
+    changed = [name for name, now in settings.items() if plan.shapes.get(name, _unsaid(name, now)) != now]
     return [
         name
         for name in changed
         if _rules_of(name) is not expression_version or expression_version.expression_of(name) not in changed
     ]
+
+
+def _unsaid(name: str, now: str) -> str:
+    """What a setting was that a plan does not say; `now`: what it is."""
+    kind, _, setting = name.split("/")
+    if kind == "joins" and setting in _SINCE:
+        return _fingerprint(None)
+    rules = _rules_of(name)
+    return str(rules.FIRST) if rules else now
 
 
 def _rules_of(place: str) -> ModuleType | None:

@@ -12,19 +12,20 @@ from orchestration.config import ConfigurationError, Pipeline
 from orchestration.config.checks.joins import type_mistake
 from orchestration.config.problems import Problem
 from orchestration.spark_errors import reason_of
-from transforms.model.specs import JoinSpec
+from transforms.model.specs import JoinSpec, Selected
 
 
 def check_expressions(pipeline: Pipeline, spark: SparkSession) -> None:
-    """Have Spark analyse every foreign key that is an expression, and every stream's condition; no row is read.
+    """Have Spark analyse every expression of joins and streams; no row is read.
 
-    Raises `ConfigurationError` for those that it does not understand, that are of another type than the right key, or
+    Raises `ConfigurationError` for those that it does not understand, that are of another type than they should be, or
     of which a part cannot be computed, whatever the row is.
     """
     problems = [
         problem
         for name in pipeline.joins
-        for problem in _problems(pipeline, pipeline.spec_of_join(name), spark)
+        for found in (_problems, _result_problems)
+        for problem in found(pipeline, pipeline.spec_of_join(name), spark)
     ]
     for name, stream in pipeline.streams.items():
         if stream.where is not None and stream.condition is not None:
@@ -46,6 +47,33 @@ def _problems(pipeline: Pipeline, join: JoinSpec, spark: SparkSession) -> list[P
         if mistake := _mistake(left, join.foreign_key[index], text, partial(_key_mistake, join, index, text)):
             found.append(pipeline.problem(("joins", join.name, "foreign_key", index), mistake))
     return found
+
+
+def _result_problems(pipeline: Pipeline, join: JoinSpec, spark: SparkSession) -> list[Problem]:
+    """What is wrong with what a join selects, and with its condition."""
+    expressions = [entry for entry in join.select or () if entry.column is None]
+    if not expressions and join.where is None:
+        return []
+    pair = _no_rows(spark, join.pair_columns)
+    found = [
+        pipeline.problem(("joins", join.name, "select"), f"{entry.name}: {mistake}")
+        for entry in expressions
+        if (mistake := _mistake(pair, entry.sql, entry.sql, partial(_value_mistake, entry)))
+    ]
+    if join.where is not None:
+        text = pipeline.joins[join.name].where or join.where
+        if mistake := _mistake(pair, join.where, text, partial(_condition_mistake, text)):
+            found.append(pipeline.problem(("joins", join.name, "where"), mistake))
+    return found
+
+
+def _value_mistake(entry: Selected, dtype: DataType) -> str | None:
+    if dtype == entry.dtype:
+        return None
+    return (
+        f"{entry.sql!r} is {dtype.simpleString()} by Spark, and was taken for {entry.dtype.simpleString()}; write "
+        f"cast({entry.sql} as {entry.dtype.simpleString()})"
+    )
 
 
 def _mistake(rows: DataFrame, sql: str, text: str, judged: Callable[[DataType], str | None]) -> str | None:

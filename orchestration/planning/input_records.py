@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from orchestration.config import Input, Pipeline
 from orchestration.config.schema.stream import Stream
-from orchestration.planning.row_expressions import conditions, foreign_keys
+from orchestration.planning.row_expressions import conditions, of_joins
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.lake.plan import Plan
@@ -125,7 +125,7 @@ class InputRecords:
             return records
         records = refuse_failing(records, names, conditions(self.pipeline, name))
         events = [is_event(table.condition)] if isinstance(table, Stream) else []
-        records = refuse_failing(records, names, foreign_keys(self.pipeline, self.plan, name), *events)
+        records = refuse_failing(records, names, of_joins(self.pipeline, self.plan, name), *events)
         return judged_once(records)
 
 

@@ -3,16 +3,41 @@
 from collections.abc import Iterable
 
 from orchestration.config import Pipeline
-from orchestration.config.schema.expressions import referenced_columns
+from orchestration.config.schema.expressions import referenced_columns, renamed
 from storage.lake.plan import Plan
 from transforms.model.expressions import RowExpression, may_raise
 from transforms.model.specs import JoinSpec
 
 
-def foreign_keys(pipeline: Pipeline, plan: Plan, name: str) -> list[RowExpression]:
-    """The foreign keys of a table or stream in a batch that may raise for one of its records."""
+def of_joins(pipeline: Pipeline, plan: Plan, name: str) -> list[RowExpression]:
+    """What the joins of a batch compute of a table or stream alone, and what may raise for one of its records.
+
+    That is foreign keys, and what is selected or asked for by the columns of one side. A value of both sides is
+    computed when they meet (`transforms.model.selection`).
+    """
     specs = [pipeline.spec_of_join(join) for join in plan.joins]
-    return [key for spec in specs if spec.left == name for key in _foreign_key(spec)]
+    left = [key for spec in specs if spec.left == name for key in (*_foreign_key(spec), *_of_left(spec))]
+    return [*left, *[result for spec in specs if spec.right == name for result in _of_right(spec)]]
+
+
+def _of_left(spec: JoinSpec) -> list[RowExpression]:
+    return [result for result in _results(spec) if set(result.columns) <= set(spec.left_columns.names)]
+
+
+def _of_right(spec: JoinSpec) -> list[RowExpression]:
+    """Those over the right columns, by the names that these have in their table."""
+    names = {spec.prefix + name: name for name in spec.right_columns.names}
+    return [
+        RowExpression(result.role, renamed(result.text, names), tuple(names[c] for c in result.columns))
+        for result in _results(spec)
+        if set(result.columns) <= names.keys()
+    ]
+
+
+def _results(spec: JoinSpec) -> list[RowExpression]:
+    selected = [(f"select of {spec.name}", entry.sql) for entry in spec.select or () if entry.column is None]
+    condition = [] if spec.where is None else [(f"where of {spec.name}", spec.where)]
+    return _of_records([*selected, *condition])
 
 
 def foreign_key_not_asked(pipeline: Pipeline, plan: Plan, name: str) -> list[RowExpression]:

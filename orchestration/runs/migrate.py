@@ -55,15 +55,11 @@ class LeftOut:
     joins: list[str]
     command: str
     seen: tuple[str, ...] = ()
-    """Those of them whose foreign key has another value for some row by the wider types."""
+    """Those of them that may have other values by the wider types."""
 
     def __str__(self) -> str:
         """The joins and what to do, for people."""
-        why = (
-            f" (by the wider types the foreign key of {', '.join(self.seen)} has other values)"
-            if self.seen
-            else ""
-        )
+        why = f" (by the wider types {', '.join(self.seen)} may have other values)" if self.seen else ""
         return f"{', '.join(self.joins)}: left as before{why}, to be computed anew: {self.command}"
 
 
@@ -102,7 +98,7 @@ def migrate(
                 f"`lakejoin run {pipeline.path}`, then migrate"
             )
         spark = session()
-        seen = joins_that_see_types(pipeline, spark, lake, journal, set(kept) - set(anew))
+        seen = joins_that_see_types(pipeline, spark, lake, journal, set(kept) - set(anew), grown)
         anew = joins_to_rebuild(pipeline, {*anew, *seen})
         tables = [found for name in grown for found in tables_of_input(pipeline, name)]
         tables += [found for name in kept if name not in anew for found in tables_of_join(pipeline, name)]

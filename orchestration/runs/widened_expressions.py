@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from orchestration.config import Pipeline
+from orchestration.config.schema.expressions import referenced_columns
 from orchestration.lake_state.inventory import log_of
 from orchestration.lake_state.published_snapshot import published_snapshot
 from storage.delta_table.schema_evolution import schema_of
@@ -20,7 +21,7 @@ from storage.errors import ConfigurationChanged
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, joined_of
 from storage.state.pinned_state import State
-from transforms.model.expressions import or_null
+from transforms.model.expressions import may_raise, or_null
 from transforms.model.join_sides import foreign_key
 from transforms.model.schemas import DELETED, SEQUENCE, named
 from transforms.model.specs import JoinSpec, TableSpec
@@ -29,18 +30,25 @@ _BEFORE, _NOW = "_lj_before", "_lj_now"
 
 
 def joins_that_see_types(
-    pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, joins: Collection[str]
-) -> set[str]:
-    """Those of some joins of tables whose foreign key some left row has otherwise by the declared types.
+    pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, joins: Collection[str],
+    grown: Collection[str],
+) -> set[str]:  # fmt: skip
+    """Those of some joins of tables that may have other rows by the declared types.
 
-    Raises `ConfigurationChanged` for a stream's condition, or the foreign key of its join, of which that is true: what
-    it has joined is not joined again.
+    That is where some left row has another foreign key by them. Of a join with `select` or `where` it is where it
+    computes anything of a wider column: to evaluate that, both sides would have to be joined. `grown`: tables and
+    streams with new or wider columns. Raises `ConfigurationChanged` for a stream's condition, or the foreign key of its
+    join, of which that is true: what it has joined is not joined again.
     """
     if journal.last is None:
         return set()
     state, found = State(spark, lake, published_snapshot(journal)), set[str]()
     for name in joins:
         join = pipeline.spec_of_join(name)
+        if join.select is not None or join.where is not None:
+            if _computes_of_wider(pipeline, lake, join, grown):
+                found.add(name)
+            continue
         if set(pipeline.joins[name].foreign_key) <= set(join.left_columns.names):
             continue  # a column: its value is equal by both types
         rows = _left_rows(pipeline, state, join)
@@ -57,6 +65,26 @@ def joins_that_see_types(
     return found
 
 
+def _computes_of_wider(pipeline: Pipeline, lake: Lake, join: JoinSpec, grown: Collection[str]) -> bool:
+    """Whether an expression of a join reads a column that gets a wider type."""
+    texts = [*join.foreign_key, *[entry.sql for entry in join.select or ()], *filter(None, [join.where])]
+    read = set(referenced_columns(filter(may_raise, texts)))
+    right = {join.prefix + name for name in _wider(pipeline, lake, join.right, grown)}
+    return not read.isdisjoint(right.union(_wider(pipeline, lake, join.left, grown)))
+
+
+def _wider(pipeline: Pipeline, lake: Lake, name: str, grown: Collection[str]) -> list[str]:
+    """The columns of a table, stream or join that get a wider type; all of one that a migration left half done."""
+    is_join = name in pipeline.joins
+    declared = pipeline.join_spec(name).columns if is_join else pipeline.inputs[name].spec.columns
+    snapshot = lake.snapshot(joined_of(name) if is_join else log_of(pipeline, name))
+    if snapshot is None:
+        return []
+    stored = {field.name: field.dataType.simpleString() for field in schema_of(snapshot.delta)}
+    differ = {f.name for f in declared if stored.get(f.name) != f.dataType.simpleString()}
+    return [f.name for f in declared if f.name in differ or (name in grown and not differ)]
+
+
 def _left_rows(pipeline: Pipeline, state: State, join: JoinSpec) -> DataFrame | None:
     """The rows of a join's left side, with the types that its tables have now; None where it has none."""
     if join.left in pipeline.joins:
@@ -67,7 +95,12 @@ def _left_rows(pipeline: Pipeline, state: State, join: JoinSpec) -> DataFrame | 
         source = pipeline.join_spec(join.left)
         left, right = (_as_stored(columns, stored, prefix) for columns, prefix in
                        ((source.left_columns, ""), (source.right_columns, source.prefix)))  # fmt: skip
-        return state.joined(replace(source, left_columns=left, right_columns=right))
+        select = source.select and tuple(
+            replace(entry, dtype=stored[entry.name].dataType)
+            for entry in source.select
+            if entry.name in stored.names
+        )
+        return state.joined(replace(source, left_columns=left, right_columns=right, select=select))
     if join.left in pipeline.streams:
         return _records(pipeline, state, join.left)
     spec = _stored_spec(pipeline, state.lake, join.left)

@@ -93,7 +93,7 @@ def _stream(stream: TableSpec) -> StoredTable:
 
 
 def _stream_joined(join: StreamJoinSpec) -> StoredTable:
-    ordered = _ordered(join.name, join.left_columns, join.left_key, time=(TIME,))
+    ordered = _ordered(join.name, join.columns, join.joined_key, time=(TIME,))
     return StoredTable(ordered, stream_joined_schema(join), partial(stream_joined_reader, join=join))
 
 

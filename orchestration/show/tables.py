@@ -119,7 +119,7 @@ def _changelog(join: JoinSpec, state: State) -> View:
     schema = StructType([*joined_schema(join)]).add(TOMBSTONE, BooleanType()).add("redundant", BooleanType())
     rows = read_log(state, changelog_of(join.name), schema)
     # where a row leaves a pair for another, the retraction comes first
-    order = (*map(named, join.left_key), named(BATCH), named(TOMBSTONE).desc())
+    order = (*map(named, join.joined_left_key), named(BATCH), named(TOMBSTONE).desc())
     view = view_by_key(_shown_name(changelog_of(join.name)), rows, join.joined_key)
     return replace(view, order=order)
 

@@ -89,7 +89,7 @@ def _records(stream: TableSpec, state: State) -> View:
 
 def _joined(join: StreamJoinSpec, state: State) -> View:
     rows = read_log(state, joined_of(join.name), stream_joined_schema(join))
-    return view_by_key(join.name, rows, join.left_key, F.col(TIME), named(POSITION))
+    return view_by_key(join.name, rows, join.joined_key, F.col(TIME), named(POSITION))
 
 
 def _buffer(join: StreamJoinSpec, stream: TableSpec, state: State) -> View:

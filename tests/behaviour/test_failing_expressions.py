@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from faults.shop import make_pipeline, run, write_lines
+from orchestration.checks.check_lake import check_lake
 from orchestration.cli import app, options
 from orchestration.runs.retry_quarantine import retry
 from storage.lake.journal import Journal
@@ -222,3 +223,64 @@ def test_rows_that_no_batch_has_refused_are_counted_and_told(
     run(pipeline, spark)
     assert "uncomputed" not in Journal(lake).last.joins["located"]  # the record is in quarantine
     assert [message.split(":")[0] for message in caplog.messages] == ["over"]
+
+
+RESULTS = """\
+name: shop
+lake: ./lake
+tables:
+  orders:
+    source: {{format: jsonl, path: "orders/{{date}}.jsonl"}}
+    columns: {{id: bigint, customer: int, price: string}}
+    key: [id]
+  customers:
+    source: {{format: jsonl, path: "customers/{{date}}.jsonl"}}
+    columns: {{id: int, city: string, rate: string}}
+    key: [id]
+joins:
+  priced:
+    left: orders
+    right: customers
+    foreign_key: [customer]
+    how: left
+    prefix: c_
+    select:
+      - id
+      - price: "{price}"
+        rate: cast(c_rate as int)
+        share: cast(length(price) / cast(c_city as int) as int)
+    where: "coalesce(cast(c_rate as int), 0) < 100"
+"""
+
+
+def test_selected_value_that_cannot_be_computed(tmp_path: Path, spark: SparkSession) -> None:
+    """Of one side, its record is in quarantine; of both, it is null and counted. Mended and retried, all are there."""
+    customers = [{"op": "c", "id": key, "city": city, "rate": rate} for key, city, rate in
+                 ((1, "1", "5"), (2, "0", "7"), (3, "1", "much"))]  # fmt: skip
+    orders = [{"op": "c", "id": key, "customer": customer, "price": price} for key, customer, price in
+              ((1, 1, "10"), (2, 2, "20"), (3, 3, "30"), (4, 1, "free"))]  # fmt: skip
+    write_lines(tmp_path / "customers" / "2024-01-01.jsonl", customers)
+    write_lines(tmp_path / "orders" / "2024-01-01.jsonl", orders)
+    pipeline = make_pipeline(tmp_path, RESULTS.format(price="cast(price as int)"))
+    run(pipeline, spark)
+    lake = Lake(pipeline.lake)
+
+    def joined() -> list[tuple[object, ...]]:
+        rows = spark.read.format("delta").load(lake.path(joined_of("priced"))).orderBy("id").collect()
+        return [(row["id"], row["price"], row["rate"], row["share"]) for row in rows]
+
+    assert joined() == [(1, 10, 5, 2), (2, 20, 7, None), (3, 30, None, None)]
+    assert [(reason, line) for reason, line, _ in _quarantine(lake, spark)] == [
+        ("expression_failed", 3), ("expression_failed", 4)
+    ]  # fmt: skip
+    details = " ".join(detail for _, _, detail in _quarantine(lake, spark))
+    assert 'select of priced: cast(price as int) cannot be computed from {"price":"free"}' in details
+    assert 'select of priced: cast(`rate` as int) cannot be computed from {"rate":"much"}' in details
+    assert Journal(lake).last.joins["priced"]["uncomputed"] == 1
+    assert check_lake(pipeline, spark, batches=None).passed
+
+    mended = make_pipeline(tmp_path, RESULTS.format(price="coalesce(try_cast(price as int), 0)"))
+    run(mended, spark, rebuild=["priced"])
+    list(retry(mended, lambda: spark, ["orders"]))
+    assert joined() == [(1, 10, 5, 2), (2, 20, 7, None), (3, 30, None, None), (4, 0, 5, 4)]
+    assert check_lake(mended, spark, batches=None).passed

@@ -28,6 +28,7 @@ SCHEMAS = {
         "right_key": RIGHT,
         "right_hash": HASH,
         "batch": pa.int64(),
+        "filtered": pa.bool_(),
     },
     "answers": {"primary_key": LEFT, "foreign_key": RIGHT, "hash": HASH, "cause": pa.string()},
     "rows": {"primary_key": LEFT, "hash": HASH, "deleted": pa.bool_()},
@@ -54,7 +55,10 @@ def hashed(value: int | None) -> Row | None:
 def filled(frame: str, *values: object) -> Row:
     """Return a row of a frame: plain values become the keys and hashes that its columns hold."""
     row: Row = {}
-    for (column, dtype), value in zip(SCHEMAS[frame].items(), values, strict=True):
+    schema = SCHEMAS[frame]
+    if frame == "joined" and len(values) < len(schema):
+        values = (*values, False)
+    for (column, dtype), value in zip(schema.items(), values, strict=True):
         if dtype is HASH:
             row[column] = hashed(value)  # type: ignore[arg-type]
         elif dtype in (LEFT, RIGHT):

@@ -97,6 +97,12 @@ CASES: list[tuple[str, tuple[Kind, ...], str, list[Change]]] = [
         "a row without foreign key was joined",
         [add("joined", 3, 13, "A", 21, 1)],
     ),
+    (
+        "condition_met",
+        ("inner", "left"),
+        "a pair was joined that does not meet it",
+        [add("joined", 1, None, None, None, None, True)],
+    ),
     ("one_subscription", ("inner", "left"), "there is none", [drop("subscriptions", 5)]),
     ("one_subscription", ("inner", "left"), "there are two", [add("subscriptions", "A", 1, 11)]),
     (
@@ -284,6 +290,15 @@ def test_sound_state_offends_no_rule_on_any_touched_keys(kind: Kind, sound: Any,
     keys = range(1, 7)
     for touched in [*combinations(keys, 1), *combinations(keys, 2), tuple(keys)]:
         assert offences(kind, restricted(state, touched)) == {}, touched
+
+
+@pytest.mark.parametrize("kind", ["inner", "left"])
+def test_pair_that_does_not_meet_the_condition_is_missed_by_nobody(
+    kind: Kind, sound: Any, row: Any, offences: Any
+) -> None:
+    """It stands for the joined row that there is none of."""
+    changes = [drop("joined", 1), add("joined", 1, None, None, None, None, True)]
+    assert offences(kind, broken(sound(kind), changes, row)) == {}
 
 
 @pytest.mark.parametrize(("kind", "rule", "changes"), VIOLATIONS)

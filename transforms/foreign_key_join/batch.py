@@ -72,3 +72,5 @@ class JoinBatch:
     """Live subscriptions at hand: of the changed left rows and of the changed right keys."""
     first: Inserts | None = None
     """The inserts that the join begins with, where these are all that it reads."""
+    made: DataFrame | None = None
+    """The emissions as they were made, where `emissions` are read back from files."""

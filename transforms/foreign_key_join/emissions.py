@@ -19,10 +19,12 @@ from transforms.model.schemas import (
     LEFT_HASH,
     PRIMARY_KEY,
     RIGHT_HASH,
+    RIGHT_KEY,
     key_struct,
     named,
     no_batch,
 )
+from transforms.model.selection import FILTERED, judged, marks_of, selected
 from transforms.model.specs import JoinSpec
 
 GONE = "gone"
@@ -35,13 +37,15 @@ TOMBSTONE = "_lj_tombstone"
 
 
 def joined_schema(join: JoinSpec) -> StructType:
-    """Schema of `joins/J/joined`: left columns, right columns with the prefix, internal columns."""
+    """Schema of `joins/J/joined`: its columns, internal columns."""
+    right_key = [] if join.joined_right_key else [StructField(RIGHT_KEY, join.foreign_key_type)]
     return StructType(
         [
             *join.columns,
             StructField(BATCH, LongType()),
             StructField(LEFT_HASH, HASH_TYPE),
             StructField(RIGHT_HASH, HASH_TYPE),
+            *right_key,
         ]
     )
 
@@ -97,24 +101,36 @@ def emit_pairs(pairs: DataFrame, join: JoinSpec) -> DataFrame:
     """Make emissions of answers that have their two rows beside them.
 
     `pairs`: primary_key, left_hash, left_value, right_hash, right_value; for a combined key foreign_key, cause and
-    before_foreign_key as well. Returns what `emit_results` does.
+    before_foreign_key as well. Returns what `emit_results` does, and what `judged` adds.
     """
-    return _with_tombstone(pairs, join).select(
+    kept, key = ~F.col(TOMBSTONE), [] if join.joined_right_key else [_right_key().alias(RIGHT_KEY)]
+    rows = _with_tombstone(pairs, join).select(
         F.col("primary_key").alias(PRIMARY_KEY),
         TOMBSTONE,
         *_columns(join),
+        F.col("left_hash").alias(LEFT_HASH),
+        F.col("right_hash").alias(RIGHT_HASH),
+        *key,
+    )
+    rows = judged(rows, join, kept)
+    if join.where is not None:
+        rows = rows.withColumn(TOMBSTONE, F.col(TOMBSTONE) | F.col(FILTERED))
+    return rows.select(
+        PRIMARY_KEY,
+        TOMBSTONE,
+        *marks_of(join),
+        *selected(join, kept, _keys(join)),
         no_batch(),
-        F.when(~F.col(TOMBSTONE), F.col("left_hash")).alias(LEFT_HASH),
-        F.when(~F.col(TOMBSTONE), F.col("right_hash")).alias(RIGHT_HASH),
+        *[F.when(kept, F.col(name)).alias(name) for name in (LEFT_HASH, RIGHT_HASH, *[RIGHT_KEY] * len(key))],
     )
 
 
-def with_joined_hash(rows: DataFrame, join: JoinSpec) -> DataFrame:
+def with_joined_hash(rows: DataFrame, columns: StructType) -> DataFrame:
     """Rows of the joined table, or emissions, with their `HASH`; of a tombstone it is null.
 
-    Only a join of this one asks for it, so it is not stored, but made of the columns.
+    `columns`: those that a join of this one reads. Only that asks for the hash, so it is not stored, but made of them.
     """
-    hashed = value_hash(join.columns)
+    hashed = value_hash(columns)
     return rows.withColumn(HASH, F.when(~F.col(TOMBSTONE), hashed) if TOMBSTONE in rows.columns else hashed)
 
 
@@ -125,25 +141,36 @@ def _with_tombstone(pairs: DataFrame, join: JoinSpec) -> DataFrame:
     return pairs.withColumn(TOMBSTONE, gone | F.col("right_hash").isNull() if join.how == "inner" else gone)
 
 
+def _keys(join: JoinSpec) -> set[str]:
+    """The columns of a pair that hold the key of the joined row: a tombstone has them, too."""
+    right = [join.prefix + name for name in join.right_key] if join.result_key == "combined" else []
+    return {*join.left_key, *right}
+
+
+def _right_key() -> Column:
+    """The key of the right row, null where there is none."""
+    return F.when(F.col("right_hash").isNotNull(), F.col("foreign_key"))
+
+
 def _columns(join: JoinSpec) -> list[Column]:
-    """The joined row; the right key is null where nothing matched, for a foreign key may point nowhere.
+    """The two rows of a pair; the right key is null where nothing matched, for a foreign key may point nowhere.
 
     A combined key holds the right key, so that stands there in any case.
     """
-    kept = ~F.col(TOMBSTONE)
-    columns: list[Column] = []
-    for name in join.left_columns.names:
-        if name in join.left_key:
-            columns.append(F.col("primary_key")[name].alias(name))
-        else:
-            columns.append(F.when(kept, F.col("left_value")[name]).alias(name))
-    matched = kept & F.col("right_hash").isNotNull()
-    for name in join.right_columns.names:
-        if join.prefix + name in join.joined_key:
-            columns.append(F.col("foreign_key")[name].alias(join.prefix + name))
-        else:
-            columns.append(F.when(matched, F.col("right_value")[name]).alias(join.prefix + name))
-    return columns
+    keys, matched = _keys(join), F.col("right_hash").isNotNull()
+    left = [
+        (F.col("primary_key") if name in keys else F.col("left_value"))[name].alias(name)
+        for name in join.left_columns.names
+    ]
+    right = [
+        (
+            F.col("foreign_key")[name]
+            if join.prefix + name in keys
+            else F.when(matched, F.col("right_value")[name])
+        ).alias(join.prefix + name)
+        for name in join.right_columns.names
+    ]
+    return [*left, *right]
 
 
 def changelog_rows(emissions: DataFrame, before: DataFrame, join: JoinSpec) -> DataFrame:

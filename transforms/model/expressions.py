@@ -61,9 +61,9 @@ def or_null(value: Column) -> Column:
     return attempt(value)[0]
 
 
-def any_fails(expressions: Sequence[RowExpression]) -> Column:
+def any_fails(texts: Sequence[str]) -> Column:
     """Whether one of some expressions raises for a row."""
-    return reduce(or_, [attempt(F.expr(expression.text)).isNull() for expression in expressions])
+    return reduce(or_, [attempt(F.expr(text)).isNull() for text in texts])
 
 
 def refuse_failing(

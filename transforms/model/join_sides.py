@@ -8,7 +8,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType
 
 from transforms.model.expressions import may_raise, or_null
-from transforms.model.schemas import BATCH, DELETED, HASH, LEFT_HASH, POSITION, RIGHT_HASH, key_struct, named
+from transforms.model.hashing import value_hash
+from transforms.model.schemas import (
+    BATCH,
+    DELETED,
+    HASH,
+    LEFT_HASH,
+    POSITION,
+    RIGHT_HASH,
+    RIGHT_KEY,
+    key_struct,
+    named,
+)
 from transforms.model.specs import JoinSpec
 
 
@@ -26,6 +37,33 @@ def _part(text: str, dtype: DataType) -> Column:
     return or_null(part) if may_raise(text) else part
 
 
+def left_hash(join: JoinSpec) -> Column:
+    """Hash of what a join reads of a left row; null for a tombstone."""
+    return _hash_of(join.left_columns, whole=join.left_whole)
+
+
+def right_hash(join: JoinSpec) -> Column:
+    """Hash of what a join reads of a right row; null for a tombstone."""
+    return _hash_of(join.right_columns, whole=join.right_whole)
+
+
+def _hash_of(columns: StructType, *, whole: bool) -> Column:
+    return named(HASH) if whole else F.when(~named(DELETED), value_hash(columns))
+
+
+def unread_changes(changes: DataFrame, before: DataFrame, key: tuple[str, ...], hashed: Column) -> DataFrame:
+    """The keys whose changes leave all that a join reads of their row as it was, under their own names.
+
+    `changes`: rows of a side as the batch made them one after the other. `before`: its rows before the batch, of at
+    least the changed keys. `hashed`: of what the join reads.
+    """
+    columns = [named(name) for name in key]
+    was = before.where(~named(DELETED)).select(*columns, hashed.alias(_WAS))
+    same = F.bool_and(F.col(_IS).eqNullSafe(F.col(_WAS)))
+    met = changes.select(*columns, hashed.alias(_IS)).join(was, list(key))
+    return met.groupBy(*columns).agg(same.alias(_SAME)).where(_SAME).select(*columns)
+
+
 def left_changes(changes: DataFrame, join: JoinSpec) -> DataFrame:
     """Changes of the left table as primary_key, position, foreign_key, hash; both null for a delete."""
     return changes.select(*_change(join))
@@ -41,11 +79,12 @@ def _change(join: JoinSpec) -> list[Column]:
         key_struct(join.left_key).alias("primary_key"),
         named(POSITION),
         F.when(~named(DELETED), foreign_key(join)).alias("foreign_key"),
-        named(HASH).alias("hash"),
+        left_hash(join).alias("hash"),
     ]
 
 
 FOREIGN_KEY = "_lj_foreign_key"
+_WAS, _IS, _SAME = "_lj_was", "_lj_is", "_lj_same"
 
 
 def left_rows_schema(join: JoinSpec, rows: StructType) -> StructType:
@@ -66,11 +105,23 @@ def live_keys(rows: DataFrame, join: JoinSpec) -> DataFrame:
     )
 
 
-def valued(rows: DataFrame, key: tuple[str, ...], columns: StructType) -> DataFrame:
-    """Rows of a side as primary_key, hash (null for a tombstone), position and value."""
+def left_valued(rows: DataFrame, join: JoinSpec) -> DataFrame:
+    """Rows of the left side as primary_key, hash (null for a tombstone), position and value."""
+    return valued(rows, join.left_key, join.left_columns, left_hash(join))
+
+
+def right_valued(rows: DataFrame, join: JoinSpec) -> DataFrame:
+    """Rows of the right side likewise."""
+    return valued(rows, join.right_key, join.right_columns, right_hash(join))
+
+
+def valued(
+    rows: DataFrame, key: tuple[str, ...], columns: StructType, hashed: Column | None = None
+) -> DataFrame:
+    """Rows of a side by its key. `hashed`: the hash of these columns, where it is not that of the whole row."""
     return rows.select(
         key_struct(key).alias("primary_key"),
-        named(HASH).alias("hash"),
+        (named(HASH) if hashed is None else hashed).alias("hash"),
         named(POSITION).alias("position"),
         _value(columns),
     )
@@ -104,18 +155,48 @@ def left_under_rules(rows: DataFrame, join: JoinSpec, key: Column) -> DataFrame:
     return rows.select(
         key.alias("primary_key"),
         F.when(~named(DELETED), foreign_key(join)).alias("foreign_key"),
-        named(HASH).alias("hash"),
+        left_hash(join).alias("hash"),
         named(DELETED).alias("deleted"),
     )
 
 
-def joined_under_rules(rows: DataFrame, join: JoinSpec, key: Column) -> DataFrame:
-    """Joined rows as the rules read them: primary_key, left_hash, right_key (null for none), right_hash, batch."""
-    right_key = F.struct(*[named(join.prefix + name).alias(name) for name in join.right_key])
+def right_under_rules(rows: DataFrame, join: JoinSpec) -> DataFrame:
+    """Right rows as the rules read them: primary_key, hash, deleted."""
+    return rows.select(
+        key_struct(join.right_key).alias("primary_key"),
+        right_hash(join).alias("hash"),
+        named(DELETED).alias("deleted"),
+    )
+
+
+def joined_left_key(join: JoinSpec) -> Column:
+    """The left key of joined rows."""
+    pairs = zip(join.joined_left_key, join.left_key, strict=True)
+    return F.struct(*[named(column).alias(name) for column, name in pairs])
+
+
+def joined_right_key(join: JoinSpec) -> list[Column]:
+    """The columns of joined rows that hold the right key."""
+    return [named(name) for name in join.joined_right_key or (RIGHT_KEY,)]
+
+
+def joined_under_rules(
+    rows: DataFrame, join: JoinSpec, key: Column, filtered: Column | None = None
+) -> DataFrame:
+    """Joined rows as the rules read them: primary_key, left_hash, right_key, right_hash, batch, filtered.
+
+    `right_key` is null for none. `filtered`: which of the rows are pairs that do not meet the condition of the join.
+    """
+    names = join.joined_right_key
+    right_key = named(RIGHT_KEY)
+    if names is not None:
+        pairs = zip(names, join.right_key, strict=True)
+        right_key = F.struct(*[named(column).alias(name) for column, name in pairs])
     return rows.select(
         key.alias("primary_key"),
         named(LEFT_HASH).alias("left_hash"),
         F.when(named(RIGHT_HASH).isNotNull(), right_key).alias("right_key"),
         named(RIGHT_HASH).alias("right_hash"),
         named(BATCH).alias("batch"),
+        (F.lit(False) if filtered is None else filtered).alias("filtered"),
     )

@@ -110,6 +110,8 @@ QUARANTINE_SCHEMA = StructType(
 HASH_TYPE = StructType().add("spec", ShortType()).add("high", LongType()).add("low", LongType())
 LEFT_HASH = "_lj_left_hash"
 RIGHT_HASH = "_lj_right_hash"
+RIGHT_KEY = "_lj_right_key"
+"""The right key of a joined row, where the result selects no columns that hold it."""
 
 
 def is_internal(name: str) -> bool:

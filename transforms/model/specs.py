@@ -1,11 +1,11 @@
 """Describes declared tables and joins, as far as the transforms need to know them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Literal
 
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import DataType, StructField, StructType
 
 How = Literal["inner", "left"]
 ResolvedBy = Literal["hash", "highwater"]
@@ -66,6 +66,18 @@ def _renamed(fields: StructType, name: Callable[[str], str]) -> StructType:
 
 
 @dataclass(frozen=True)
+class Selected:
+    """A column of the result of a join."""
+
+    name: str
+    dtype: DataType
+    sql: str
+    """What it is, over the columns of `JoinSpec.pair_columns`."""
+    column: str | None = None
+    """The one of these that it is; None for an expression."""
+
+
+@dataclass(frozen=True)
 class JoinSpec:
     """A declared foreign-key join, with the rows of its two sides resolved to columns."""
 
@@ -75,8 +87,10 @@ class JoinSpec:
     right: str
     """Name of a table."""
     left_columns: StructType
+    """Columns that the join reads of a left row; the hash of its value is made of these."""
     left_key: tuple[str, ...]
     right_columns: StructType
+    """Columns that it reads of a right row, likewise."""
     right_key: tuple[str, ...]
     foreign_key: tuple[str, ...]
     """SQL expressions over the left row, one for each column of the right key."""
@@ -87,19 +101,54 @@ class JoinSpec:
     """How an answer that comes too late is recognised: by the hash of the left value, or the mark of its change."""
     result_key: ResultKey = "left"
     """`combined`: the joined row is identified by right and left key; then `how` is inner."""
+    select: tuple[Selected, ...] | None = None
+    """Columns of the result, the key among them (KIP-213's ValueJoiner); None for all of both rows."""
+    where: str | None = None
+    """SQL condition over `pair_columns` that a joined row meets."""
+    left_whole: bool = True
+    """Whether the join reads every column of its left side, or that side is another join: `HASH` is their hash."""
+    right_whole: bool = True
+    """Whether it reads every column of its right side."""
 
     @property
-    def columns(self) -> StructType:
-        """Columns of the joined table: the left columns, then the right ones with the prefix."""
+    def pair_columns(self) -> StructType:
+        """What the join reads of two rows: the left columns, then the right ones with the prefix."""
         right = [StructField(self.prefix + f.name, f.dataType) for f in self.right_columns]
         return StructType([*self.left_columns, *right])
 
     @property
+    def columns(self) -> StructType:
+        """Columns of the joined table."""
+        if self.select is None:
+            return self.pair_columns
+        return StructType([StructField(entry.name, entry.dtype) for entry in self.select])
+
+    def in_result(self, columns: Iterable[str]) -> tuple[str, ...] | None:
+        """What the result calls some of `pair_columns`; None where it lacks one."""
+        if self.select is None:
+            return tuple(columns)
+        names = {entry.column: entry.name for entry in reversed(self.select)}
+        found = [names.get(column) for column in columns]
+        return None if None in found else tuple(name for name in found if name is not None)
+
+    @property
+    def joined_left_key(self) -> tuple[str, ...]:
+        """Columns of the joined table that hold the left key."""
+        found = self.in_result(self.left_key)
+        assert found is not None, "the configuration was checked for it"
+        return found
+
+    @property
+    def joined_right_key(self) -> tuple[str, ...] | None:
+        """Columns of the joined table that hold the right key; None where it lacks one of them."""
+        return self.in_result(self.prefix + name for name in self.right_key)
+
+    @property
     def joined_key(self) -> tuple[str, ...]:
         """Columns of the joined table that identify its rows: the left key, after the right one if it is combined."""
-        if self.result_key == "left":
-            return self.left_key
-        return (*[self.prefix + name for name in self.right_key], *self.left_key)
+        right = () if self.result_key == "left" else self.joined_right_key
+        assert right is not None, "the configuration was checked for it"
+        return (*right, *self.joined_left_key)
 
     @property
     def joined_key_type(self) -> StructType:

@@ -22,6 +22,9 @@ PINNED: Mapping[str, str] = MappingProxyType(
         "spark.sql.parser.quotedRegexColumnNames": "false",
         "spark.sql.ansi.doubleQuotedIdentifiers": "false",
         "spark.sql.ansi.enforceReservedKeywords": "false",
+        # Within a lambda, as `transforms.model.expressions.attempt` has one, Spark 4.2 takes a name for an alias beside
+        # it before it takes it for the column of the row.
+        "spark.sql.lateralColumnAlias.enableImplicitResolution": "false",
         # The function that a name calls is Spark's own.
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.defaultCatalog": "spark_catalog",

@@ -28,7 +28,9 @@ from transforms.model.schemas import (
     TIME,
     VERDICT,
     named,
+    no_batch,
 )
+from transforms.model.selection import judged, marks_of, selected
 from transforms.model.specs import StreamJoinSpec
 
 ACCEPTED = ("applied", "late")
@@ -106,14 +108,15 @@ def look_up(records: DataFrame, right: DataFrame) -> DataFrame:
 
 
 def emit_records(met: DataFrame, join: StreamJoinSpec) -> DataFrame:
-    """Rows of the joined table: every record in a left join, those that met a row in an inner one."""
+    """Rows of the joined table: every record in a left join, those that met a row in an inner one.
+
+    They have what `judged` adds; those that do not meet the condition of the join are among them.
+    """
+    internal = {POSITION: POSITION, TIME: TIME, LEFT_HASH: HASH, RIGHT_HASH: MET_HASH}
     rows = met if join.how == "left" else met.where(F.col(MET_HASH).isNotNull())
-    return rows.select(
+    pairs = rows.select(
         *[named(name) for name in join.left_columns.names],
         *[F.col(MET_VALUE)[n].alias(join.prefix + n) for n in join.right_columns.names],
-        F.lit(None).cast("bigint").alias(BATCH),
-        named(POSITION),
-        named(TIME),
-        named(HASH).alias(LEFT_HASH),
-        F.col(MET_HASH).alias(RIGHT_HASH),
+        *[named(source).alias(name) for name, source in internal.items()],
     )
+    return judged(pairs, join).select(*selected(join), no_batch(), *map(named, internal), *marks_of(join))

@@ -1,6 +1,7 @@
 """Checks what a batch does to a joined table against its rules, and counts it, in one Spark job for each join."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from pyspark.sql import Column, DataFrame, Row
@@ -8,14 +9,15 @@ from pyspark.sql import functions as F
 
 from expectations.gate import SAMPLES, gate
 from expectations.totals import differing_totals
-from orchestration.batch.uncomputed_keys import UNCOMPUTED, UncomputedKeys
+from orchestration.batch.uncomputed import Uncomputed, as_counts
 from storage.errors import LakeInconsistent, LakejoinError
 from storage.spark.kept_frames import Frames
 from transforms.foreign_key_join.batch import JoinBatch
 from transforms.foreign_key_join.emissions import TOMBSTONE
 from transforms.foreign_key_join.resolution import RESOLUTIONS
-from transforms.model.join_sides import joined_under_rules, left_under_rules
+from transforms.model.join_sides import joined_right_key, joined_under_rules, left_under_rules
 from transforms.model.schemas import BATCH, DELETED, HASH, LEFT_HASH, PRIMARY_KEY, RIGHT_HASH, named
+from transforms.model.selection import FILTERED, marks_of
 
 JOIN_COUNTS = ("subscriptions", "answers", "applied", "superseded", "stale", "emissions", "tombstones")
 
@@ -32,13 +34,17 @@ class WaysOut(Protocol):
 
 
 def judge(
-    batch: JoinBatch, accept: Sequence[str], frames: Frames, ways_out: WaysOut, uncomputed: UncomputedKeys
+    batch: JoinBatch,
+    accept: Sequence[str],
+    frames: Frames,
+    ways_out: WaysOut,
+    uncomputed: tuple[Uncomputed, Uncomputed],
 ) -> dict[str, int]:
     """Count what a batch does to a join, and check it against the join's rules.
 
-    Returns the counts. `ways_out`: what messages end with. `uncomputed`: what is asked of the left rows. Raises
-    `GateFailed` where a rule is violated that `accept` does not name, and `LakeInconsistent` where the hash of an
-    answer and its position disagree.
+    Returns the counts. `ways_out`: what messages end with. `uncomputed`: what is asked of the left rows, and of the
+    emissions. Raises `GateFailed` where a rule is violated that `accept` does not name, and `LakeInconsistent` where
+    the hash of an answer and its position disagree.
     """
     emissions = _seen_by_rules(batch)
     emissions = emissions if batch.first else frames.keep_if_large(emissions)
@@ -49,10 +55,15 @@ def judge(
         results = gate(held, how, small=small, digests=not small)
     # one row a count and a broken rule
     parts = _counts(batch, emissions).unionByName(results)
-    if uncomputed.expressions:
-        parts = parts.unionByName(uncomputed.in_gate(*_left_values(batch)))
+    of_keys, of_results = uncomputed
+    made = emissions if batch.made is None else batch.made
+    asked = {"uncomputed keys": of_keys, "uncomputed results": of_results}
+    read = {"uncomputed keys": _left_values(batch), "uncomputed results": (made, named(PRIMARY_KEY))}
+    for rule, asks in asked.items():
+        if asks.fails is not None:
+            parts = parts.unionByName(asks.in_gate(*read[rule], rule))
     found = {row["rule"]: row for row in frames.gather(parts).collect()}
-    failing = found.pop(UNCOMPUTED, None)
+    failing = {rule: row for rule in asked if (row := found.pop(rule, None))}
     counts = {name: int(found.pop(name)["offending"]) for name in (*JOIN_COUNTS, "contradictory")}
     if found and not small:
         found = {row["rule"]: row for row in gate(held, how).collect()}
@@ -70,7 +81,8 @@ def judge(
         samples = [sample for row in violated for sample in row["sample"] or ()]
         rules = [row["rule"] for row in violated]
         raise GateFailed(*_message(batch.spec.name, violated), *ways_out(samples=samples, rules=rules))
-    return counts | (uncomputed.told(failing["offending"], failing["sample"] or ()) if failing else {})
+    told = [asked[rule].told(row["offending"], row["sample"] or ()) for rule, row in failing.items()]
+    return counts | as_counts(*told)
 
 
 def _left_values(batch: JoinBatch) -> tuple[DataFrame, Column]:
@@ -81,8 +93,10 @@ def _left_values(batch: JoinBatch) -> tuple[DataFrame, Column]:
 
 def _seen_by_rules(batch: JoinBatch) -> DataFrame:
     """The emissions as far as rules and counts look at them: keys, hashes, and which are tombstones."""
-    keys = [named(batch.spec.prefix + name) for name in batch.spec.right_key]
-    return batch.emissions.select(PRIMARY_KEY, TOMBSTONE, LEFT_HASH, RIGHT_HASH, *keys, BATCH)
+    keys = joined_right_key(batch.spec)
+    return batch.emissions.select(
+        PRIMARY_KEY, TOMBSTONE, *marks_of(batch.spec), LEFT_HASH, RIGHT_HASH, *keys, BATCH
+    )
 
 
 def _rule_frames(batch: JoinBatch, emissions: DataFrame) -> dict[str, DataFrame]:
@@ -90,14 +104,16 @@ def _rule_frames(batch: JoinBatch, emissions: DataFrame) -> dict[str, DataFrame]
     # apart from the row's own columns, which its foreign key is made of
     identity = (F.col("primary_key").alias(PRIMARY_KEY), F.col("hash").alias(HASH))
     left = batch.left.select(*identity, F.col("hash").isNull().alias(DELETED), "value.*")
+    filtered = None if batch.spec.where is None else named(FILTERED)
+    shown = emissions.where(~named(TOMBSTONE) if filtered is None else ~named(TOMBSTONE) | filtered)
     return {
-        "left_rows": left_under_rules(left, batch.spec, F.col(PRIMARY_KEY)),
+        "left_rows": left_under_rules(left, replace(batch.spec, left_whole=True), F.col(PRIMARY_KEY)),
         "subscriptions": batch.store.select("foreign_key", "primary_key", "hash"),
         "right_rows": batch.right.select("primary_key", "hash", F.col("hash").isNull().alias("deleted")),
         "answers": batch.responses.where(F.col("resolution") == "applied").select(
             "primary_key", "foreign_key", "hash", "cause"
         ),
-        "joined": joined_under_rules(emissions.where(~named(TOMBSTONE)), batch.spec, F.col(PRIMARY_KEY)),
+        "joined": joined_under_rules(shown, batch.spec, F.col(PRIMARY_KEY), filtered),
     }
 
 

@@ -13,11 +13,21 @@ from storage.state.pinned_state import State
 from transforms.foreign_key_join.batch import JoinBatch, Left, Right
 from transforms.foreign_key_join.emissions import TOMBSTONE, with_joined_hash
 from transforms.foreign_key_join.responses import last_changes
-from transforms.model.join_sides import left_changes, live_keys, spread, valued
+from transforms.model.join_sides import (
+    left_changes,
+    left_hash,
+    left_valued,
+    live_keys,
+    right_hash,
+    right_valued,
+    spread,
+    unread_changes,
+)
 from transforms.model.keys import Keys, restrict
 from transforms.model.schemas import (
     CURRENT,
     DELETED,
+    HASH,
     INSERTED,
     POSITION,
     POSITION_TYPE,
@@ -35,15 +45,18 @@ def left_table(join: JoinSpec, batch: TableBatch, right: Right, state: State, fr
 
     def lookup(keys: DataFrame) -> DataFrame:
         wanted = frames.keys(spread(keys, "primary_key", table.key))
-        return valued(state.left_rows(join, table, wanted, to), table.key, table.columns)
+        return left_valued(state.left_rows(join, table, wanted, to), join)
 
     inserts, others = apart(batch.records, F.col(INSERTED), batch.inserts, changed, join, frames, batch.keys)
     rest = replace(batch, records=others)
+    if not join.left_whole:
+        unread = unread_changes(rest.applied, batch.before, table.key, left_hash(join))
+        rest = replace(batch, records=frames.keep(others.join(unread, list(table.key), "left_anti")))
     return Left(
         changed=changed,
         changes=left_changes(rest.applied, join),
         before=live_keys(batch.before, join),
-        after=valued(rest.current, join.left_key, join.left_columns),
+        after=left_valued(rest.current, join),
         lookup=lookup,
         inserts=inserts,
     )
@@ -53,7 +66,7 @@ def left_join(
     join: JoinSpec, batch: JoinBatch, counts: Mapping[str, int], state: State, frames: Frames
 ) -> Left:
     """Another join as the left side: its emissions of the batch, redundant ones included, are the changes."""
-    rows = with_joined_hash(batch.emissions, batch.spec).withColumns(
+    rows = with_joined_hash(batch.emissions, join.left_columns).withColumns(
         {
             DELETED: F.col(TOMBSTONE),
             POSITION: F.lit(None).cast(POSITION_TYPE),  # one emission of a key in a batch needs no order
@@ -64,19 +77,23 @@ def left_join(
     def lookup(keys: DataFrame) -> DataFrame:
         wanted = frames.keys(spread(keys, "primary_key", join.left_key))
         found = restrict(stored, wanted, join.left_key)
-        hashed = with_joined_hash(found, batch.spec).withColumn(POSITION, F.lit(None).cast(POSITION_TYPE))
-        return valued(hashed, join.left_key, join.left_columns)
+        hashed = with_joined_hash(found, join.left_columns)
+        return left_valued(hashed.withColumn(POSITION, F.lit(None).cast(POSITION_TYPE)), join)
 
     keys = frames.keys(batch.emissions.select(*[named(name) for name in join.left_key]))
     before = restrict(stored, keys, join.left_key)
     changed = counts["emissions"]
     came = 0 if state.has_joined(join.left) else changed - counts["tombstones"]
     inserts, rest = apart(rows, ~F.col(DELETED), came, changed, join, frames)
+    if len(join.left_columns) < len(batch.spec.columns):
+        was = with_joined_hash(before, join.left_columns).withColumn(DELETED, F.lit(False))
+        unread = unread_changes(rest, was, join.left_key, named(HASH))
+        rest = frames.keep(rest.join(unread, list(join.left_key), "left_anti"))
     return Left(
         changed=changed,
         changes=left_changes(rest, join),
         before=live_keys(before.withColumn(DELETED, F.lit(False)), join),
-        after=valued(rest, join.left_key, join.left_columns),
+        after=left_valued(rest, join),
         lookup=lookup,
         inserts=inserts,
     )
@@ -90,24 +107,27 @@ def left_bootstrap(join: JoinSpec, rows: DataFrame, changed: int, frames: Frames
         changed=changed,
         changes=left_changes(changes, join),
         before=live_keys(none, join),
-        after=valued(changes, join.left_key, join.left_columns),
-        lookup=lambda _keys: valued(none, join.left_key, join.left_columns),
+        after=left_valued(changes, join),
+        lookup=lambda _keys: left_valued(none, join),
         inserts=inserts,
     )
 
 
-def right_table(batch: TableBatch, state: State, frames: Frames) -> Right:
+def right_table(join: JoinSpec, batch: TableBatch, state: State, frames: Frames) -> Right:
     """A declared table as the right side."""
-    table = batch.spec
+    table, applied = batch.spec, batch.applied
+    if not join.right_whole:
+        unread = unread_changes(applied, batch.before, table.key, right_hash(join))
+        applied = applied.join(unread, list(table.key), "left_anti")
 
     def lookup(keys: DataFrame) -> DataFrame:
         wanted = frames.keys(spread(keys, "primary_key", table.key))
         rows = state.rows(table, wanted, rows_schema(table.columns, table.sequence).names)
-        return valued(rows, table.key, table.columns)
+        return right_valued(rows, join)
 
     return Right(
         changed=batch.counts["changed"],
-        changes=last_changes(valued(batch.applied, table.key, table.columns)),
-        after=valued(batch.changes.where(CURRENT), table.key, table.columns),
+        changes=last_changes(right_valued(applied, join)),
+        after=right_valued(batch.changes.where(CURRENT), join),
         lookup=lookup,
     )

@@ -13,7 +13,7 @@ from orchestration.batch.joins.gate import JOIN_COUNTS, WaysOut, judge
 from orchestration.batch.joins.sides import left_bootstrap, left_join, left_table, right_table
 from orchestration.batch.joins.ways_out import ways_out
 from orchestration.batch.tables.table import TableBatch
-from orchestration.batch.uncomputed_keys import UncomputedKeys
+from orchestration.batch.uncomputed import Uncomputed
 from orchestration.config import Join
 from storage.delta_table.commits import begin
 from storage.delta_table.private_transaction import DeltaTransaction
@@ -67,7 +67,7 @@ class ForeignKeyJoins:
     def _run(self, join: JoinSpec, tables: Mapping[str, TableBatch]) -> tuple[JoinBatch, GateResult]:
         """Run a join on its two sides and start its gate; return both, the gate result perhaps still to come."""
         batch = self._batch
-        right = right_table(tables[join.right], batch.state, batch.frames)
+        right = right_table(join, tables[join.right], batch.state, batch.frames)
         left = self._left(join, tables, right)
         batch.frames.expect(max(left.changed, right.changed))
         result = join_batch(join, left, right, batch.state, batch.frames)
@@ -92,7 +92,7 @@ class ForeignKeyJoins:
                 counts = self._gate_results[join.left].result()
                 return left_join(join, self._joins[join.left], counts, batch.state, batch.frames)
             source = batch.pipeline.join_spec(join.left)
-            rows = with_joined_hash(batch.state.joined(source), source).withColumns(
+            rows = with_joined_hash(batch.state.joined(source), join.left_columns).withColumns(
                 {DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)}
             )
             return _bootstrap(batch, join, rows)
@@ -104,7 +104,8 @@ class ForeignKeyJoins:
 
 def _judged(batch: Batch, join: JoinBatch, ways: WaysOut) -> dict[str, int]:
     with batch.stage(f"join/{join.spec.name}"):
-        return judge(join, batch.accept, batch.frames, ways, UncomputedKeys.of(batch, join.spec.name))
+        asked = (Uncomputed.keys(batch, join.spec.name), Uncomputed.results(batch, join.spec))
+        return judge(join, batch.accept, batch.frames, ways, asked)
 
 
 def _bootstrap(batch: Batch, join: JoinSpec, rows: DataFrame) -> Left:

@@ -12,7 +12,7 @@ from orchestration.batch.joins.sides import right_table
 from orchestration.batch.quarantine import quarantine_rows
 from orchestration.batch.streams.stream import StreamBatch
 from orchestration.batch.tables.table import TableBatch
-from orchestration.batch.uncomputed_keys import UNCOMPUTED, UncomputedKeys
+from orchestration.batch.uncomputed import UNCOMPUTED, Uncomputed, as_counts
 from storage.delta_log.live_files import rows_after
 from storage.lake.layout import records_of
 from storage.spark.kept_frames import aggregated
@@ -36,6 +36,7 @@ from transforms.model.schemas import (
     key_struct,
     named,
 )
+from transforms.model.selection import FILTERED, marks_of
 from transforms.model.specs import StreamJoinSpec
 from transforms.stream_join.table_join import (
     ACCEPTED,
@@ -91,7 +92,7 @@ def route_records(join: StreamJoinSpec, stream: StreamBatch, batch: Batch) -> Ro
         return None
     batch.frames.expect(reads_again(join, batch))
     records = _routed(join, stream, batch, _clock(join, batch))
-    return RoutedRecords(records, *_count_routes(records, UncomputedKeys.of(batch, join.name), join))
+    return RoutedRecords(records, *_count_routes(records, Uncomputed.keys(batch, join.name), join))
 
 
 def _clock(join: StreamJoinSpec, batch: Batch) -> datetime | None:
@@ -120,7 +121,13 @@ def stream_join_batch(
     met = _met(join, due, table, batch) if counts["at_once"] or counts["released"] else None
     none = empty(batch.spark, stream_joined_schema(join))
     emissions = none if met is None else batch.frames.keep(emit_records(met, join))
-    counts |= _count_emissions(emissions) if met is not None else {"emissions": 0, "unmatched": 0}
+    if met is None:
+        counts |= {"emissions": 0, "unmatched": 0}
+    else:
+        emitted = _count_emissions(emissions, join, Uncomputed.results(batch, join))
+        failing = counts.get(UNCOMPUTED, 0), emitted.pop(UNCOMPUTED, 0)
+        counts |= emitted | as_counts(*failing)
+        emissions = _shown(emissions, join).drop(*marks_of(join))
     return StreamJoinBatch(join, emissions, _late(join, routed), counts, clock)
 
 
@@ -151,7 +158,7 @@ def _routed(join: StreamJoinSpec, stream: StreamBatch, batch: Batch, before: dat
 def _met(join: StreamJoinSpec, due: DataFrame, table: TableBatch, batch: Batch) -> DataFrame:
     """The records beside the values that the table had at their time, or has now."""
     if not join.as_of:
-        right = right_table(table, batch.state, batch.frames)
+        right = right_table(join, table, batch.state, batch.frames)
         return look_up(due, right.after.unionByName(right.lookup(unknown(due, FOREIGN_KEY, right.after))))
     keys = due.select(FOREIGN_KEY).where(F.col(FOREIGN_KEY).isNotNull()).distinct()
     spec = table.spec
@@ -172,7 +179,7 @@ def _late(join: StreamJoinSpec, routed: DataFrame) -> DataFrame:
 
 
 def _count_routes(
-    routed: DataFrame, uncomputed: UncomputedKeys, join: StreamJoinSpec
+    routed: DataFrame, uncomputed: Uncomputed, join: StreamJoinSpec
 ) -> tuple[dict[str, int], datetime | None]:
     """How many records go which way, and the greatest time among those that move stream time."""
     ways = {"at_once": "at_once", "buffered": "waits", "late": "late", "ignored": "ignored"}
@@ -181,20 +188,30 @@ def _count_routes(
         F.count(F.lit(1)).alias("received"),
         *[F.count_if(F.col(ROUTE) == way).alias(name) for name, way in ways.items()],
         *times_of(F.col(FOREIGN_KEY).isNotNull()),
-        *(uncomputed.counted(key_struct(join.left_key)) if uncomputed.expressions else ()),
+        *uncomputed.counted(key_struct(join.left_key)),
     )
     found.pop("oldest")
     newest = from_micros(found.pop("newest"))
     failing, first = found.pop(UNCOMPUTED, 0), found.pop("sample", None)
-    return found | uncomputed.told(failing, first or ()), newest
+    return found | as_counts(uncomputed.told(failing, first or ())), newest
 
 
-def _count_emissions(emissions: DataFrame) -> dict[str, int]:
-    return aggregated(
+def _shown(emissions: DataFrame, join: StreamJoinSpec) -> DataFrame:
+    """Those that meet the condition of the join."""
+    return emissions if join.where is None else emissions.where(~named(FILTERED))
+
+
+def _count_emissions(emissions: DataFrame, join: StreamJoinSpec, uncomputed: Uncomputed) -> dict[str, int]:
+    shown = F.lit(True) if join.where is None else ~named(FILTERED)
+    key = F.struct(*[named(name) for name in join.joined_key])
+    found = aggregated(
         emissions,
-        F.count(F.lit(1)).alias("emissions"),
-        F.count_if(F.col(RIGHT_HASH).isNull()).alias("unmatched"),
+        F.count_if(shown).alias("emissions"),
+        F.count_if(shown & F.col(RIGHT_HASH).isNull()).alias("unmatched"),
+        *uncomputed.counted(key),
     )
+    failing, first = found.pop(UNCOMPUTED, 0), found.pop("sample", None)
+    return found | as_counts(uncomputed.told(failing, first or ()))
 
 
 def waited(join: StreamJoinSpec, batch: Batch) -> int:

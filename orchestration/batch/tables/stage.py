@@ -30,7 +30,7 @@ def read_table(batch: Batch, name: str) -> TableBatch:
         return untouched(table.spec, batch.state)
     with batch.stage(f"read/{name}"):
         kept = _records(batch, name)
-        needed = partial(_left_columns, batch, table.spec)
+        needed = partial(_read_before, batch, table.spec)
         if batch.plan.kind == "replace":
             taken = files_of(name, batch.journal, batch.plan)
             read = replace_batch(table.spec, kept, taken, batch.state, batch.frames, needed=needed)
@@ -65,10 +65,15 @@ def _records(batch: Batch, name: str) -> DataFrame:
     return batch.records.kept(name)
 
 
-def _left_columns(batch: Batch, table: TableSpec) -> list[str]:
-    """Columns of a table that the foreign keys of its joins read."""
-    specs = [batch.pipeline.spec_of_join(name) for name in batch.plan.joins]
-    return [c for spec in specs if spec.left == table.name for c in referenced_columns(spec.foreign_key)]
+def _read_before(batch: Batch, table: TableSpec) -> list[str]:
+    """Columns of a table's former rows that its joins read: the foreign key, and all where a change may be unread."""
+    found: list[str] = []
+    for spec in map(batch.pipeline.spec_of_join, batch.plan.joins):
+        if spec.left == table.name:
+            found += referenced_columns(spec.foreign_key) if spec.left_whole else spec.left_columns.names
+        if spec.right == table.name and not spec.right_whole:
+            found += spec.right_columns.names
+    return found
 
 
 def commit_table(batch: Batch, pool: ThreadPoolExecutor, table: TableBatch) -> list[Future[None]]:

@@ -5,8 +5,10 @@ from collections.abc import Callable, Mapping
 from pyspark.sql.types import DataType, StringType
 
 from orchestration.config.checked_document import Reading
+from orchestration.config.checks.join_columns import left_side, prefix_of, result_of, right_name, right_side
+from orchestration.config.checks.results import check_result
 from orchestration.config.checks.streams import check_stream_join
-from orchestration.config.checks.tables import columns_of, key_mistake, key_of
+from orchestration.config.checks.tables import key_mistake, key_of
 from orchestration.config.problems import did_you_mean, listed
 from orchestration.config.schema.column_types import type_text
 from orchestration.config.schema.expression_types import Columns
@@ -26,6 +28,7 @@ def check_joins(reading: Reading) -> None:
         _check_result_key(reading, join)
         _check_foreign_key(reading, join)
         _check_clashes(reading, join)
+        check_result(reading, join)
 
 
 def _check_shared_name(reading: Reading, join: str) -> None:
@@ -101,48 +104,12 @@ def _check_cycles(reading: Reading) -> None:
             reading.refuse(("joins", start, "left"), f"{message}; begin it with a table")
 
 
-def _left_side(reading: Reading, join: str) -> Columns | None:
-    """The columns of the left side; None where a mistake keeps them from being known."""
-    if stream := reading.value("joins", join, "stream"):
-        return columns_of(reading, stream, "streams")
-    left = reading.value("joins", join, "left")
-    if left is None:
-        return None
-    if left in reading.names("tables"):
-        return columns_of(reading, left)
-    return _joined(reading, left)  # this ends, since a cycle has been refused at one of its joins
-
-
-def _right_name(reading: Reading, join: str) -> str | None:
-    name: str | None = reading.value("joins", join, "right") or reading.value("joins", join, "table")
-    return name
-
-
-def _right_side(reading: Reading, join: str) -> Columns | None:
-    right = _right_name(reading, join)
-    return None if right is None else columns_of(reading, right)
-
-
-def _prefix(reading: Reading, join: str) -> str | None:
-    prefix: str | None = reading.value("joins", join, "prefix")
-    given = "prefix" in reading.names("joins", join)
-    return prefix if given else Join.model_fields["prefix"].default
-
-
-def _joined(reading: Reading, join: str) -> Columns | None:
-    """The columns of a joined table."""
-    left, right, prefix = _left_side(reading, join), _right_side(reading, join), _prefix(reading, join)
-    if left is None or right is None or prefix is None:
-        return None
-    return {**left, **{prefix + name: dtype for name, dtype in right.items()}}
-
-
 def _check_foreign_key(reading: Reading, join: str) -> None:
-    columns, parts = _left_side(reading, join), reading.value("joins", join, "foreign_key")
+    columns, parts = left_side(reading, join), reading.value("joins", join, "foreign_key")
     if columns is None or parts is None:
         return
-    right = _right_name(reading, join)
-    key, right_columns = key_of(reading, right or ""), _right_side(reading, join) or {}
+    right = right_name(reading, join)
+    key, right_columns = key_of(reading, right or ""), right_side(reading, join) or {}
     if key is not None and len(parts) != len(key):
         message = (
             f"{len(parts)} given, but the key of '{right}' has {len(key)} ({listed(key)}); give one for each"
@@ -187,7 +154,7 @@ def type_mistake(
 
 
 def _check_clashes(reading: Reading, join: str) -> None:
-    left, right, prefix = _left_side(reading, join), _right_side(reading, join), _prefix(reading, join)
+    left, right, prefix = left_side(reading, join), right_side(reading, join), prefix_of(reading, join)
     if left is None or right is None or prefix is None:
         return
     taken = {name.lower(): name for name in left}
@@ -197,7 +164,7 @@ def _check_clashes(reading: Reading, join: str) -> None:
         message = f"with the prefix {prefix!r} the left and the right side both have {listed(clashes)}"
         reading.refuse(path, f"{message}; choose another prefix")
     if reading.value("joins", join, "changelog") and (
-        own := {"redundant"} & {n.lower() for n in (*taken, *named)}
+        own := {"redundant"} & {n.lower() for n in result_of(reading, join) or ()}
     ):
         message = (
             f"the changelog says in a column {listed(sorted(own))} of its own which emissions change nothing"

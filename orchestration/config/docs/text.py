@@ -196,11 +196,40 @@ $join
 
 A join may be the left side of another, never a right side, and joins may not make a cycle. A table
 may be both sides of a join, and take part in several. The joined table has the columns of the left
-side, then those of the right side with the prefix; if a name would stand there twice, the file is
-refused. What sits on a join finds the first join's right columns under their prefixed names.
+side, then those of the right side with the prefix, or what `select` says; if a name would stand there
+twice, the file is refused. What sits on a join finds the columns of the first join's result.
 
 The key of the joined table is that of the left side; with `result_key: combined` the right key stands
 before it, under its prefixed names ([decision 10](decisions/0010-highwater-marks-and-combined-keys.md)).
+
+### select and where
+
+```yaml
+joins:
+  orders_with_customers:
+    left: orders
+    right: customers
+    foreign_key: [customer_id]
+    how: left
+    prefix: customer_
+    select:
+      - "* except (note, customer_email)"
+      - order: order_id
+      - net: cast(amount / (1 + customer_tax) as decimal(12,2))
+    where: amount > 0 and customer_country <> 'XX'
+```
+
+An entry of `select` is a column, `"*"`, `"* except (a, b)"`, or names of columns with what each is: a column, or an SQL
+expression. Both read the left columns and the right ones with the prefix, whatever else is selected; a left row without
+a match has nulls for the right ones. The columns of the key must be there, under any name. Where the type of an
+expression does not follow from its parts by simple rules, `cast` says it. Expressions are those that a foreign key may
+have.
+
+What a join neither selects nor needs is not copied into its result, and a change of it is none for the join
+([decision 29](decisions/0029-what-a-join-reads-of-a-row.md)). An expression over one side that fails puts its
+record into quarantine. One over both sides is null for that pair of rows, or the condition is not met; the batch
+counts it as `uncomputed`. A `select` or `where` that changes is computed anew: `lakejoin run FILE --rebuild JOIN`.
+Until that is done readers have the former result.
 
 ## A join of a stream with a table
 
@@ -238,8 +267,8 @@ Each entry is a column of the left row or an SQL expression over it, of exactly 
 right key's column; there are as many as the right key has columns. Expressions are checked without
 Spark, and by Spark when a run starts, before it plans anything. An expression must give
 the same value for the same row at any time: no subqueries, aggregates, window functions, no clock,
-chance or session. Prefer `try_cast` to `cast` and `try_element_at` to `[…]`: an expression that
-fails on one row fails the batch. These functions may be called:
+chance or session. A record for which an expression fails is quarantined; `try_cast` in place of `cast`, and
+`try_element_at` in place of `[…]`, give null instead. These functions may be called, in `select` and `where`, too:
 
 $functions.
 

@@ -8,8 +8,10 @@ from pyspark.sql.types import (
     ByteType,
     DataType,
     DateType,
+    DoubleType,
     IntegerType,
     LongType,
+    NumericType,
     ShortType,
     StringType,
     StructType,
@@ -117,10 +119,18 @@ def _text_type(node: exp.Expr, columns: Columns) -> DataType | None:
 
 
 def _sum_type(node: exp.Binary, columns: Columns) -> DataType | None:
-    """The wider of two whole-number types; None for others, whose rules depend on precision."""
+    """Double beside any number, the wider of two whole-number types; None for others, which depend on precision."""
     types = [infer_type(side, columns) for side in (node.left, node.right)]
     kinds = [type(dtype) for dtype in types]
+    if DoubleType in kinds:
+        return DoubleType() if all(issubclass(kind, NumericType) for kind in kinds) else None
     return max(types, key=_width) if all(kind in _WHOLE for kind in kinds) else None
+
+
+def _quotient_type(node: exp.Div, columns: Columns) -> DataType | None:
+    """Double for whole numbers, too."""
+    whole = all(isinstance(infer_type(side, columns), _WHOLE) for side in (node.left, node.right))
+    return DoubleType() if whole else _sum_type(node, columns)
 
 
 def _width(dtype: DataType | None) -> int:
@@ -136,6 +146,7 @@ _RULES: tuple[tuple[type[exp.Expr] | tuple[type[exp.Expr], ...], _Rule], ...] = 
     (exp.Literal, lambda node, _: _literal_type(node)),
     ((exp.Coalesce, exp.Nullif, exp.If, exp.Case), _choice_type),
     ((exp.Add, exp.Sub, exp.Mul, exp.Mod), _sum_type),
+    (exp.Div, _quotient_type),
     ((exp.Concat, exp.DPipe, exp.Substring, exp.Left, exp.Right, exp.Pad), _text_type),
     ((exp.Length, exp.Year, exp.Month, exp.Day), lambda *_: IntegerType()),
     (exp.IntDiv, lambda *_: LongType()),

@@ -7,7 +7,8 @@ a deterministic scalar expression over the left row. sqlglot reads it; what is n
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from itertools import pairwise
 
 import sqlglot
@@ -18,6 +19,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from orchestration.config.problems import did_you_mean
 from orchestration.config.schema.expression_types import Columns, column_type, infer_type
 from orchestration.config.schema.functions import DATES, FUNCTIONS, GIVE_TEXT, NOT_CONSTANT, SYNTAX, refusal
+from transforms.model.schemas import quoted
 
 _CLOCK_WORDS = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
 RULE = "a foreign key is a column or a deterministic scalar expression over the left row"
@@ -99,6 +101,21 @@ def referenced_columns(expressions: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(c.parts[0].name for tree in trees for c in tree.find_all(exp.Column)))
 
 
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """An expression, valid already, with other names for its columns."""
+    columns = {column.parts[0].name for column in _parse(text).find_all(exp.Column)}
+    words, parts, end = _tokens(text), list[str](), 0
+    for before, word, after in zip([None, *words], words, [*words[1:], None], strict=False):
+        names_column = word.text in columns and word.token_type is not TokenType.STRING
+        is_field = before is not None and before.token_type is TokenType.DOT
+        calls = after is not None and after.token_type is TokenType.L_PAREN
+        if names_column and not is_field and not calls:
+            parts += [text[end : word.start], quoted(names[word.text])]
+            end = word.end + 1
+    return "".join([*parts, text[end:]])
+
+
+@lru_cache(maxsize=1024)  # the trees are only looked at
 def _parse(text: str) -> exp.Expr:
     """The expression's tree, read as what follows SELECT: on its own, `show tables` would be a statement."""
     if not text.strip():

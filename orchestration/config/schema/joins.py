@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 from pydantic import Discriminator, Field, Tag
 
 from orchestration.config.schema.model import Named
-from orchestration.config.schema.values import Duration, Name
+from orchestration.config.schema.values import Duration, Name, ResultColumn
 from transforms.model.specs import How, ResolvedBy, ResultKey
 
 
@@ -44,6 +44,12 @@ class Join(DeclaredJoin):
     """`inner`: rows with a match; `left`: all left rows, the right columns null where nothing matches."""
     prefix: str = "right_"
     """Put before the names of the right columns in the joined table."""
+    select: Annotated[tuple[ResultColumn, ...], Field(min_length=1)] | None = None
+    """Columns of the result: a list of columns, `*` or `* except (a, b)`, and `{name: SQL expression}` over
+    left columns and
+    prefixed right ones; see below. By default all."""
+    where: str | None = None
+    """SQL condition over left columns and prefixed right ones: rows that do not meet it are not in the result."""
     changelog: bool = False
     """Also keep every emission, in order, in `joins/NAME/changelog`."""
     resolution: ResolvedBy = "hash"
@@ -81,6 +87,13 @@ class StreamJoin(DeclaredJoin):
     quarantine) or `join` (joined at once)."""
     prefix: str = "right_"
     """Put before the names of the table's columns in the joined table."""
+    select: Annotated[tuple[ResultColumn, ...], Field(min_length=1)] | None = None
+    """Columns of the result: a list of columns, `*` or `* except (a, b)`, and `{name: SQL expression}` over
+    the record's columns
+    and prefixed ones of the table; see below. By default all."""
+    where: str | None = None
+    """SQL condition over the record's columns and prefixed ones of the table: rows that do not meet it are not in the
+    result."""
 
     @property
     def waits(self) -> bool:

@@ -266,6 +266,19 @@ def setting_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def check_result_column(value: Any) -> Any:
+    """An entry of `select`: a column or `*`, or names of columns with what each is."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, dict) or not value:
+        raise ValueError("expected a column, '*', '* except (…)' or {name: SQL expression}")
+    for name, text in value.items():
+        check_column_name(name)
+        if not isinstance(text, str):
+            raise ValueError(f"expected an SQL expression for {name!r}; put it in quotes")
+    return value
+
+
 Name = Annotated[str, AfterValidator(check_name), WithJsonSchema({"type": "string", "pattern": NAME_PATTERN})]
 ColumnName = Annotated[
     str, AfterValidator(check_column_name), WithJsonSchema({"type": "string", "pattern": COLUMN_PATTERN})
@@ -299,6 +312,18 @@ Topics = Annotated[
 DatabaseUrl = Annotated[str, AfterValidator(check_database)]
 DatabaseTable = Annotated[str, AfterValidator(check_database_table)]
 Select = Annotated[str, AfterValidator(check_select)]
+ResultColumn = Annotated[
+    str | dict[str, str],
+    BeforeValidator(check_result_column),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string"},
+                {"type": "object", "additionalProperties": {"type": "string"}, "minProperties": 1},
+            ]
+        }
+    ),
+]
 Registry = Annotated[str, AfterValidator(check_registry)]
 Instant = Annotated[
     datetime, BeforeValidator(parse_instant), WithJsonSchema({"type": "string", "format": "date-time"})

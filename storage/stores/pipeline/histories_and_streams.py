@@ -79,7 +79,7 @@ def stream_reader(lake: Lake, snapshot: Plan, stream: TableSpec) -> Reader:
 def stream_joined_reader(lake: Lake, snapshot: Plan, join: StreamJoinSpec) -> Reader:
     """Read what a stream's records were joined with, by key, then by time."""
     schema = stream_joined_schema(join)
-    return reader_of(pinned(lake, snapshot, joined_of(join.name)), _records(join.left_key, schema), schema)
+    return reader_of(pinned(lake, snapshot, joined_of(join.name)), _records(join.joined_key, schema), schema)
 
 
 def buffer_reader(

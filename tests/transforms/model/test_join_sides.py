@@ -123,3 +123,15 @@ def test_keys_are_spread_over_columns_of_a_table_s_own_names(spark: SparkSession
 
     assert found.columns == ["flight no.", "carrier"]
     assert sorted(map(tuple, found.collect())) == [(0, "x"), (1, "x")]
+
+
+def test_expression_reads_the_column_and_not_what_is_named_like_it(spark: SparkSession) -> None:
+    """Steps name their columns `primary_key`, `hash` and the like, and a left row may have columns of these names."""
+    left = StructType().add("id", "integer").add("primary_key", "string")
+    spec = JoinSpec("j", "a", "b", left, ("id",), _RIGHT, ("carrier",), ("upper(trim(primary_key))",), "left")
+    schema = StructType([*left]).add(POSITION, POSITION_TYPE).add(HASH, HASH_TYPE).add(DELETED, "boolean")
+    row = spark.createDataFrame([(1, " aa ", _PLACE, _HASH, False)], schema)
+
+    (found,) = left_changes(row, spec).collect()
+
+    assert found["foreign_key"] == Row(carrier="AA")

@@ -93,6 +93,9 @@ TYPED = {
     "text = 'x' and not flag": "boolean",
     "whole in (1, 2)": "boolean",
     "text like 'a%'": "boolean",
+    "whole / 2": "double",
+    "cast(price as double) * whole": "double",
+    "big / cast(text as double)": "double",
     "at is null": "boolean",
     "coalesce(text, upper('none'))": "string",
     "day > cast('2024-01-01' as string)": "boolean",
@@ -100,7 +103,6 @@ TYPED = {
 UNTYPED = [
     "null",
     "price + 1",
-    "whole / 2",
     "1.5",
     "coalesce(whole, big)",
     "nvl2(text, 'a', 'b')",

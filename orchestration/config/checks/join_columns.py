@@ -1,0 +1,99 @@
+"""Says which columns the sides and the results of joins have, while the file is checked."""
+
+from orchestration.config.checked_document import Reading
+from orchestration.config.checks.tables import columns_of, key_of
+from orchestration.config.schema.expression_types import Columns
+from orchestration.config.schema.joins import Join
+from orchestration.config.schema.select import Chosen, chosen, type_of_value
+
+
+def left_side(reading: Reading, join: str) -> Columns | None:
+    """The columns of the left side; None where a mistake keeps them from being known."""
+    if stream := reading.value("joins", join, "stream"):
+        return columns_of(reading, stream, "streams")
+    left = reading.value("joins", join, "left")
+    if left is None:
+        return None
+    if left in reading.names("tables"):
+        return columns_of(reading, left)
+    return result_of(reading, left)  # this ends, since a cycle has been refused at one of its joins
+
+
+def right_name(reading: Reading, join: str) -> str | None:
+    """The name of the right side."""
+    name: str | None = reading.value("joins", join, "right") or reading.value("joins", join, "table")
+    return name
+
+
+def right_side(reading: Reading, join: str) -> Columns | None:
+    """The columns of the right side; None where a mistake keeps them from being known."""
+    right = right_name(reading, join)
+    return None if right is None else columns_of(reading, right)
+
+
+def prefix_of(reading: Reading, join: str) -> str | None:
+    """What stands before the names of the right columns; None where it has a mistake."""
+    prefix: str | None = reading.value("joins", join, "prefix")
+    given = "prefix" in reading.names("joins", join)
+    return prefix if given else Join.model_fields["prefix"].default
+
+
+def pair_of(reading: Reading, join: str) -> Columns | None:
+    """The columns of the two rows that a join brings together."""
+    left, right, prefix = left_side(reading, join), right_side(reading, join), prefix_of(reading, join)
+    if left is None or right is None or prefix is None:
+        return None
+    return {**left, **{prefix + name: dtype for name, dtype in right.items()}}
+
+
+def result_of(reading: Reading, join: str) -> Columns | None:
+    """The columns of a joined table."""
+    pair = pair_of(reading, join)
+    result = None if pair is None else _chosen(reading, join, pair)
+    try:
+        return (
+            None if pair is None or result is None else {c.name: type_of_value(c.text, pair) for c in result}
+        )
+    except ValueError:
+        return None
+
+
+def _chosen(reading: Reading, join: str, pair: Columns) -> list[Chosen] | None:
+    """What a join selects; None where that has a mistake."""
+    select = reading.value("joins", join, "select")
+    if select is None and reading.raw("joins", join, "select") is not None:
+        return None
+    try:
+        return chosen(select, pair)
+    except ValueError:
+        return None
+
+
+def _left_key(reading: Reading, join: str) -> tuple[str, ...] | None:
+    """The key of the left side by its columns; None where a mistake keeps it from being known."""
+    if stream := reading.value("joins", join, "stream"):
+        key: tuple[str, ...] | None = reading.value("streams", stream, "key")
+        return key
+    left = reading.value("joins", join, "left")
+    if left in reading.names("tables"):
+        return key_of(reading, left)
+    if left is None:
+        return None
+    key = pair_key(reading, left)
+    if key is None or reading.raw("joins", left, "select") is None:
+        return key
+    pair = pair_of(reading, left)
+    result = None if pair is None else _chosen(reading, left, pair)
+    names = {column.text: column.name for column in reversed(result or ())}
+    return None if result is None else tuple(names.get(name, name) for name in key)
+
+
+def pair_key(reading: Reading, join: str) -> tuple[str, ...] | None:
+    """The columns of the two rows that identify a joined row."""
+    left, right = _left_key(reading, join), tuple[str, ...]()
+    if reading.value("joins", join, "result_key") == "combined":
+        key, prefix = key_of(reading, right_name(reading, join) or ""), prefix_of(reading, join)
+        if key is None or prefix is None:
+            return None
+        right = tuple(prefix + name for name in key)
+    return None if left is None else (*right, *left)

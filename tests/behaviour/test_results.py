@@ -1,0 +1,232 @@
+"""What `select` and `where` make of a join: each result beside the answer of a few lines of Python."""
+
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from faults.shop import make_pipeline, run, write_lines
+from orchestration.checks.check_lake import check_lake
+from orchestration.config import Pipeline
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake, joined_of
+from transforms.model.schemas import is_internal
+
+pytestmark = pytest.mark.spark
+
+TEXT = """\
+name: shop
+lake: ./lake
+tables:
+  orders:
+    source: {format: jsonl, path: "orders/{date}.jsonl", absent: clear}
+    columns: {id: bigint, customer: string, amount: int, note: string}
+    key: [id]
+  customers:
+    source: {format: jsonl, path: "customers/{date}.jsonl", absent: clear}
+    columns: {name: string, country: string, rate: int, seen: int}
+    key: [name]
+  countries:
+    source: {format: jsonl, path: "countries/{date}.jsonl", absent: clear}
+    columns: {code: string, tax: int}
+    key: [code]
+joins:
+  everything: {left: orders, right: customers, foreign_key: [customer], how: left, select: ["*"]}
+  narrow:
+    left: orders
+    right: customers
+    foreign_key: [customer]
+    how: left
+    prefix: c_
+    select: [{order: id}, amount, c_country]
+    changelog: true
+  charged:
+    left: orders
+    right: customers
+    foreign_key: [customer]
+    how: inner
+    prefix: c_
+    select: ["* except (note, c_seen, c_name)", {charge: "cast(amount / c_rate as int)", upper: upper(c_country)}]
+  abroad:
+    left: orders
+    right: customers
+    foreign_key: [customer]
+    how: left
+    prefix: c_
+    select: [id, c_name]
+    where: c_country is null or c_country <> 'de'
+  large: {left: orders, right: customers, foreign_key: [customer], how: inner, where: amount > right_rate}
+  by_customer:
+    left: orders
+    right: customers
+    foreign_key: [customer]
+    how: inner
+    result_key: combined
+    select: [amount, {order: id}, {who: right_name}]
+    where: amount > 2
+  taxed:
+    left: narrow
+    right: countries
+    foreign_key: [c_country]
+    how: left
+    prefix: in_
+    select: [order, {gross: amount + in_tax}]
+"""
+Row = Mapping[str, Any]
+Pair = Callable[[Row, Row | None], Row | None]
+_NONE: Row = dict.fromkeys(("name", "country", "rate", "seen"))
+
+
+def _whole(order: Row, customer: Row | None) -> Row:
+    return {**order, **{f"right_{name}": value for name, value in (customer or _NONE).items()}}
+
+
+def _charged(order: Row, customer: Row | None) -> Row | None:
+    if customer is None:
+        return None
+    rate, amount, country = customer["rate"], order["amount"], customer["country"]
+    charge = None if not rate or amount is None else int(amount / rate)
+    kept = {name: order[name] for name in ("id", "customer", "amount")}
+    upper = None if country is None else country.upper()
+    return {**kept, "c_country": country, "c_rate": rate, "charge": charge, "upper": upper}
+
+
+def _abroad(order: Row, customer: Row | None) -> Row | None:
+    found = customer or _NONE
+    return None if found["country"] == "de" else {"id": order["id"], "c_name": found["name"]}
+
+
+def _exceeds(amount: int | None, least: int | None) -> bool:
+    return amount is not None and least is not None and amount > least
+
+
+ANSWERS: Mapping[str, Pair] = {
+    "everything": _whole,
+    "narrow": lambda order, customer: {
+        "order": order["id"], "amount": order["amount"], "c_country": (customer or _NONE)["country"]
+    },
+    "charged": _charged,
+    "abroad": _abroad,
+    "large": lambda order, customer: (
+        _whole(order, customer) if customer and _exceeds(order["amount"], customer["rate"]) else None
+    ),
+    "by_customer": lambda order, customer: (
+        {"amount": order["amount"], "order": order["id"], "who": customer["name"]}
+        if customer and _exceeds(order["amount"], 2)
+        else None
+    ),
+}  # fmt: skip
+
+
+def _random_records(chance: random.Random) -> dict[str, list[Row]]:
+    """Some changes of each table: few keys and few values, so that they meet."""
+
+    def customer() -> Row:
+        row = {"name": chance.choice("abc"), "country": chance.choice(["de", "fr", None])}
+        return {"op": chance.choice("uuud"), **row, "rate": chance.randrange(3), "seen": chance.randrange(9)}
+
+    def order() -> Row:
+        row = {"id": chance.randrange(5), "customer": chance.choice(["a", "b", "c", "z", None])}
+        return {
+            "op": chance.choice("uuuud"),
+            **row,
+            "amount": chance.choice([None, 1, 3, 5]),
+            "note": chance.choice("xyz"),
+        }
+
+    def country() -> Row:
+        return {"op": chance.choice("uuud"), "code": chance.choice(["de", "fr"]), "tax": chance.randrange(2)}
+
+    makers = {"orders": order, "customers": customer, "countries": country}
+    return {table: [make() for _ in range(chance.randrange(6))] for table, make in makers.items()}
+
+
+class Model:
+    """The three tables as they are, and what the joins of these are."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, dict[Any, Row]] = {"orders": {}, "customers": {}, "countries": {}}
+
+    def change(self, records: Mapping[str, list[Row]]) -> None:
+        """Apply records in their order."""
+        keys = {"orders": "id", "customers": "name", "countries": "code"}
+        for table, changes in records.items():
+            for record in changes:
+                rest = {name: value for name, value in record.items() if name != "op"}
+                rows, key = self._rows[table], record[keys[table]]
+                if record["op"] == "d":
+                    rows.pop(key, None)
+                else:
+                    rows[key] = rest
+
+    def answer(self, join: str) -> list[Row]:
+        """The rows of a join."""
+        if join == "taxed":
+            taxes = {code: row["tax"] for code, row in self._rows["countries"].items()}
+            return [
+                {"order": row["order"], "gross": _sum(row["amount"], taxes.get(row["c_country"]))}
+                for row in self.answer("narrow")
+            ]
+        orders, customers = self._rows["orders"].values(), self._rows["customers"]
+        found = [ANSWERS[join](order, customers.get(order["customer"])) for order in orders]
+        return [row for row in found if row is not None]
+
+
+def _sum(amount: int | None, tax: int | None) -> int | None:
+    return None if amount is None or tax is None else amount + tax
+
+
+def _result(pipeline: Pipeline, spark: SparkSession, join: str) -> list[Row]:
+    lake = Lake(pipeline.lake)
+    if lake.snapshot(joined_of(join)) is None:
+        return []
+    rows = spark.read.format("delta").load(lake.path(joined_of(join)))
+    return [row.asDict() for row in rows.select(*[c for c in rows.columns if not is_internal(c)]).collect()]
+
+
+def _sorted(rows: list[Row]) -> list[str]:
+    return sorted(map(str, rows))
+
+
+@pytest.mark.parametrize("seed", [1, *[pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6)]])
+def test_each_result_is_that_of_its_rows(seed: int, tmp_path: Path, spark: SparkSession) -> None:
+    """Selected columns in their order, expressions, conditions; over tables, a join, and by both keys."""
+    chance, model = random.Random(seed), Model()
+    pipeline = make_pipeline(tmp_path, TEXT)
+    for day in range(1, 5):
+        records = _random_records(chance)
+        model.change(records)
+        for table, lines in records.items():
+            write_lines(tmp_path / table / f"2024-01-0{day}.jsonl", lines)
+        run(pipeline, spark)
+        for join in pipeline.joins:
+            assert _sorted(_result(pipeline, spark, join)) == _sorted(model.answer(join)), (seed, day, join)
+    assert check_lake(pipeline, spark, batches=None).passed
+    assert check_lake(pipeline, spark, batches=2).passed
+
+
+def test_change_of_what_is_not_selected_writes_no_result(tmp_path: Path, spark: SparkSession) -> None:
+    """Neither message nor answer nor commit; a join that selects the column has all three."""
+    customer = {"op": "u", "name": "a", "country": "de", "rate": 2, "seen": 1}
+    order = {"op": "u", "id": 1, "customer": "a", "amount": 4, "note": "x"}
+    write_lines(tmp_path / "customers" / "2024-01-01.jsonl", [customer])
+    write_lines(tmp_path / "orders" / "2024-01-01.jsonl", [order])
+    write_lines(tmp_path / "countries" / "2024-01-01.jsonl", [{"op": "u", "code": "de", "tax": 1}])
+    pipeline = make_pipeline(tmp_path, TEXT)
+    run(pipeline, spark)
+    write_lines(tmp_path / "customers" / "2024-01-02.jsonl", [{**customer, "seen": 2}])
+    write_lines(tmp_path / "orders" / "2024-01-02.jsonl", [{**order, "note": "y"}])
+
+    run(pipeline, spark)
+
+    lake = Lake(pipeline.lake)
+    counts = {join: found["emissions"] for join, found in Journal(lake).published[-1].joins.items()}
+    assert counts == dict.fromkeys(("narrow", "charged", "abroad", "by_customer", "taxed"), 0) | {
+        "everything": 1, "large": 1
+    }  # fmt: skip
+    snapshots = {join: lake.snapshot(joined_of(join)) for join in counts}
+    assert {join: found and found.version for join, found in snapshots.items()} == counts
+    assert check_lake(pipeline, spark, batches=1).passed

@@ -1,0 +1,76 @@
+"""Makes the columns of a join's result of its two rows: what KIP-213 calls the ValueJoiner."""
+
+from collections.abc import Collection
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from transforms.model.expressions import any_fails, may_raise, or_null
+from transforms.model.schemas import named
+from transforms.model.specs import JoinSpec, Selected
+
+FILTERED = "_lj_filtered"
+"""True for a pair of rows that does not meet the condition of the join."""
+FAILED = "_lj_failed"
+"""True for a pair of rows of which an expression of the join cannot be computed."""
+
+
+def _meets(condition: str) -> Column:
+    """Whether a row meets an SQL condition; one for which it is null, or cannot be computed, does not."""
+    return F.coalesce(_value(condition).cast("boolean"), F.lit(False))
+
+
+def may_fail(join: JoinSpec) -> list[str]:
+    """The condition and the selected expressions of a join, as far as they may raise for a pair of rows."""
+    return [sql for sql in (join.where, *_expressions(join)) if sql is not None and may_raise(sql)]
+
+
+def _expressions(join: JoinSpec) -> list[str]:
+    return [entry.sql for entry in join.select or () if entry.column is None]
+
+
+def judged(pairs: DataFrame, join: JoinSpec, kept: Column | None = None) -> DataFrame:
+    """Say of rows of `JoinSpec.pair_columns` what the join does with them.
+
+    Adds `FILTERED` where the join has a condition: true for what does not meet it. And `FAILED` where something may not
+    be computable: true if it is not. `kept`: where it is false neither is asked.
+    """
+    kept = F.lit(True) if kept is None else kept
+    if join.where is not None:
+        pairs = pairs.withColumn(FILTERED, kept & ~_meets(join.where))
+    if not may_fail(join):
+        return pairs
+    fails = F.lit(False)
+    if values := list(filter(may_raise, _expressions(join))):
+        shown = kept if join.where is None else kept & ~named(FILTERED)
+        fails = F.when(shown, any_fails(values))
+    if join.where is not None and may_raise(join.where):
+        fails = F.when(kept & named(FILTERED) & any_fails([join.where]), True).otherwise(fails)
+    return pairs.withColumn(FAILED, F.coalesce(fails, F.lit(False)))
+
+
+def marks_of(join: JoinSpec) -> list[str]:
+    """The columns that `judged` adds."""
+    return [FILTERED] * (join.where is not None) + [FAILED] * bool(may_fail(join))
+
+
+def selected(join: JoinSpec, kept: Column | None = None, always: Collection[str] = ()) -> list[Column]:
+    """Columns of the result over a row of `JoinSpec.pair_columns`.
+
+    `kept`: where it is false they are null, but for those of the pair that are `always` there. An expression that
+    cannot be computed is null.
+    """
+    entries = join.select
+    if entries is None:
+        entries = tuple(Selected(f.name, f.dataType, "", f.name) for f in join.pair_columns)
+    return [_selected(entry, kept, always) for entry in entries]
+
+
+def _selected(entry: Selected, kept: Column | None, always: Collection[str]) -> Column:
+    value = named(entry.column) if entry.column is not None else _value(entry.sql).cast(entry.dtype)
+    return (value if kept is None or entry.column in always else F.when(kept, value)).alias(entry.name)
+
+
+def _value(sql: str) -> Column:
+    value = F.expr(sql)
+    return or_null(value) if may_raise(sql) else value
