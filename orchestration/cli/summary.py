@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _TABLE = (
     "rows", "records", "applied", "out_of_order", "duplicate", "tombstone", "expired", "late", "ignored", "quarantined",
-    "unchanged", "withheld", "restored", "history", "tie", "inserted", "removed",
+    "filtered", "unchanged", "withheld", "restored", "history", "tie", "inserted", "removed",
 )  # fmt: skip
 _JOIN = (
     "rows",

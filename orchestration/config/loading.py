@@ -6,6 +6,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from orchestration.config.checked_document import Reading
+from orchestration.config.checks.conditions import check_conditions
 from orchestration.config.checks.joins import check_joins
 from orchestration.config.checks.snapshots import check_snapshots
 from orchestration.config.checks.streams import check_streams
@@ -45,6 +46,7 @@ def _validate(document: Document, reading: Reading, path: Path) -> Pipeline | No
     check_tables(reading)
     check_snapshots(reading)
     check_streams(reading)
+    check_conditions(reading)
     check_joins(reading)
     return pipeline
 

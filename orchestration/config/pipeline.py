@@ -262,6 +262,7 @@ def _table_shape(table: Table) -> dict[str, Any]:
         "versioned": table.versioned is not None,
         "tombstone_retention": table.tombstone_retention.total_seconds(),
         "on_truncate": table.on_truncate,
+        "where": table.where,
     }
 
 

@@ -9,12 +9,14 @@ from dagster import (
     DailyPartitionsDefinition,
     TableColumn,
     TableColumnConstraints,
+    TableColumnLineage,
     TableSchema,
 )
 from pyspark.sql.types import StructType
 
 from orchestration.config import Pipeline
 from orchestration.defs.asset_keys import LakeAsset, step_key, table_key
+from orchestration.defs.column_lineage import column_lineage
 from orchestration.defs.join_assets import JOIN_ASSETS
 from orchestration.defs.time_asset_specs import time_columns, time_description
 from storage.lake.layout import Lake
@@ -31,11 +33,18 @@ def asset_spec(
         metadata={
             "dagster/column_schema": _column_schema(pipeline, asset),
             "dagster/uri": Lake(pipeline.lake).path(asset.table),
+            **_lineage(pipeline, asset),
         },
         group_name=pipeline.name,
         kinds={"deltalake", "spark"},
         partitions_def=partitions,
     )
+
+
+def _lineage(pipeline: Pipeline, asset: LakeAsset) -> dict[str, TableColumnLineage]:
+    if asset.step != "joined":
+        return {}
+    return {"dagster/column_lineage": column_lineage(pipeline, asset.name)}
 
 
 def _upstream(pipeline: Pipeline, asset: LakeAsset) -> list[AssetKey]:

@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from orchestration.config import Join, Pipeline
+from orchestration.defs.column_lineage import origins
 from orchestration.defs.time_asset_specs import Columns
 from storage.lake.layout import changelog_of, joined_of, response_log_of, subscription_log_of
 from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
 from transforms.foreign_key_join.highwater import MARK
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import STEP, subscription_schema
-from transforms.model.schemas import BATCH, LEFT_HASH, POSITION, RIGHT_HASH
+from transforms.model.schemas import BATCH, LEFT_HASH, POSITION, RIGHT_HASH, RIGHT_KEY
 
 _NOTES: Mapping[str, str] = {
     "foreign_key": "Key of the right row that is asked; null when the left row refers to nothing",
@@ -29,6 +30,7 @@ _NOTES: Mapping[str, str] = {
     STEP: "Place of the message among those of one change",
     LEFT_HASH: "Hash of the left value in the row",
     RIGHT_HASH: "Hash of the right value in the row; null where nothing matched",
+    RIGHT_KEY: "Key of the right row, of which the result has no columns; null where nothing matched",
     TOMBSTONE: "True where the emission deleted its key",
 }
 
@@ -90,9 +92,7 @@ def columns(pipeline: Pipeline, name: str, step: str) -> Columns:
             return subscription_schema(spec), _NOTES, ()
         case "response_log":
             return response_schema(spec), _NOTES, ()
-    sources = {column: f"From {spec.left}.{column}" for column in spec.left_columns.names}
-    sources |= {spec.prefix + column: f"From {spec.right}.{column}" for column in spec.right_columns.names}
-    notes = {**_NOTES, **sources}
+    notes = {**_NOTES, **origins(spec)}
     if step == "joined":
         return joined_schema(spec), notes, spec.joined_key
     flags = [StructField(TOMBSTONE, BooleanType()), StructField("redundant", BooleanType())]

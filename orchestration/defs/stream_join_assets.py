@@ -1,6 +1,7 @@
 """Describes the steps of the join of a stream for Dagster: `stream → buffer → joined ← history or table`."""
 
 from orchestration.config import Pipeline, StreamJoin
+from orchestration.defs.column_lineage import origins
 from orchestration.defs.time_asset_specs import NOTES, Columns
 from storage.lake.layout import joined_of, records_of
 from transforms.stream_join.records import stream_schema
@@ -44,4 +45,5 @@ def columns(pipeline: Pipeline, name: str, step: str) -> Columns:
     if step == "buffer":
         stream = pipeline.joins_of(StreamJoin)[name].stream
         return stream_schema(pipeline.streams[stream].spec), NOTES, ()
-    return stream_joined_schema(pipeline.stream_join_spec(name)), NOTES, ()
+    spec = pipeline.stream_join_spec(name)
+    return stream_joined_schema(spec), {**NOTES, **origins(spec)}, ()

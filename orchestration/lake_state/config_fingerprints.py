@@ -17,7 +17,7 @@ from storage.lake.journal import Journal
 from storage.lake.plan import Plan
 
 _CHANGEABLE: Mapping[str, frozenset[str]] = {
-    "tables": frozenset({"tombstone_retention", "on_truncate"}),
+    "tables": frozenset({"tombstone_retention", "on_truncate", "where"}),
     "streams": frozenset({"where"}),
     "joins": frozenset().union(*[kind.changeable for kind in JOINS_IN_LAKE.values()]),
 }
@@ -54,10 +54,9 @@ def readings_of(pipeline: Pipeline) -> dict[str, str]:
         retention = table.versioned and table.versioned.history_retention
         settings[f"tables/{name}/versioned.history_retention"] = str(retention)
         settings[f"tables/{name}/on_truncate"] = table.on_truncate
-    for name, stream in pipeline.streams.items():
-        settings[f"streams/{name}/where"] = stream.where
     for name, read in pipeline.inputs.items():
         kind = "tables" if name in pipeline.tables else "streams"
+        settings[f"{kind}/{name}/where"] = read.where
         settings[f"{kind}/{name}/source.limits"] = [read.source.limits.line, read.source.limits.depth]
         settings[f"{kind}/{name}/columns.as"] = dict(read.parse_options.encodings)
         settings[f"{kind}/{name}/columns.from"] = read.names_in_source

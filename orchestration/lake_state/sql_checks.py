@@ -16,7 +16,7 @@ from transforms.model.specs import JoinSpec, Selected
 
 
 def check_expressions(pipeline: Pipeline, spark: SparkSession) -> None:
-    """Have Spark analyse every expression of joins and streams; no row is read.
+    """Have Spark analyse every expression of joins, tables and streams; no row is read.
 
     Raises `ConfigurationError` for those that it does not understand, that are of another type than they should be, or
     of which a part cannot be computed, whatever the row is.
@@ -27,11 +27,12 @@ def check_expressions(pipeline: Pipeline, spark: SparkSession) -> None:
         for found in (_problems, _result_problems)
         for problem in found(pipeline, pipeline.spec_of_join(name), spark)
     ]
-    for name, stream in pipeline.streams.items():
-        if stream.where is not None and stream.condition is not None:
-            rows, judged = _no_rows(spark, stream.spec.columns), partial(_condition_mistake, stream.where)
-            if mistake := _mistake(rows, stream.condition, stream.where, judged):
-                problems.append(pipeline.problem(("streams", name, "where"), mistake))
+    for name, read in pipeline.inputs.items():
+        if read.where is not None and read.condition is not None:
+            rows, judged = _no_rows(spark, read.spec.columns), partial(_condition_mistake, read.where)
+            if mistake := _mistake(rows, read.condition, read.where, judged):
+                kind = "streams" if name in pipeline.streams else "tables"
+                problems.append(pipeline.problem((kind, name, "where"), mistake))
     if problems:
         raise ConfigurationError(problems)
 

@@ -22,6 +22,7 @@ from storage.sources.reader import read_records
 from storage.spark.kept_frames import Frames, aggregated, framing
 from storage.spark.session import changed_settings
 from storage.state.pinned_state import State
+from transforms.changelog.filtered_rows import filtered, is_unmet
 from transforms.changelog.snapshot_changes import (
     WAS_THERE,
     difference_counts,
@@ -119,11 +120,14 @@ class InputRecords:
         spec, names, files = table.spec, table.spec.columns.names, self.plan.files_of(name)
         records = read_records(self.spark, spec.as_read, options, files, table.source_format)
         records = refuse_places(records, names, self.plan.refused_of(name))
+        if not flawless:
+            records = refuse_failing(records, names, conditions(self.pipeline, name))
         if self.compares(name):
-            records = self._compared(records, name)
+            wanted = records if spec.where is None else records.where(~is_unmet(spec))
+            records = self._compared(wanted, name)
+        records = filtered(records, spec)
         if flawless:
             return records
-        records = refuse_failing(records, names, conditions(self.pipeline, name))
         events = [is_event(table.condition)] if isinstance(table, Stream) else []
         records = refuse_failing(records, names, of_joins(self.pipeline, self.plan, name), *events)
         return judged_once(records)

@@ -53,11 +53,9 @@ def foreign_key_not_asked(pipeline: Pipeline, plan: Plan, name: str) -> list[Row
 
 
 def conditions(pipeline: Pipeline, name: str) -> list[RowExpression]:
-    """What the records of a stream must meet, as far as it may raise for one of them; nothing for a table."""
-    stream = pipeline.streams.get(name)
-    if stream is None or stream.condition is None:
-        return []
-    return _of_records([(f"where of {name}", stream.condition)])
+    """What the records of a table or stream must meet, as far as it may raise for one of them."""
+    condition = pipeline.inputs[name].condition
+    return [] if condition is None else _of_records([(f"where of {name}", condition)])
 
 
 def _foreign_key(spec: JoinSpec) -> list[RowExpression]:

@@ -37,8 +37,8 @@ def joins_that_see_types(
 
     That is where some left row has another foreign key by them. Of a join with `select` or `where` it is where it
     computes anything of a wider column: to evaluate that, both sides would have to be joined. `grown`: tables and
-    streams with new or wider columns. Raises `ConfigurationChanged` for a stream's condition, or the foreign key of its
-    join, of which that is true: what it has joined is not joined again.
+    streams with new or wider columns. Raises `ConfigurationChanged` for the condition of a table or stream, or the
+    foreign key of its join, of which that is true: what it has joined is not joined again.
     """
     if journal.last is None:
         return set()
@@ -57,7 +57,10 @@ def joins_that_see_types(
         ):
             found.add(name)
     refused = [("joins", name, "foreign_key") for name in found - pipeline.rebuildable.keys()]
-    refused += [("streams", name, "where") for name in _conditions(pipeline, state)]
+    refused += [
+        ("streams" if name in pipeline.streams else "tables", name, "where")
+        for name in _conditions(pipeline, state)
+    ]
     if refused:
         why = "has another value for rows of the lake by the wider types"
         way = "undo them, or give the stream and its joins other names, under which they begin anew"
@@ -101,15 +104,19 @@ def _left_rows(pipeline: Pipeline, state: State, join: JoinSpec) -> DataFrame | 
             if entry.name in stored.names
         )
         return state.joined(replace(source, left_columns=left, right_columns=right, select=select))
-    if join.left in pipeline.streams:
-        return _records(pipeline, state, join.left)
-    spec = _stored_spec(pipeline, state.lake, join.left)
-    return None if spec is None else state.all_rows(spec).where(~named(DELETED))
+    return _records(pipeline, state, join.left)
 
 
-def _records(pipeline: Pipeline, state: State, stream: str) -> DataFrame | None:
-    spec = _stored_spec(pipeline, state.lake, stream)
-    return None if spec is None else state.stream_records(spec)
+def _records(pipeline: Pipeline, state: State, name: str) -> DataFrame | None:
+    """The records of a stream, or the rows of a table."""
+    spec = _stored_spec(pipeline, state.lake, name)
+    if spec is None:
+        return None
+    return (
+        state.stream_records(spec)
+        if name in pipeline.streams
+        else state.all_rows(spec).where(~named(DELETED))
+    )
 
 
 def _stored_spec(pipeline: Pipeline, lake: Lake, name: str) -> TableSpec | None:
@@ -140,13 +147,13 @@ def _types_of(lake: Lake, join: JoinSpec, rows: DataFrame) -> StructType:
 
 
 def _conditions(pipeline: Pipeline, state: State) -> Iterator[str]:
-    """The streams whose condition does not hold by the declared types for a record that it held for."""
-    for name, stream in pipeline.streams.items():
-        records = _records(pipeline, state, name) if stream.where not in {None, *stream.columns} else None
-        if records is not None:
-            former = _as_stored(stream.spec.columns, records.schema)
-            condition = or_null(F.expr(stream.condition or "").cast("boolean"))
-            if _differs(records, former, stream.spec.columns, condition):
+    """The tables and streams whose condition does not hold by the declared types for a row that it held for."""
+    for name, read in pipeline.inputs.items():
+        rows = _records(pipeline, state, name) if read.where not in {None, *read.columns} else None
+        if rows is not None:
+            former = _as_stored(read.spec.columns, rows.schema)
+            condition = or_null(F.expr(read.condition or "").cast("boolean"))
+            if _differs(rows, former, read.spec.columns, condition):
                 yield name
 
 

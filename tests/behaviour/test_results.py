@@ -2,15 +2,18 @@
 
 import random
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from dagster import AssetKey
 from pyspark.sql import SparkSession
 
 from faults.shop import make_pipeline, run, write_lines
 from orchestration.checks.check_lake import check_lake
 from orchestration.config import Pipeline
+from orchestration.defs.code_location import pipeline_definitions
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, joined_of
 from transforms.model.schemas import is_internal
@@ -230,3 +233,31 @@ def test_change_of_what_is_not_selected_writes_no_result(tmp_path: Path, spark: 
     snapshots = {join: lake.snapshot(joined_of(join)) for join in counts}
     assert {join: found and found.version for join, found in snapshots.items()} == counts
     assert check_lake(pipeline, spark, batches=1).passed
+
+
+def test_dagster_tells_what_each_column_is_made_of(tmp_path: Path) -> None:
+    """As column lineage, over joins, and in the descriptions of the columns; types are those of the result."""
+    pipeline = make_pipeline(tmp_path, TEXT)
+    for table in pipeline.tables:
+        (tmp_path / table).mkdir()
+    graph = pipeline_definitions(pipeline, datetime(2024, 1, 20, tzinfo=UTC)).resolve_asset_graph()
+
+    def metadata(join: str) -> Mapping[str, Any]:
+        return graph.get(AssetKey(["shop", join])).metadata
+
+    lineage = metadata("charged")["dagster/column_lineage"].deps_by_column
+    assert [(dep.asset_key.path, dep.column_name) for dep in lineage["charge"]] == [
+        (["shop", "customers"], "rate"), (["shop", "orders"], "amount")
+    ]  # fmt: skip
+    over_join = metadata("taxed")["dagster/column_lineage"].deps_by_column
+    assert [(dep.asset_key.path, dep.column_name) for dep in over_join["gross"]] == [
+        (["shop", "countries"], "tax"), (["shop", "narrow"], "amount")
+    ]  # fmt: skip
+    columns = {column.name: column for column in metadata("charged")["dagster/column_schema"].columns}
+    assert [name for name in columns if not is_internal(name)] == [
+        "id", "customer", "amount", "c_country", "c_rate", "charge", "upper"
+    ]  # fmt: skip
+    assert (columns["charge"].type, columns["charge"].description) == (
+        "int",
+        "From orders.amount, customers.rate",
+    )

@@ -89,7 +89,9 @@ def _configuration(cases: Iterable[Case]) -> dict[str, Any]:
 
 def _join(left: str, right: str, member: str, how: str, prefix: str) -> dict[str, Any]:
     sides = {"left": left, "right": right, "foreign_key": ["case_id", member]}
-    return {**sides, "how": how, "prefix": prefix, "changelog": True}
+    # what is everything anyway makes no difference
+    result = {"select": ["*"], "where": "true"} if how == "left" else {}
+    return {**sides, "how": how, "prefix": prefix, "changelog": True, **result}
 
 
 def _join_of(case: Case) -> str:

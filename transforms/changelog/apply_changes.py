@@ -26,6 +26,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from transforms.changelog.filtered_rows import filtered
 from transforms.changelog.key_order import (
     CANDIDATE,
     COUNTS,
@@ -58,6 +59,7 @@ from transforms.model.schemas import (
     REASON,
     SEQUENCE,
     TIE,
+    UNAVAILABLE,
     VERDICT,
     changes_schema,
     named,
@@ -88,7 +90,7 @@ def apply_changes(
     order = KeyOrder(table, alone)
     placed = _with_places(_with_stored(records, before, table), order)
     ordered = _with_running_sequence(quarantine_unknown(placed, order, floor), order, floor)
-    judged = _judge(_with_content(fill_unavailable(ordered, order), order), floor)
+    judged = _judge(_with_content(_filled(ordered, order), order), floor)
     if PURGED in before.columns:
         judged = _with_expired(judged, order)
     applied = order.whole(F.sum, (F.col(VERDICT) == "applied").cast("int"))
@@ -156,6 +158,13 @@ def _stored_stands_later() -> Column:
     stored = F.col(STORED)
     later = (F.col(SEQUENCE) == stored[SEQUENCE]) & (F.col(POSITION) < stored[POSITION])
     return F.coalesce(later, F.lit(False))
+
+
+def _filled(ordered: DataFrame, order: KeyOrder) -> DataFrame:
+    """The records with the values that they had left out, by which a condition can be asked."""
+    if UNAVAILABLE not in ordered.columns:
+        return ordered
+    return filtered(fill_unavailable(ordered, order), order.table, filled=True)
 
 
 def _with_content(judged: DataFrame, order: KeyOrder) -> DataFrame:

@@ -70,4 +70,4 @@ def _nothing(value: Column) -> Column:
 
 def is_delete() -> Column:
     """Whether a record says that its key has no row."""
-    return F.col(OP).isin("delete", "tombstone")
+    return F.col(OP).isin("delete", "filtered", "tombstone")

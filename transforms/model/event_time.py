@@ -92,7 +92,7 @@ def instant(time: datetime | None) -> Column:
 
 def has_time() -> Column:
     """Which records of a versioned table need a time: a tombstone line has none."""
-    return F.col(OP).isin("upsert", "delete")
+    return F.col(OP).isin("upsert", "delete", "filtered")
 
 
 def with_clock(records: DataFrame, moves: Column, start: datetime | None, *, in_one_task: bool) -> DataFrame:

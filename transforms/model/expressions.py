@@ -61,6 +61,12 @@ def or_null(value: Column) -> Column:
     return attempt(value)[0]
 
 
+def meets(condition: str) -> Column:
+    """Whether a row meets an SQL condition; one for which it is null, or cannot be computed, does not."""
+    value = F.expr(condition)
+    return F.coalesce((or_null(value) if may_raise(condition) else value).cast("boolean"), F.lit(False))
+
+
 def any_fails(texts: Sequence[str]) -> Column:
     """Whether one of some expressions raises for a row."""
     return reduce(or_, [attempt(F.expr(text)).isNull() for text in texts])

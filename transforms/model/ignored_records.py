@@ -33,5 +33,5 @@ def ignored_counts(which: Column) -> list[Column]:
 
 
 def without_none(counts: Mapping[str, int]) -> dict[str, int]:
-    """Leave out the kinds that did not occur."""
-    return {name: count for name, count in counts.items() if count or name not in IGNORED}
+    """Leave out the kinds that did not occur, and rows that a condition filtered out where there are none."""
+    return {name: count for name, count in counts.items() if count or name not in {*IGNORED, "filtered"}}

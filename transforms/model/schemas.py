@@ -78,8 +78,9 @@ DETAIL = "_lj_detail"
 RAW = "_lj_raw"
 """The record's raw text; null for a good one, which needs none."""
 
-Op = Literal["upsert", "delete", "tombstone", "truncate", "ignored", "restored"]
-"""`restored`: a key's state as it is without a file that was replaced; derived, of no record of its own."""
+Op = Literal["upsert", "delete", "filtered", "tombstone", "truncate", "ignored", "restored"]
+"""`filtered`: a row that does not meet the condition of its table. `restored`: a key's state as it is without a file
+that was replaced; derived, of no record of its own."""
 Verdict = Literal[
     "applied",
     "history",

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transforms.model.expressions import any_fails, may_raise, or_null
+from transforms.model.expressions import any_fails, may_raise, meets, or_null
 from transforms.model.schemas import named
 from transforms.model.specs import JoinSpec, Selected
 
@@ -13,11 +13,6 @@ FILTERED = "_lj_filtered"
 """True for a pair of rows that does not meet the condition of the join."""
 FAILED = "_lj_failed"
 """True for a pair of rows of which an expression of the join cannot be computed."""
-
-
-def _meets(condition: str) -> Column:
-    """Whether a row meets an SQL condition; one for which it is null, or cannot be computed, does not."""
-    return F.coalesce(_value(condition).cast("boolean"), F.lit(False))
 
 
 def may_fail(join: JoinSpec) -> list[str]:
@@ -37,7 +32,7 @@ def judged(pairs: DataFrame, join: JoinSpec, kept: Column | None = None) -> Data
     """
     kept = F.lit(True) if kept is None else kept
     if join.where is not None:
-        pairs = pairs.withColumn(FILTERED, kept & ~_meets(join.where))
+        pairs = pairs.withColumn(FILTERED, kept & ~meets(join.where))
     if not may_fail(join):
         return pairs
     fails = F.lit(False)

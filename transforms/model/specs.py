@@ -7,6 +7,8 @@ from typing import Literal
 
 from pyspark.sql.types import DataType, StructField, StructType
 
+from transforms.model.expressions import RowExpression
+
 How = Literal["inner", "left"]
 ResolvedBy = Literal["hash", "highwater"]
 ResultKey = Literal["left", "combined"]
@@ -30,6 +32,8 @@ class TableSpec:
     """How far ahead a record's time may be; None where time moves nothing."""
     written: Mapping[str, str] = field(default_factory=dict)
     """What the source calls the columns for which that is declared."""
+    where: RowExpression | None = None
+    """What a row of the table must meet; of a stream it is asked elsewhere."""
     append_only: bool = False
     """Whether each record is an event of its own, as in a stream, and not a state of its key."""
 

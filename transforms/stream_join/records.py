@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from transforms.model.expressions import or_null
+from transforms.model.expressions import meets
 from transforms.model.hashing import value_hash
 from transforms.model.schemas import (
     BATCH,
@@ -51,8 +51,7 @@ def is_event(where: str | None) -> Column:
     """
     if where is None:
         return F.col(OP) == "upsert"
-    holds = or_null(F.expr(where).cast("boolean"))
-    return (F.col(OP) == "upsert") & F.coalesce(holds, F.lit(False))
+    return (F.col(OP) == "upsert") & meets(where)
 
 
 def judge_records(

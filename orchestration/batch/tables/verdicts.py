@@ -8,6 +8,7 @@ from pyspark.sql.types import BooleanType, StringType, StructType
 
 from orchestration.batch.tables.versioned import EXPIRED
 from storage.spark.kept_frames import aggregated
+from transforms.changelog.filtered_rows import FILTERED
 from transforms.changelog.versions import is_version
 from transforms.model.ignored_records import ignored_counts, without_none
 from transforms.model.schemas import (
@@ -81,7 +82,8 @@ def count_verdicts(records: DataFrame) -> dict[str, int]:
     """Count the records of a batch by status, each source record once.
 
     Beside them: those that are ignored by their kinds (`IGNORED`), where that is known; `history` (of those out of
-    order, what entered the history of a versioned table) and `versions` (all that did), ties, `changed` (applied
+    order, what entered the history of a versioned table) and `versions` (all that did), `FILTERED` (rows that do not
+    meet the condition of the table), ties, `changed` (applied
     changes, derived ones as well), the keys `inserted` and `removed`, plain inserts as `INSERTED`, and `LOGGED`.
     """
     return without_none(aggregated(records, *_counts()))
@@ -96,6 +98,7 @@ def _counts() -> tuple[Column, ...]:
         *ignored_counts(own & (F.col(VERDICT) == "ignored")),
         F.count_if(own & (F.col(VERDICT) == "history")).alias("history"),
         F.count_if(is_version()).alias("versions"),
+        F.count_if(own & is_logged() & (F.col(OP) == FILTERED)).alias(FILTERED),
         F.count_if(F.col(TIE)).alias("tie"),
         F.count_if((F.col(VERDICT) == "applied") & (F.col(OP) != "truncate")).alias("changed"),
         F.count_if(F.col(CURRENT) & ~F.col(DELETED) & ~F.col(EXISTED)).alias("inserted"),

@@ -1,38 +1,16 @@
 """Checks what must fit together in streams and their joins with tables."""
 
-from pyspark.sql.types import BooleanType
-
 from orchestration.config.checked_document import Reading
-from orchestration.config.checks.tables import columns_of
 from orchestration.config.problems import did_you_mean, listed
-from orchestration.config.schema.column_types import type_text
-from orchestration.config.schema.expressions import RULE, expression_type
 from orchestration.config.schema.values import parse_duration
-
-_CONDITION = "a condition is a deterministic scalar expression over the row"
 
 
 def check_streams(reading: Reading) -> None:
-    """Note the mistakes of every stream beside those it shares with tables."""
+    """Note the streams that share their name with a table."""
     for stream in reading.names("streams"):
         if stream in reading.names("tables"):
             message = f"a table is named '{stream}', too; tables, streams and joins share their names"
             reading.refuse(("streams", stream), message, at_key=True)
-        _check_where(reading, stream)
-
-
-def _check_where(reading: Reading, stream: str) -> None:
-    path = ("streams", stream, "where")
-    columns, text = columns_of(reading, stream, "streams"), reading.value(*path)
-    if columns is None or text is None:
-        return
-    try:
-        dtype = expression_type(text, columns)
-    except ValueError as error:
-        reading.refuse(path, f"{text!r} {error}".replace(RULE, _CONDITION))
-        return
-    if dtype is not None and dtype != BooleanType():
-        reading.refuse(path, f"{text!r} is {type_text(dtype)}; expected a condition, which is true or false")
 
 
 def check_stream_join(reading: Reading, join: str) -> None:

@@ -13,6 +13,7 @@ from pydantic import Field, PrivateAttr
 from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType, TimestampType
 
 from orchestration.config.schema.column import DeclaredColumn
+from orchestration.config.schema.expressions import referenced_columns
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.source import Source
 from orchestration.config.schema.values import (
@@ -25,7 +26,8 @@ from orchestration.config.schema.values import (
 )
 from storage.sources.database.dumps import pattern_of
 from storage.sources.formats.source_format import SourceFormat, SourceSpec
-from transforms.model.schemas import POSITION_TYPE, TIME
+from transforms.model.expressions import RowExpression
+from transforms.model.schemas import POSITION_TYPE, TIME, quoted
 from transforms.model.specs import TableSpec
 from transforms.parsing.options import ParseOptions
 from transforms.parsing.source_position import SOURCE
@@ -91,6 +93,10 @@ class Input(Named, ABC):
     """What orders the changes of one key: `source`, the position of a Debezium event in the log of its database;
     or a list of columns and of what its envelope has (`lsn`, `tx_id`, `ts_ms`, `offset`). By default the place of
     the record: date, file name, line; of a Delta table the commit version. It also decides between equal ones."""
+    where: str | None = None
+    """SQL condition over the row. Of a stream, records that do not meet it are no events, and `ignored`. Of a table,
+    rows that do not meet it are not there: a record by which a row ceases to meet it deletes the row. One that changes
+    counts for records that are read from then on."""
     max_bad_ratio: Annotated[float, Field(ge=0, le=1)] = 1.0
     """A larger share of bad records than this, of a `{date}` or of what has none, fails the batch before it is
     planned; 1.0 lets all pass into quarantine. With a smaller number many records of `parquet`, `orc` or `delta` are
@@ -105,6 +111,11 @@ class Input(Named, ABC):
     @abstractmethod
     def spec(self) -> TableSpec:
         """The table or stream as the stages take it."""
+
+    @property
+    def condition(self) -> str | None:
+        """`where` as SQL: a text that is the name of a column is that column, whatever signs it holds."""
+        return quoted(self.where) if self.where in self.columns else self.where
 
     @property
     def source_format(self) -> SourceFormat:
@@ -210,6 +221,14 @@ class Table(Input):
         return self.model_copy(update={"source": source, "columns": columns, "sequence": ()})
 
     @property
+    def _expression(self) -> RowExpression | None:
+        if self.condition is None:
+            return None
+        return RowExpression(
+            f"where of {self.name}", self.condition, tuple(referenced_columns([self.condition]))
+        )
+
+    @property
     def is_ordered(self) -> bool:
         """By a sequence, or by event time."""
         return bool(self.sequence) or self.versioned is not None
@@ -229,6 +248,7 @@ class Table(Input):
             history_retention=self.versioned.history_retention if self.versioned else None,
             max_future=self.max_future if self.versioned else None,
             written=self.names_in_source,
+            where=self._expression,
         )
 
 

@@ -112,6 +112,15 @@ def with_result(spec: Spec, select: Sequence[Entry] | None, where: str | None) -
     return replace(spec, select=tuple(columns), where=where)
 
 
+def sources_of(spec: JoinSpec) -> dict[str, list[tuple[str, str]]]:
+    """What each column of a result is made of, as the names of tables, streams or joins and of their columns."""
+    pair = {name: (spec.left, name) for name in spec.left_columns.names}
+    pair |= {spec.prefix + name: (spec.right, name) for name in spec.right_columns.names}
+    if spec.select is None:
+        return {name: [source] for name, source in pair.items()}
+    return {entry.name: [pair[name] for name in referenced_columns([entry.sql])] for entry in spec.select}
+
+
 def _selected(column: Chosen, types: Columns) -> Selected:
     dtype = type_of_value(column.text, types)
     assert dtype is not None, "all types are known once the file was checked"

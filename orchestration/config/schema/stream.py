@@ -1,7 +1,6 @@
 """Models streams in the file."""
 
 from orchestration.config.schema.model import Input
-from transforms.model.schemas import quoted
 from transforms.model.specs import TableSpec
 
 
@@ -10,13 +9,6 @@ class Stream(Input):
 
     event_time: str
     """Column of type `timestamp` that says when the event happened."""
-    where: str | None = None
-    """SQL condition over the row; records that it does not hold for are counted as `ignored`."""
-
-    @property
-    def condition(self) -> str | None:
-        """`where` as SQL: a text that is the name of a column is that column, whatever signs it holds."""
-        return quoted(self.where) if self.where in self.columns else self.where
 
     @property
     def is_ordered(self) -> bool:

@@ -37,7 +37,7 @@ _APPLIED: dict[Column, frozenset[str]] = {(VERDICT,): frozenset({"applied"})}
 _ACCEPTED: dict[Column, frozenset[str]] = {(VERDICT,): frozenset(ACCEPTED)}
 _VERSIONS: dict[Column, frozenset[str]] = {
     (VERDICT,): frozenset({"applied", "history", "duplicate"}),
-    (OP,): frozenset({"upsert", "delete", "tombstone"}),
+    (OP,): frozenset({"upsert", "delete", "filtered", "tombstone"}),
 }
 
 

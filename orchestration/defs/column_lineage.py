@@ -1,0 +1,24 @@
+"""Says what columns of its sides each column of a joined table is made of."""
+
+from dagster import AssetKey, TableColumnDep, TableColumnLineage
+
+from orchestration.config import Pipeline
+from orchestration.config.schema.select import sources_of
+from transforms.model.specs import JoinSpec
+
+
+def origins(join: JoinSpec) -> dict[str, str]:
+    """Where each column is from, for people."""
+    made_of = {name: ", ".join(map(".".join, sources)) for name, sources in sources_of(join).items()}
+    return {name: f"From {sources}" for name, sources in made_of.items() if sources}
+
+
+def column_lineage(pipeline: Pipeline, join: str) -> TableColumnLineage:
+    """The same for Dagster, by the assets of tables, streams and joins, which bear their names."""
+    made_of = sources_of(pipeline.spec_of_join(join))
+    return TableColumnLineage(
+        {
+            name: [TableColumnDep(AssetKey([pipeline.name, side]), column) for side, column in sources]
+            for name, sources in made_of.items()
+        }
+    )
