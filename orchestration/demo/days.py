@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from orchestration.batch.context import Progress
 from orchestration.config import Pipeline
+from orchestration.config.schema.expressions import referenced_columns
 from orchestration.demo.csv_comparison import Comparison, compare, read_expected
 from orchestration.demo.example import Example
 from orchestration.errors import WrongUsage
@@ -79,9 +80,16 @@ def _compared(example: Example, spark: SparkSession, batch: Published) -> Iterat
 
 
 def _selected(rows: DataFrame, join: JoinSpec) -> DataFrame:
-    """What a join shows of the database's answer, by plain SQL over that; as texts, as the answer has them."""
+    """What a join shows of the database's answer, by plain SQL over that; as texts, as the answer has them.
+
+    A column that was added to the source later is in no answer before.
+    """
     if join.select is None:
         return rows
-    typed = rows.select(*[named(f.name).try_cast(f.dataType).alias(f.name) for f in join.pair_columns])
-    shown = typed.where(join.where or "true").select(*[F.expr(e.sql).alias(e.name) for e in join.select])
+    there = set(rows.columns)
+    typed = rows.select(
+        *[named(f.name).try_cast(f.dataType).alias(f.name) for f in join.pair_columns if f.name in there]
+    )
+    selected = [entry for entry in join.select if there.issuperset(referenced_columns([entry.sql]))]
+    shown = typed.where(join.where or "true").select(*[F.expr(e.sql).alias(e.name) for e in selected])
     return shown.select(*[named(name).cast("string").alias(name) for name in shown.columns])

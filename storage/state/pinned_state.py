@@ -79,19 +79,22 @@ class State:
     def left_rows(self, join: JoinSpec, table: TableSpec, keys: Keys, to: Keys) -> DataFrame:
         """Rows of these keys of a join's left table, of which each points at one of the right keys in `to`.
 
-        `to`: the columns of the right key, in the order of the foreign key. All columns of `rows_schema`.
+        `to`: the columns of the right key, in the order of the foreign key. Of the columns of `rows_schema` those that
+        the join reads.
         """
         schema = rows_schema(table.columns, table.sequence)
+        read = rows_schema(join.left_columns, table.sequence).names
+        wanted = [name for name in schema.names if name in {*table.key, *read}]
         base, changes = left_rows_of(join.name), changes_of(table.name)
         if base not in self.plan.versions or _is_overtaken(self.plan, base, rows_of(table.name)):
-            return self.rows(table, keys, schema.names)
+            return self.rows(table, keys, wanted)
         pointed = to.rows.select(F.struct("*").cast(join.foreign_key_type).alias(FOREIGN_KEY))
         ordered = self._base(base, left_rows_schema(join, schema), Few(pointed, FOREIGN_KEY, to.most))
         behind = self._behind(changes, base, changes_schema(table.columns, table.sequence))
         # a row that left its right key since is among those behind, and newer there
         parts = [
             restrict(part, keys, table.key)
-            for part in (ordered.drop(FOREIGN_KEY), settled(behind, schema.names))
+            for part in (ordered.select(*map(named, wanted)), settled(behind, wanted))
         ]
         return latest_rows(parts[0].unionByName(parts[1]), table.key)
 

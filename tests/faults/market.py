@@ -16,6 +16,12 @@ JOINS = ("inner", "left", "at_time", "known")
 def _merged() -> str:
     parts = [yaml.safe_load(part.CONFIGURATION) for part in (shop, board)]
     both = {key: {**parts[0].get(key, {}), **parts[1][key]} for key in ("tables", "streams", "joins")}
+    # one with conditions, and columns that are not read, computed, and right keys of its own
+    both["joins"]["left"] |= {
+        "select": ["* except (right_customer, right_at)", {"dear": "amount > 15"}],
+        "where": "id < 6 or right_city is null",
+    }
+    both["tables"]["orders"]["where"] = "amount is null or amount <> 44"
     return yaml.safe_dump({"name": "market", "lake": "./lake", **both}, sort_keys=False)
 
 

@@ -122,7 +122,7 @@ def right_table(join: JoinSpec, batch: TableBatch, state: State, frames: Frames)
 
     def lookup(keys: DataFrame) -> DataFrame:
         wanted = frames.keys(spread(keys, "primary_key", table.key))
-        rows = state.rows(table, wanted, rows_schema(table.columns, table.sequence).names)
+        rows = state.rows(table, wanted, rows_schema(join.right_columns, table.sequence).names)
         return right_valued(rows, join)
 
     return Right(

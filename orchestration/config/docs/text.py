@@ -116,6 +116,11 @@ $maintenance
 
 $table
 
+Of a row that does not meet `where` nothing but its key and time stays, as of a deleted one: an older record of it may
+still come. A batch counts such records as `filtered`. One for which the condition cannot be computed is quarantined. A
+record that leaves out values its row has is asked by these; where the row is not there, they are unknown, and the
+record is quarantined if the condition does not leave it out anyway.
+
 ### versioned
 
 $versioned

@@ -281,7 +281,7 @@ def test_demo_equals_postgresql(copy_tiny: Callable[[Path], Path], tmp_path: Pat
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines()[-1] == "equal to PostgreSQL: 6 of 6"
     assert "  flights_with_planes: 43 rows, 26 columns, 0 differences" in result.stdout
-    assert "  flights_with_planes_inner: 30 rows, 25 columns, 0 differences" in result.stdout
+    assert "  flights_with_planes_inner: 30 rows, 20 columns, 0 differences" in result.stdout
     assert "_data_docs/index.html" in result.stdout
     assert "lakejoin dev" in result.stdout
 
