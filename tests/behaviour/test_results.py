@@ -14,8 +14,12 @@ from faults.shop import make_pipeline, run, write_lines
 from orchestration.checks.check_lake import check_lake
 from orchestration.config import Pipeline
 from orchestration.defs.code_location import pipeline_definitions
+from orchestration.lake_state.published_snapshot import published_snapshot
+from orchestration.show.stores import stored_tables
+from orchestration.show.tables import find_view
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, joined_of
+from storage.state.pinned_state import State
 from transforms.model.schemas import is_internal
 
 pytestmark = pytest.mark.spark
@@ -261,3 +265,64 @@ def test_dagster_tells_what_each_column_is_made_of(tmp_path: Path) -> None:
         "int",
         "From orders.amount, customers.rate",
     )
+
+
+STREAM = """\
+name: desk
+lake: ./lake
+tables:
+  prices:
+    source: {format: jsonl, path: "prices/{date}.jsonl"}
+    columns: {item: string, price: int, shelf: string, at: timestamp}
+    key: [item]
+    event_time: at
+    versioned: {history_retention: 10 days}
+streams:
+  sales:
+    source: {format: jsonl, path: "sales/{date}.jsonl"}
+    columns: {id: bigint, item: string, pieces: int, clerk: string, at: timestamp}
+    key: [id]
+    event_time: at
+joins:
+  sold:
+    stream: sales
+    table: prices
+    foreign_key: [item]
+    how: left
+    prefix: p_
+    grace: 1 hour
+    select: [{sale: id}, p_price, {paid: pieces * p_price}, {each: "cast(pieces / cast(p_shelf as int) as int)"}]
+    where: pieces > 0
+"""
+
+
+def test_join_of_a_stream_selects_and_has_a_condition(tmp_path: Path, spark: SparkSession) -> None:
+    """Of what is released; a record that does not meet the condition is not lost. The key has another name."""
+
+    def at(minute: int) -> str:
+        return f"2024-01-01T12:{minute:02}:00Z"
+
+    prices = [("pen", 3, "1", 0), ("ink", 5, "0", 0), ("pen", 4, "2", 30)]
+    sales = [(1, "pen", 2, 10), (2, "pen", 0, 11), (3, "ink", 1, 12), (4, "cap", 1, 13), (5, "pen", 2, 40)]
+    write_lines(tmp_path / "prices" / "2024-01-01.jsonl", [
+        {"op": "u", "item": item, "price": price, "shelf": shelf, "at": at(minute)}
+        for item, price, shelf, minute in prices
+    ])  # fmt: skip
+    write_lines(tmp_path / "sales" / "2024-01-01.jsonl", [
+        {"op": "c", "id": number, "item": item, "pieces": pieces, "clerk": "c", "at": at(minute)}
+        for number, item, pieces, minute in sales
+    ])  # fmt: skip
+    pipeline = make_pipeline(tmp_path, STREAM)
+    run(pipeline, spark)
+    run(pipeline, spark, flush=True)
+
+    rows = sorted((tuple(row.values()) for row in _result(pipeline, spark, "sold")), key=lambda row: row[0])
+    assert rows == [(1, 3, 6, 2), (3, 5, 5, None), (4, None, None, None), (5, 4, 8, 1)]
+    lake = Lake(pipeline.lake)
+    counts = Journal(lake).published[-1].joins["sold"]
+    assert (counts["released"], counts["emissions"], counts["uncomputed"]) == (5, 4, 1)
+    assert check_lake(pipeline, spark, batches=None).passed
+    view = find_view(pipeline, "sold")(State(spark, lake, published_snapshot(Journal(lake))))
+    assert [row["paid"] for row in view.of_key("5").rows.collect()] == [8]
+    stored = stored_tables(pipeline)["sold"]
+    assert stored.ordered.key.names == ["sale"]
