@@ -59,7 +59,7 @@ def _shown(rows: Mapping[int, tuple[Any, ...]]) -> dict[int, tuple[Any, ...]]:
     return {key: (amount, note, customer.upper()) for key, (customer, amount, note) in rows.items()}
 
 
-@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
+@pytest.mark.parametrize("large", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["small", "large"])
 @pytest.mark.parametrize(
     "seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)]
 )

@@ -55,7 +55,7 @@ ANSWERS = {
 @pytest.mark.parametrize(
     ("data", "options"),
     [
-        pytest.param(RECORDING, {}, id="tiny"),
+        pytest.param(RECORDING, {}, id="tiny", marks=pytest.mark.slow),
         *[
             pytest.param(EXAMPLE / "data", options, id=name, marks=pytest.mark.slow)
             for name, options in (("daily", {}), ("at_once", {"batch_by": "all"}))

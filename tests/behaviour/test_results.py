@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from dagster import AssetKey
 from pyspark.sql import SparkSession
 
@@ -198,12 +199,14 @@ def _sorted(rows: list[Row]) -> list[str]:
     return sorted(map(str, rows))
 
 
-@pytest.mark.parametrize("seed", [1, *[pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6)]])
-def test_each_result_is_that_of_its_rows(seed: int, tmp_path: Path, spark: SparkSession) -> None:
+@pytest.mark.parametrize(
+    ("seed", "days"), [(1, 2), *[pytest.param(seed, 4, marks=pytest.mark.slow) for seed in range(2, 6)]]
+)
+def test_each_result_is_that_of_its_rows(seed: int, days: int, tmp_path: Path, spark: SparkSession) -> None:
     """Selected columns in their order, expressions, conditions; over tables, a join, and by both keys."""
     chance, model = random.Random(seed), Model()
     pipeline = make_pipeline(tmp_path, TEXT)
-    for day in range(1, 5):
+    for day in range(1, days + 1):
         records = _random_records(chance)
         model.change(records)
         for table, lines in records.items():
@@ -212,7 +215,7 @@ def test_each_result_is_that_of_its_rows(seed: int, tmp_path: Path, spark: Spark
         for join in pipeline.joins:
             assert _sorted(_result(pipeline, spark, join)) == _sorted(model.answer(join)), (seed, day, join)
     assert check_lake(pipeline, spark, batches=None).passed
-    assert check_lake(pipeline, spark, batches=2).passed
+    assert check_lake(pipeline, spark, batches=1).passed
 
 
 def test_change_of_what_is_not_selected_writes_no_result(tmp_path: Path, spark: SparkSession) -> None:
@@ -222,7 +225,9 @@ def test_change_of_what_is_not_selected_writes_no_result(tmp_path: Path, spark: 
     write_lines(tmp_path / "customers" / "2024-01-01.jsonl", [customer])
     write_lines(tmp_path / "orders" / "2024-01-01.jsonl", [order])
     write_lines(tmp_path / "countries" / "2024-01-01.jsonl", [{"op": "u", "code": "de", "tax": 1}])
-    pipeline = make_pipeline(tmp_path, TEXT)
+    text = yaml.safe_load(TEXT)
+    text["joins"] = {name: text["joins"][name] for name in ("everything", "narrow", "by_customer", "taxed")}
+    pipeline = make_pipeline(tmp_path, yaml.safe_dump(text, sort_keys=False))
     run(pipeline, spark)
     write_lines(tmp_path / "customers" / "2024-01-02.jsonl", [{**customer, "seen": 2}])
     write_lines(tmp_path / "orders" / "2024-01-02.jsonl", [{**order, "note": "y"}])
@@ -231,9 +236,7 @@ def test_change_of_what_is_not_selected_writes_no_result(tmp_path: Path, spark: 
 
     lake = Lake(pipeline.lake)
     counts = {join: found["emissions"] for join, found in Journal(lake).published[-1].joins.items()}
-    assert counts == dict.fromkeys(("narrow", "charged", "abroad", "by_customer", "taxed"), 0) | {
-        "everything": 1, "large": 1
-    }  # fmt: skip
+    assert counts == {"everything": 1, "narrow": 0, "by_customer": 0, "taxed": 0}
     snapshots = {join: lake.snapshot(joined_of(join)) for join in counts}
     assert {join: found and found.version for join, found in snapshots.items()} == counts
     assert check_lake(pipeline, spark, batches=1).passed

@@ -6,7 +6,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType
 
 from orchestration.config.schema.column_types import parse_type
-from orchestration.config.schema.expressions import expression_type
+from orchestration.config.schema.expressions import expression_type, renamed
 
 COLUMNS: dict[str, DataType | None] = {
     name: parse_type(text)
@@ -268,3 +268,18 @@ def test_words_of_the_clock_are_text_elsewhere() -> None:
     """Only text that begins with such a word is in doubt, and a column may have any name."""
     assert expression_type("text = 'nowhere'", COLUMNS) is not None
     assert expression_type("upper(user)", COLUMNS) is not None
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("upper(right_name)", "upper(`name`)"),
+        ("`right_name` || 'right_name'", "`name` || 'right_name'"),
+        ("right_rate.right_name + right_rate.low", "`rate`.right_name + `rate`.low"),
+        ("right_name", "`name`"),
+        ("cast(right_rate as int) / right_rate", "cast(`rate` as int) / `rate`"),
+    ],
+)
+def test_columns_get_other_names_and_nothing_else_does(sql: str, expected: str) -> None:
+    """Neither texts, nor fields, nor functions; an expression stays as it was written otherwise."""
+    assert renamed(sql, {"right_name": "name", "right_rate": "rate"}) == expected
