@@ -221,10 +221,14 @@ OVER = """\
 """
 
 
+@pytest.mark.parametrize("select", ["", ", select: [{order: id}, right_city]"], ids=["plain", "renamed"])
 def test_record_of_every_table_of_a_chain_is_named(
-    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    select: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a join over a join: what changed the row's left row, and the right rows that either of the joins met."""
+    """Of a join over a join: what changed the row's left row, and the right rows that either of the joins met.
+
+    The key of the first join's rows may have another name than that of its left rows.
+    """
     cities = """\
   cities:
     source: {format: jsonl, path: "cities/{date}.jsonl"}
@@ -235,7 +239,8 @@ joins:
     folder = tmp_path / "shop"
     make_shop(folder, DAYS[:1])
     write_lines(folder / "cities" / "2024-01-01.jsonl", [{"op": "c", "city": "Paris", "country": "France"}])
-    pipeline = make_pipeline(folder, CONFIGURATION.replace("joins:\n", cities) + OVER)
+    text = CONFIGURATION.replace("joins:\n", cities).replace("how: left}", f"how: left{select}}}")
+    pipeline = make_pipeline(folder, text + OVER)
     monkeypatch.setattr(EMIT, _of_over)
     message = _fails(pipeline, spark)
     assert message.startswith("over: ")
@@ -253,7 +258,8 @@ def _of_over(*args: object) -> DataFrame:
     if "of_city_country" not in emissions.columns:
         return emissions
     nothing = F.lit(None).cast(HASH_TYPE)
-    of_one = named(PRIMARY_KEY)["id"] == 1
+    (key,) = emissions.select(f"{PRIMARY_KEY}.*").columns
+    of_one = named(PRIMARY_KEY)[key] == 1
     return emissions.withColumn(LEFT_HASH, F.when(of_one, nothing).otherwise(named(LEFT_HASH)))
 
 

@@ -14,6 +14,7 @@ from orchestration.config import Pipeline
 from orchestration.lake_state.active_joins import rebuild_command
 from transforms.foreign_key_join.batch import JoinBatch
 from transforms.model.schemas import POSITION, named
+from transforms.model.specs import JoinSpec
 
 _RECORDS = 5
 """Records of a table that a command names at most."""
@@ -66,8 +67,16 @@ def _records(
         rights = _right_keys(join, keys)
         _look_up(batch, tables, join.spec.right, rights, found)
         name = join.spec.left
+        if name in joins:
+            keys = _as_of_left_rows(keys, joins[name].spec)
     _look_up(batch, tables, name, keys, found)
     return dict(sorted(found.items(), key=lambda item: list(tables).index(item[0])))
+
+
+def _as_of_left_rows(keys: DataFrame, join: JoinSpec) -> DataFrame:
+    """Keys of joined rows as keys of the left rows that these were made of, which may have other names."""
+    pairs = zip(join.joined_left_key, join.left_key, strict=True)
+    return keys.select(*[named(column).alias(name) for column, name in pairs])
 
 
 def _keys(batch: Batch, join: JoinBatch, samples: Collection[str]) -> DataFrame:
