@@ -7,6 +7,7 @@ batch counts what it meets, as `UNCOMPUTED`.
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -87,6 +88,10 @@ class Uncomputed:
                 )
             )
         return count
+
+    def taken(self, found: dict[str, Any]) -> dict[str, int]:
+        """Take what `counted` made out of the aggregates that were found, and tell of it; return its count by name."""
+        return as_counts(self.told(found.pop(UNCOMPUTED, 0), found.pop("sample", None) or ()))
 
 
 def as_counts(*told: int) -> dict[str, int]:

@@ -120,6 +120,10 @@ class Pipeline(Frozen):
         """Tables and streams: whatever reads change data."""
         return {**self.tables, **self.streams}
 
+    def section_of(self, name: str) -> str:
+        """Where the file declares a table or stream."""
+        return "tables" if name in self.tables else "streams"
+
     def read_by(self, kind: BatchKind, name: str) -> Input:
         """A table or stream as a batch of a kind reads it."""
         return self.tables[name].of_snapshots if kind == "reconcile" else self.inputs[name]
@@ -253,6 +257,7 @@ def _input_shape(read: Input) -> dict[str, Any]:
         | ({} if read.source.one_per_line else {"one_per_line": False}),
         "key": read.key,
         "sequence": read.sequence,
+        "where": read.where,
     }
 
 
@@ -262,9 +267,8 @@ def _table_shape(table: Table) -> dict[str, Any]:
         "versioned": table.versioned is not None,
         "tombstone_retention": table.tombstone_retention.total_seconds(),
         "on_truncate": table.on_truncate,
-        "where": table.where,
     }
 
 
 def _stream_shape(stream: Stream) -> dict[str, Any]:
-    return _input_shape(stream) | {"event_time": stream.event_time, "where": stream.where}
+    return _input_shape(stream) | {"event_time": stream.event_time}

@@ -55,7 +55,7 @@ def readings_of(pipeline: Pipeline) -> dict[str, str]:
         settings[f"tables/{name}/versioned.history_retention"] = str(retention)
         settings[f"tables/{name}/on_truncate"] = table.on_truncate
     for name, read in pipeline.inputs.items():
-        kind = "tables" if name in pipeline.tables else "streams"
+        kind = pipeline.section_of(name)
         settings[f"{kind}/{name}/where"] = read.where
         settings[f"{kind}/{name}/source.limits"] = [read.source.limits.line, read.source.limits.depth]
         settings[f"{kind}/{name}/columns.as"] = dict(read.parse_options.encodings)

@@ -105,7 +105,7 @@ def check_types(pipeline: Pipeline, snapshots: Mapping[str, Snapshot]) -> None:
         joined_of(name): (("joins", name), pipeline.spec_of_join(name).columns) for name in pipeline.joins
     }
     for name, read in pipeline.inputs.items():
-        path = ("tables" if name in pipeline.tables else "streams", name, "columns")
+        path = (pipeline.section_of(name), name, "columns")
         declared |= {table: (path, read.spec.columns) for table, _ in tables_of_input(pipeline, name)}
     found = {
         f"{name} has type {stored.simpleString()} in {pipeline.lake}/{table}, and not {wanted.simpleString()}": path

@@ -31,8 +31,7 @@ def check_expressions(pipeline: Pipeline, spark: SparkSession) -> None:
         if read.where is not None and read.condition is not None:
             rows, judged = _no_rows(spark, read.spec.columns), partial(_condition_mistake, read.where)
             if mistake := _mistake(rows, read.condition, read.where, judged):
-                kind = "streams" if name in pipeline.streams else "tables"
-                problems.append(pipeline.problem((kind, name, "where"), mistake))
+                problems.append(pipeline.problem((pipeline.section_of(name), name, "where"), mistake))
     if problems:
         raise ConfigurationError(problems)
 

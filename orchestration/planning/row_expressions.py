@@ -54,8 +54,8 @@ def foreign_key_not_asked(pipeline: Pipeline, plan: Plan, name: str) -> list[Row
 
 def conditions(pipeline: Pipeline, name: str) -> list[RowExpression]:
     """What the records of a table or stream must meet, as far as it may raise for one of them."""
-    condition = pipeline.inputs[name].condition
-    return [] if condition is None else _of_records([(f"where of {name}", condition)])
+    asked = pipeline.inputs[name].asked
+    return [] if asked is None else _that_may_raise([asked])
 
 
 def _foreign_key(spec: JoinSpec) -> list[RowExpression]:
@@ -64,9 +64,10 @@ def _foreign_key(spec: JoinSpec) -> list[RowExpression]:
 
 def _of_records(expressions: Iterable[tuple[str, str]]) -> list[RowExpression]:
     """Those of some expressions, by their role, that may raise for one record and not for another."""
-    found = [
-        RowExpression(role, sql, tuple(referenced_columns([sql])))
-        for role, sql in expressions
-        if may_raise(sql)
-    ]
-    return [expression for expression in found if expression.columns]
+    return _that_may_raise(
+        RowExpression(role, sql, tuple(referenced_columns([sql]))) for role, sql in expressions
+    )
+
+
+def _that_may_raise(expressions: Iterable[RowExpression]) -> list[RowExpression]:
+    return [expression for expression in expressions if expression.columns and may_raise(expression.text)]

@@ -144,7 +144,7 @@ def _check_inputs(pipeline: Pipeline, lake: Lake, names: list[str]) -> None:
         log, declared = lake.snapshot(log_of(pipeline, name)), pipeline.inputs[name].spec.columns
         if log is not None and (wrong := misfits(schema_of(log.delta), declared, within=False)):
             problem = pipeline.problem(
-                ("tables" if name in pipeline.tables else "streams", name, "columns"),
+                (pipeline.section_of(name), name, "columns"),
                 "a lake takes new columns, and wider types, though not within structs, arrays and maps: whole numbers "
                 "with more digits, double for float, a decimal with more digits before its point; found: "
                 f"{'; '.join(wrong)}. Undo that, or load the sources into a new lake",

@@ -57,10 +57,7 @@ def joins_that_see_types(
         ):
             found.add(name)
     refused = [("joins", name, "foreign_key") for name in found - pipeline.rebuildable.keys()]
-    refused += [
-        ("streams" if name in pipeline.streams else "tables", name, "where")
-        for name in _conditions(pipeline, state)
-    ]
+    refused += [(pipeline.section_of(name), name, "where") for name in _conditions(pipeline, state)]
     if refused:
         why = "has another value for rows of the lake by the wider types"
         way = "undo them, or give the stream and its joins other names, under which they begin anew"

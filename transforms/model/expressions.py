@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, DataType
 
 from transforms.model.refused_records import refuse
 from transforms.model.schemas import OP, REASON, UNAVAILABLE, named
@@ -61,10 +62,15 @@ def or_null(value: Column) -> Column:
     return attempt(value)[0]
 
 
+def computed(text: str, dtype: DataType) -> Column:
+    """What an expression of the configuration gives for a row, as a type; null for a row for which it raises."""
+    value = F.expr(text).cast(dtype)
+    return or_null(value) if may_raise(text) else value
+
+
 def meets(condition: str) -> Column:
     """Whether a row meets an SQL condition; one for which it is null, or cannot be computed, does not."""
-    value = F.expr(condition)
-    return F.coalesce((or_null(value) if may_raise(condition) else value).cast("boolean"), F.lit(False))
+    return F.coalesce(computed(condition, BooleanType()), F.lit(False))
 
 
 def any_fails(texts: Sequence[str]) -> Column:

@@ -4,7 +4,7 @@ The kind stands in `DETAIL`, which says of a bad record what is wrong with it; n
 were there before this was counted need no column more.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal, get_args
 
 from pyspark.sql import Column
@@ -32,6 +32,6 @@ def ignored_counts(which: Column) -> list[Column]:
     return [F.count_if(which & (F.col(DETAIL) == kind)).alias(name) for name, kind in IGNORED.items()]
 
 
-def without_none(counts: Mapping[str, int]) -> dict[str, int]:
-    """Leave out the kinds that did not occur, and rows that a condition filtered out where there are none."""
-    return {name: count for name, count in counts.items() if count or name not in {*IGNORED, "filtered"}}
+def without_none(counts: Mapping[str, int], rare: Collection[str] = IGNORED) -> dict[str, int]:
+    """Leave out what did not occur of what is `rare`: by default the kinds."""
+    return {name: count for name, count in counts.items() if count or name not in rare}

@@ -5,9 +5,9 @@ from operator import and_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
-from transforms.model.expressions import may_raise, or_null
+from transforms.model.expressions import computed
 from transforms.model.hashing import value_hash
 from transforms.model.schemas import (
     BATCH,
@@ -25,16 +25,13 @@ from transforms.model.specs import JoinSpec
 
 def foreign_key(join: JoinSpec) -> Column:
     """The foreign key of a left row: null if any of its parts is, or cannot be computed."""
-    parts = [_part(text, f.dataType) for text, f in zip(join.foreign_key, join.foreign_key_type, strict=True)]
+    parts = [
+        computed(text, f.dataType) for text, f in zip(join.foreign_key, join.foreign_key_type, strict=True)
+    ]
     complete = reduce(and_, [part.isNotNull() for part in parts])
     return F.when(
         complete, F.struct(*[p.alias(n) for p, n in zip(parts, join.foreign_key_type.names, strict=True)])
     )
-
-
-def _part(text: str, dtype: DataType) -> Column:
-    part = F.expr(text).cast(dtype)
-    return or_null(part) if may_raise(text) else part
 
 
 def left_hash(join: JoinSpec) -> Column:
@@ -51,17 +48,20 @@ def _hash_of(columns: StructType, *, whole: bool) -> Column:
     return named(HASH) if whole else F.when(~named(DELETED), value_hash(columns))
 
 
-def unread_changes(changes: DataFrame, before: DataFrame, key: tuple[str, ...], hashed: Column) -> DataFrame:
-    """The keys whose changes leave all that a join reads of their row as it was, under their own names.
+def without_unread(
+    rows: DataFrame, changes: DataFrame, before: DataFrame, key: tuple[str, ...], hashed: Column
+) -> DataFrame:
+    """Rows of a side without those keys whose changes leave all that a join reads of their row as it was.
 
-    `changes`: rows of a side as the batch made them one after the other. `before`: its rows before the batch, of at
+    `changes`: rows of the side as the batch made them one after the other. `before`: its rows before the batch, of at
     least the changed keys. `hashed`: of what the join reads.
     """
     columns = [named(name) for name in key]
     was = before.where(~named(DELETED)).select(*columns, hashed.alias(_WAS))
     same = F.bool_and(F.col(_IS).eqNullSafe(F.col(_WAS)))
     met = changes.select(*columns, hashed.alias(_IS)).join(was, list(key))
-    return met.groupBy(*columns).agg(same.alias(_SAME)).where(_SAME).select(*columns)
+    unread = met.groupBy(*columns).agg(same.alias(_SAME)).where(_SAME).select(*columns)
+    return rows.join(unread, list(key), "left_anti")
 
 
 def left_changes(changes: DataFrame, join: JoinSpec) -> DataFrame:
@@ -171,7 +171,12 @@ def right_under_rules(rows: DataFrame, join: JoinSpec) -> DataFrame:
 
 def joined_left_key(join: JoinSpec) -> Column:
     """The left key of joined rows."""
-    pairs = zip(join.joined_left_key, join.left_key, strict=True)
+    return _key_in(join.joined_left_key, join.left_key)
+
+
+def _key_in(columns: tuple[str, ...], names: tuple[str, ...]) -> Column:
+    """A key from columns that have other names in the joined table."""
+    pairs = zip(columns, names, strict=True)
     return F.struct(*[named(column).alias(name) for column, name in pairs])
 
 
@@ -188,10 +193,7 @@ def joined_under_rules(
     `right_key` is null for none. `filtered`: which of the rows are pairs that do not meet the condition of the join.
     """
     names = join.joined_right_key
-    right_key = named(RIGHT_KEY)
-    if names is not None:
-        pairs = zip(names, join.right_key, strict=True)
-        right_key = F.struct(*[named(column).alias(name) for column, name in pairs])
+    right_key = named(RIGHT_KEY) if names is None else _key_in(names, join.right_key)
     return rows.select(
         key.alias("primary_key"),
         named(LEFT_HASH).alias("left_hash"),

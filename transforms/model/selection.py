@@ -5,7 +5,7 @@ from collections.abc import Collection
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transforms.model.expressions import any_fails, may_raise, meets, or_null
+from transforms.model.expressions import any_fails, computed, may_raise, meets
 from transforms.model.schemas import named
 from transforms.model.specs import JoinSpec, Selected
 
@@ -62,10 +62,5 @@ def selected(join: JoinSpec, kept: Column | None = None, always: Collection[str]
 
 
 def _selected(entry: Selected, kept: Column | None, always: Collection[str]) -> Column:
-    value = named(entry.column) if entry.column is not None else _value(entry.sql).cast(entry.dtype)
+    value = named(entry.column) if entry.column is not None else computed(entry.sql, entry.dtype)
     return (value if kept is None or entry.column in always else F.when(kept, value)).alias(entry.name)
-
-
-def _value(sql: str) -> Column:
-    value = F.expr(sql)
-    return or_null(value) if may_raise(sql) else value

@@ -57,11 +57,13 @@ def judge(
     parts = _counts(batch, emissions).unionByName(results)
     of_keys, of_results = uncomputed
     made = emissions if batch.made is None else batch.made
-    asked = {"uncomputed keys": of_keys, "uncomputed results": of_results}
-    read = {"uncomputed keys": _left_values(batch), "uncomputed results": (made, named(PRIMARY_KEY))}
-    for rule, asks in asked.items():
+    asked = {
+        "uncomputed keys": (of_keys, _left_values(batch)),
+        "uncomputed results": (of_results, (made, named(PRIMARY_KEY))),
+    }
+    for rule, (asks, of_rows) in asked.items():
         if asks.fails is not None:
-            parts = parts.unionByName(asks.in_gate(*read[rule], rule))
+            parts = parts.unionByName(asks.in_gate(*of_rows, rule))
     found = {row["rule"]: row for row in frames.gather(parts).collect()}
     failing = {rule: row for rule in asked if (row := found.pop(rule, None))}
     counts = {name: int(found.pop(name)["offending"]) for name in (*JOIN_COUNTS, "contradictory")}
@@ -81,7 +83,7 @@ def judge(
         samples = [sample for row in violated for sample in row["sample"] or ()]
         rules = [row["rule"] for row in violated]
         raise GateFailed(*_message(batch.spec.name, violated), *ways_out(samples=samples, rules=rules))
-    told = [asked[rule].told(row["offending"], row["sample"] or ()) for rule, row in failing.items()]
+    told = [asked[rule][0].told(row["offending"], row["sample"] or ()) for rule, row in failing.items()]
     return counts | as_counts(*told)
 
 

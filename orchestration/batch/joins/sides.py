@@ -21,7 +21,7 @@ from transforms.model.join_sides import (
     right_hash,
     right_valued,
     spread,
-    unread_changes,
+    without_unread,
 )
 from transforms.model.keys import Keys, restrict
 from transforms.model.schemas import (
@@ -50,8 +50,8 @@ def left_table(join: JoinSpec, batch: TableBatch, right: Right, state: State, fr
     inserts, others = apart(batch.records, F.col(INSERTED), batch.inserts, changed, join, frames, batch.keys)
     rest = replace(batch, records=others)
     if not join.left_whole:
-        unread = unread_changes(rest.applied, batch.before, table.key, left_hash(join))
-        rest = replace(batch, records=frames.keep(others.join(unread, list(table.key), "left_anti")))
+        read = without_unread(others, rest.applied, batch.before, table.key, left_hash(join))
+        rest = replace(batch, records=frames.keep(read))
     return Left(
         changed=changed,
         changes=left_changes(rest.applied, join),
@@ -87,8 +87,7 @@ def left_join(
     inserts, rest = apart(rows, ~F.col(DELETED), came, changed, join, frames)
     if len(join.left_columns) < len(batch.spec.columns):
         was = with_joined_hash(before, join.left_columns).withColumn(DELETED, F.lit(False))
-        unread = unread_changes(rest, was, join.left_key, named(HASH))
-        rest = frames.keep(rest.join(unread, list(join.left_key), "left_anti"))
+        rest = frames.keep(without_unread(rest, rest, was, join.left_key, named(HASH)))
     return Left(
         changed=changed,
         changes=left_changes(rest, join),
@@ -117,8 +116,7 @@ def right_table(join: JoinSpec, batch: TableBatch, state: State, frames: Frames)
     """A declared table as the right side."""
     table, applied = batch.spec, batch.applied
     if not join.right_whole:
-        unread = unread_changes(applied, batch.before, table.key, right_hash(join))
-        applied = applied.join(unread, list(table.key), "left_anti")
+        applied = without_unread(applied, applied, batch.before, table.key, right_hash(join))
 
     def lookup(keys: DataFrame) -> DataFrame:
         wanted = frames.keys(spread(keys, "primary_key", table.key))

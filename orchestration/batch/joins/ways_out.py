@@ -13,8 +13,8 @@ from orchestration.batch.tables.table import TableBatch
 from orchestration.config import Pipeline
 from orchestration.lake_state.active_joins import rebuild_command
 from transforms.foreign_key_join.batch import JoinBatch
+from transforms.model.join_sides import joined_left_key
 from transforms.model.schemas import POSITION, named
-from transforms.model.specs import JoinSpec
 
 _RECORDS = 5
 """Records of a table that a command names at most."""
@@ -68,15 +68,10 @@ def _records(
         _look_up(batch, tables, join.spec.right, rights, found)
         name = join.spec.left
         if name in joins:
-            keys = _as_of_left_rows(keys, joins[name].spec)
+            # as keys of the left rows that the joined rows were made of, which may have other names
+            keys = keys.select(joined_left_key(joins[name].spec).alias("key")).select("key.*")
     _look_up(batch, tables, name, keys, found)
     return dict(sorted(found.items(), key=lambda item: list(tables).index(item[0])))
-
-
-def _as_of_left_rows(keys: DataFrame, join: JoinSpec) -> DataFrame:
-    """Keys of joined rows as keys of the left rows that these were made of, which may have other names."""
-    pairs = zip(join.joined_left_key, join.left_key, strict=True)
-    return keys.select(*[named(column).alias(name) for column, name in pairs])
 
 
 def _keys(batch: Batch, join: JoinBatch, samples: Collection[str]) -> DataFrame:

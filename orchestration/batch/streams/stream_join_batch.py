@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -127,7 +127,7 @@ def stream_join_batch(
         emitted = _count_emissions(emissions, join, Uncomputed.results(batch, join))
         failing = counts.get(UNCOMPUTED, 0), emitted.pop(UNCOMPUTED, 0)
         counts |= emitted | as_counts(*failing)
-        emissions = _shown(emissions, join).drop(*marks_of(join))
+        emissions = emissions.where(_is_shown(join)).drop(*marks_of(join))
     return StreamJoinBatch(join, emissions, _late(join, routed), counts, clock)
 
 
@@ -192,17 +192,17 @@ def _count_routes(
     )
     found.pop("oldest")
     newest = from_micros(found.pop("newest"))
-    failing, first = found.pop(UNCOMPUTED, 0), found.pop("sample", None)
-    return found | as_counts(uncomputed.told(failing, first or ())), newest
+    told = uncomputed.taken(found)
+    return found | told, newest
 
 
-def _shown(emissions: DataFrame, join: StreamJoinSpec) -> DataFrame:
-    """Those that meet the condition of the join."""
-    return emissions if join.where is None else emissions.where(~named(FILTERED))
+def _is_shown(join: StreamJoinSpec) -> Column:
+    """Which emissions meet the condition of the join."""
+    return F.lit(True) if join.where is None else ~named(FILTERED)
 
 
 def _count_emissions(emissions: DataFrame, join: StreamJoinSpec, uncomputed: Uncomputed) -> dict[str, int]:
-    shown = F.lit(True) if join.where is None else ~named(FILTERED)
+    shown = _is_shown(join)
     key = F.struct(*[named(name) for name in join.joined_key])
     found = aggregated(
         emissions,
@@ -210,8 +210,8 @@ def _count_emissions(emissions: DataFrame, join: StreamJoinSpec, uncomputed: Unc
         F.count_if(shown & F.col(RIGHT_HASH).isNull()).alias("unmatched"),
         *uncomputed.counted(key),
     )
-    failing, first = found.pop(UNCOMPUTED, 0), found.pop("sample", None)
-    return found | as_counts(uncomputed.told(failing, first or ()))
+    told = uncomputed.taken(found)
+    return found | told
 
 
 def waited(join: StreamJoinSpec, batch: Batch) -> int:

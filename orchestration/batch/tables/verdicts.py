@@ -10,7 +10,7 @@ from orchestration.batch.tables.versioned import EXPIRED
 from storage.spark.kept_frames import aggregated
 from transforms.changelog.filtered_rows import FILTERED
 from transforms.changelog.versions import is_version
-from transforms.model.ignored_records import ignored_counts, without_none
+from transforms.model.ignored_records import IGNORED, ignored_counts, without_none
 from transforms.model.schemas import (
     CHANGED,
     CONTEXT,
@@ -86,7 +86,7 @@ def count_verdicts(records: DataFrame) -> dict[str, int]:
     meet the condition of the table), ties, `changed` (applied
     changes, derived ones as well), the keys `inserted` and `removed`, plain inserts as `INSERTED`, and `LOGGED`.
     """
-    return without_none(aggregated(records, *_counts()))
+    return without_none(aggregated(records, *_counts()), {*IGNORED, FILTERED})
 
 
 @cache

@@ -1,31 +1,31 @@
-"""Checks the conditions (`where`) of tables and streams."""
+"""Checks the conditions (`where`) of tables, streams and joins."""
 
 from pyspark.sql.types import BooleanType
 
 from orchestration.config.checked_document import Reading
 from orchestration.config.checks.tables import columns_of
+from orchestration.config.problems import KeyPath
 from orchestration.config.schema.column_types import type_text
-from orchestration.config.schema.expressions import RULE, expression_type
-
-_CONDITION = "a condition is a deterministic scalar expression over the row"
+from orchestration.config.schema.expression_types import Columns
+from orchestration.config.schema.expressions import type_by_rule
 
 
 def check_conditions(reading: Reading) -> None:
     """Note what is wrong with the condition of each table and stream."""
     for kind in ("tables", "streams"):
         for name in reading.names(kind):
-            _check_where(reading, name, kind)
+            check_condition(reading, (kind, name, "where"), columns_of(reading, name, kind), "the row")
 
 
-def _check_where(reading: Reading, name: str, kind: str) -> None:
-    path = (kind, name, "where")
-    columns, text = columns_of(reading, name, kind), reading.value(*path)
+def check_condition(reading: Reading, path: KeyPath, columns: Columns | None, over: str) -> None:
+    """Note what is wrong with the condition at a path. `columns`: those it may read; `over`: what has them."""
+    text = reading.value(*path)
     if columns is None or text is None:
         return
     try:
-        dtype = expression_type(text, columns)
+        dtype = type_by_rule(text, columns, f"a condition is a deterministic scalar expression over {over}")
     except ValueError as error:
-        reading.refuse(path, f"{text!r} {error}".replace(RULE, _CONDITION))
+        reading.refuse(path, str(error))
         return
     if dtype is not None and dtype != BooleanType():
         reading.refuse(path, f"{text!r} is {type_text(dtype)}; expected a condition, which is true or false")

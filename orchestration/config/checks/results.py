@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 
-from pyspark.sql.types import BooleanType
-
 from orchestration.config.checked_document import Reading
+from orchestration.config.checks.conditions import check_condition
 from orchestration.config.checks.join_columns import pair_key, pair_of
 from orchestration.config.problems import KeyPath, listed
-from orchestration.config.schema.column_types import type_text
 from orchestration.config.schema.expression_types import Columns
 from orchestration.config.schema.select import (
     Chosen,
@@ -15,7 +13,6 @@ from orchestration.config.schema.select import (
     chosen,
     missing_key,
     twice,
-    type_of_condition,
     type_of_value,
 )
 
@@ -27,17 +24,7 @@ def check_result(reading: Reading, join: str) -> None:
         return
     if select is not None:
         _check_select(reading, join, select, pair)
-    if (condition := reading.value("joins", join, "where")) is not None:
-        path = ("joins", join, "where")
-        try:
-            dtype = type_of_condition(condition, pair)
-        except ValueError as error:
-            reading.refuse(path, str(error))
-            return
-        if dtype is not None and dtype != BooleanType():
-            reading.refuse(
-                path, f"{condition!r} is {type_text(dtype)}; expected a condition, which is true or false"
-            )
+    check_condition(reading, ("joins", join, "where"), pair, "the two rows")
 
 
 def _check_select(reading: Reading, join: str, select: Sequence[Entry], pair: Columns) -> None:

@@ -95,6 +95,14 @@ def expression_type(text: str, columns: Columns) -> DataType | None:
         raise ValueError(_TOO_DEEP) from error
 
 
+def type_by_rule(text: str, columns: Columns, rule: str) -> DataType | None:
+    """As `expression_type`, for what is no foreign key: messages begin with the text and end with another `rule`."""
+    try:
+        return expression_type(text, columns)
+    except ValueError as error:
+        raise ValueError(f"{text!r} {error}".replace(RULE, rule)) from error
+
+
 def referenced_columns(expressions: Iterable[str]) -> list[str]:
     """Names of the columns that foreign-key expressions read, each once; they are valid already."""
     trees = [_parse(text) for text in expressions]

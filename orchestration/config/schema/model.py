@@ -118,6 +118,14 @@ class Input(Named, ABC):
         return quoted(self.where) if self.where in self.columns else self.where
 
     @property
+    def asked(self) -> RowExpression | None:
+        """`where` as it is asked of the records."""
+        sql = self.condition
+        if sql is None:
+            return None
+        return RowExpression(f"where of {self.name}", sql, tuple(referenced_columns([sql])))
+
+    @property
     def source_format(self) -> SourceFormat:
         """What is known of the source's format."""
         return self.source.known_format(is_ordered=self.is_ordered)
@@ -221,14 +229,6 @@ class Table(Input):
         return self.model_copy(update={"source": source, "columns": columns, "sequence": ()})
 
     @property
-    def _expression(self) -> RowExpression | None:
-        if self.condition is None:
-            return None
-        return RowExpression(
-            f"where of {self.name}", self.condition, tuple(referenced_columns([self.condition]))
-        )
-
-    @property
     def is_ordered(self) -> bool:
         """By a sequence, or by event time."""
         return bool(self.sequence) or self.versioned is not None
@@ -248,7 +248,7 @@ class Table(Input):
             history_retention=self.versioned.history_retention if self.versioned else None,
             max_future=self.max_future if self.versioned else None,
             written=self.names_in_source,
-            where=self._expression,
+            where=self.asked,
         )
 
 

@@ -9,7 +9,7 @@ from pyspark.sql.types import DataType, StructType
 
 from orchestration.config.problems import listed
 from orchestration.config.schema.expression_types import Columns, unknown_column
-from orchestration.config.schema.expressions import RULE, expression_type, referenced_columns
+from orchestration.config.schema.expressions import referenced_columns, type_by_rule
 from transforms.model.schemas import quoted
 from transforms.model.specs import JoinSpec, Selected
 
@@ -18,7 +18,6 @@ Entry = str | Mapping[str, str]
 """A column, `*`, `* except (…)`, or columns of the result with what each is."""
 _STAR = re.compile(r"\*\s*(?:except\s*\((?P<but>[^()]*)\)\s*)?", re.IGNORECASE)
 _SELECTED = "a selected value is a deterministic scalar expression over the two rows"
-_CONDITION = "a condition is a deterministic scalar expression over the two rows"
 
 
 @dataclass(frozen=True)
@@ -56,24 +55,13 @@ def _entry(entry: Entry, columns: Collection[str]) -> list[Chosen]:
 
 def type_of_value(text: str, columns: Columns) -> DataType | None:
     """The type of a selected value, None where a column's is not known. Raises `ValueError` for what may not be one."""
-    try:
-        dtype = expression_type(text, columns)
-    except ValueError as error:
-        raise ValueError(f"{text!r} {error}".replace(RULE, _SELECTED)) from error
+    dtype = type_by_rule(text, columns, _SELECTED)
     if dtype is None and text not in columns and None not in columns.values():
         raise ValueError(
             f"{text!r} has a type that only Spark can tell; say it, for the result has to keep it: "
             f"cast({text} as …)"
         )
     return dtype
-
-
-def type_of_condition(text: str, columns: Columns) -> DataType | None:
-    """The type of a condition, None where only Spark can tell. Raises `ValueError` for what may not be in one."""
-    try:
-        return expression_type(text, columns)
-    except ValueError as error:
-        raise ValueError(f"{text!r} {error}".replace(RULE, _CONDITION)) from error
 
 
 def twice(names: Iterable[str]) -> list[str]:
