@@ -46,7 +46,7 @@ def least_tables(spark: SparkSession, workload: Path) -> Mapping[str, DataFrame]
     Runs a job for each source. Raises `ValueError` where a key comes twice.
     """
     pipeline = load_text(PIPELINE, workload)
-    join = pipeline.join_spec(JOIN)
+    (join,) = pipeline.join_spec(JOIN).parts
     left, right = (pipeline.tables[name].spec for name in (join.left, join.right))
     orders = _changes(spark, left, change_file(workload, "left", 0))
     customers = _changes(spark, right, change_file(workload, "right", 0))

@@ -12,7 +12,7 @@ A small batch takes none: a second way would cost more planning than it saves. E
 way.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,9 +30,10 @@ from transforms.foreign_key_join.emissions import TOMBSTONE
 from transforms.foreign_key_join.insert_only import stored
 from transforms.model.join_sides import inserted, joined_left_key
 from transforms.model.keys import KeyTotals
+from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import BATCH, PRIMARY_KEY, changes_schema, empty, named
 from transforms.model.selection import marks_of
-from transforms.model.specs import JoinSpec, TableSpec
+from transforms.model.specs import TableSpec
 
 
 def pays(frames: Frames) -> bool:
@@ -72,7 +73,7 @@ def _write_log(batch: Batch, table: TableSpec, judged: DataFrame) -> DataFrame |
 
 
 def apart(  # noqa: PLR0913, PLR0917 - the rows, how many there are of each kind, and where they go
-    rows: DataFrame, which: Column, count: int, changed: int, join: JoinSpec, frames: Frames,
+    rows: DataFrame, which: Column, count: int, changed: int, join: ResultSpec, frames: Frames,
     keys: KeyTotals | None = None,
 ) -> tuple[Inserts | None, DataFrame]:  # fmt: skip
     """Split a join's left rows into those that were inserted and the others, if most were inserted; else keep them all.
@@ -93,36 +94,43 @@ def write_join(batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, count: i
     if join.first is None:
         return join
     name = join.spec.name
-    rows = {
-        f"subscription_log/{name}": (subscription_log_of(name), batch.for_log(join.log), LOG_PROPERTIES),
-        f"response_log/{name}": (response_log_of(name), batch.for_log(join.responses), LOG_PROPERTIES),
-        f"joined/{name}": (
-            joined_of(name),
-            joined_rows(batch.numbered(join.emissions), join.spec),
-            PROPERTIES,
-        ),
+    logs = {
+        f"{log}/{messages.spec.name}": (table(messages.spec.name), batch.for_log(rows), LOG_PROPERTIES)
+        for messages in join.messages
+        for log, table, rows in (
+            ("subscription_log", subscription_log_of, messages.log),
+            ("response_log", response_log_of, messages.responses),
+        )
     }
+    joined = joined_rows(batch.numbered(join.emissions), join.spec)
+    rows = {**logs, f"joined/{name}": (joined_of(name), joined, PROPERTIES)}
     if any(batch.lake.snapshot(table) is not None for table, *_ in rows.values()):
         return join
-    writing = [
-        pool.submit(batch.write, stage, table, frame, count, stated)
+    writing = {
+        stage: pool.submit(batch.write, stage, table, frame, count, stated)
         for stage, (table, frame, stated) in rows.items()
-    ]
-    log, responses, joined = [future.result() for future in writing]
-    if log is None or responses is None or joined is None:  # another run has begun one meanwhile
+    }
+    written = {stage: future.result() for stage, future in writing.items()}
+    there = {stage: frame for stage, frame in written.items() if frame is not None}
+    if len(there) < len(rows):  # another run has begun one meanwhile
         batch.close(rows)
         return join
-    return _read_back(join, log, responses, joined)
+    return _read_back(join, there)
 
 
-def _read_back(batch: JoinBatch, log: DataFrame, responses: DataFrame, joined: DataFrame) -> JoinBatch:
+def _read_back(batch: JoinBatch, written: Mapping[str, DataFrame]) -> JoinBatch:
     """A join that begins, with its rows read from the files that will be its tables."""
     join = batch.spec
-    keyed = joined.withColumns({PRIMARY_KEY: joined_left_key(join), TOMBSTONE: F.lit(False)})
+    keyed = written[f"joined/{join.name}"].withColumns(
+        {PRIMARY_KEY: joined_left_key(join), TOMBSTONE: F.lit(False)}
+    )
     keyed = keyed.withColumns(dict.fromkeys(marks_of(join), F.lit(False)))
     # an insert is a tombstone where its right row goes in the same batch, or the pair does not meet the condition
-    if join.how == "inner" or join.where is not None:
+    if join.may_lack_rows:
         keyed = keyed.unionByName(batch.emissions.where(named(TOMBSTONE)))
-    return replace(
-        batch, log=log, responses=responses, emissions=keyed, store=stored(log), made=batch.emissions
+    messages = tuple(
+        replace(of_side, log=log, responses=written[f"response_log/{of_side.spec.name}"], store=stored(log))
+        for of_side in batch.messages
+        for log in [written[f"subscription_log/{of_side.spec.name}"]]
     )
+    return replace(batch, messages=messages, emissions=keyed, made=batch.emissions)

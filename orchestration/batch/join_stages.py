@@ -5,15 +5,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
-from expectations.keys import TABLE_JOINS, Kind
 from orchestration.batch.context import Batch, JoinResults
 from orchestration.batch.joins.gate import JOIN_COUNTS
 from orchestration.batch.joins.stage import ForeignKeyJoins
 from orchestration.batch.streams.stage import StreamJoins
 from orchestration.batch.streams.stream_join_batch import STREAM_JOIN_COUNTS
 from orchestration.batch.tables.table import TableBatch
-from orchestration.config import AnyJoin, Join, StreamJoin
-from transforms.model.specs import How
+from orchestration.config import AnyJoin, Join, Star, StreamJoin
 
 
 class JoinStage(Protocol):
@@ -39,11 +37,11 @@ class JoinKind:
     stage: Callable[[Batch, ThreadPoolExecutor], JoinStage]
     counts: tuple[str, ...]
     """What a batch counts of each join."""
-    gate: Mapping[How, Kind]
-    """The kind that the rules of the gate go by; empty where there is no gate."""
+    gated: bool
+    """Whether the rules of a joined table (`expectations.rules`) are held before each commit to it."""
 
 
 JOIN_STAGES: Mapping[type[AnyJoin], JoinKind] = {
-    Join: JoinKind(ForeignKeyJoins, JOIN_COUNTS, gate=TABLE_JOINS),
-    StreamJoin: JoinKind(StreamJoins, STREAM_JOIN_COUNTS, gate={}),
+    **dict.fromkeys((Join, Star), JoinKind(ForeignKeyJoins, JOIN_COUNTS, gated=True)),
+    StreamJoin: JoinKind(StreamJoins, STREAM_JOIN_COUNTS, gated=False),
 }

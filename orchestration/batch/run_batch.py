@@ -45,7 +45,9 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
         # and waits for none. Tasks begin in the order of their submission, so no number of threads can stall.
         with ThreadPoolExecutor(THREADS, thread_name_prefix="stage") as pool:
             logs: list[Future[None]] = []
-            stages = [kind.stage(batch, pool) for kind in JOIN_STAGES.values()]
+            stages = [
+                stage(batch, pool) for stage in dict.fromkeys(kind.stage for kind in JOIN_STAGES.values())
+            ]
             started = {name: pool.submit(read_table, batch, name) for name in pipeline.tables}
             for stage in reversed(stages):  # the last kinds have sources to read, which takes longest
                 stage.begin()

@@ -19,9 +19,9 @@ from orchestration.lake_state.active_joins import rebuild_command
 from orchestration.planning.row_expressions import foreign_key_not_asked
 from transforms.model.expressions import any_fails
 from transforms.model.printable_text import printable
+from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import named
 from transforms.model.selection import FAILED, may_fail
-from transforms.model.specs import JoinSpec
 
 UNCOMPUTED = "uncomputed"
 _log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Uncomputed:
         return cls(batch.pipeline, join, what, "it is null", fails)
 
     @classmethod
-    def results(cls, batch: Batch, join: JoinSpec) -> "Uncomputed":
+    def results(cls, batch: Batch, join: ResultSpec) -> "Uncomputed":
         """What is selected of pairs, and the condition on them, of emissions with `FAILED`."""
         asked = may_fail(join)
         what = f"what is selected, or the condition ({', '.join(asked)}),"

@@ -1,6 +1,7 @@
 """Runs the rules of `expectations` over a lake: over all rows, or those that its last batches touched."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,7 +69,7 @@ def check_lake(
     finished = len(journal.published)
     since = None if batches is None else max(finished - batches, 0)
     scope = Scope(journal, state, since, _touched(journal, since or 0))
-    with explained(pipeline, "a check"):
+    with explained(pipeline, "a check"), closing(scope):
         every = _assets(pipeline, scope)
         docs = DataDocs(docs_folder(lake), assets={asset.name for asset in every}.union(pipeline.joins))
         found = _validated([asset for asset in every if names is None or asset.name in names], docs, run)

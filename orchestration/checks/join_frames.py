@@ -4,7 +4,8 @@ Restricted frames are closed as `expectations.rules` asks for: with a primary ke
 its subscriptions, and with these the right rows of their keys.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -18,6 +19,7 @@ from storage.state.pinned_state import State, read_log
 from transforms.foreign_key_join.emissions import emit_pairs, with_joined_hash
 from transforms.foreign_key_join.insert_only import pair
 from transforms.foreign_key_join.responses import response_schema
+from transforms.foreign_key_join.star import emit_inserts
 from transforms.foreign_key_join.subscriptions import live_subscriptions, subscription_schema
 from transforms.model.join_sides import (
     inserted,
@@ -29,6 +31,7 @@ from transforms.model.join_sides import (
     spread,
 )
 from transforms.model.keys import Keys, restrict
+from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import (
     BATCH,
     CURRENT,
@@ -42,8 +45,8 @@ from transforms.model.schemas import (
     named,
     rows_schema,
 )
-from transforms.model.selection import FILTERED
-from transforms.model.specs import JoinSpec, TableSpec
+from transforms.model.selection import left_out
+from transforms.model.specs import JoinSpec, StarSpec, TableSpec
 
 BROADCAST = 500_000
 """Up to so many keys are sent to every task."""
@@ -59,6 +62,19 @@ class Scope:
     """Rows that batches after this one touched; None for all rows."""
     touched: int
     """About how many rows these are."""
+    kept: list[DataFrame] = field(default_factory=list)
+    """What several frames are made of, persisted."""
+
+    def keep(self, rows: DataFrame) -> DataFrame:
+        """The same rows; those that batches touched are computed once, until `close`."""
+        if self.since is not None:
+            self.kept.append(rows.persist())
+        return rows
+
+    def close(self) -> None:
+        """Free what is kept."""
+        for rows in self.kept:
+            rows.unpersist()
 
     def keys(self, rows: DataFrame) -> Keys:
         """Touched keys, to look rows up by."""
@@ -81,47 +97,54 @@ def table_asset(table: TableSpec, scope: Scope) -> Asset:
 
 
 def join_assets(pipeline: Pipeline, name: str, scope: Scope) -> list[Asset]:
-    """Return the five frames of a join."""
+    """Return the five frames of a join, and of a star those of its join with each right side."""
     join = pipeline.join_spec(name)
-    keys = None if scope.since is None else _touched(pipeline, join, scope)
-    left_rows, joined = _left_rows(pipeline, join, scope, keys), _joined(join, scope, keys)
-    left = left_under_rules(left_rows, join, key_struct(join.left_key))
-    right_keys = None
-    if keys is not None:
-        named_by = [
-            left.select(F.col("foreign_key").alias("key")),
-            joined.select(F.col("right_key").alias("key")),
-        ]
-        right_keys = named_by[0].unionByName(named_by[1])
-    right_rows = _rows(pipeline.tables[join.right].spec, scope, right_keys)
-    if join.where is not None:
-        joined = joined.unionByName(_filtered(left_rows, right_rows, join))
-    frames = {
-        "left_rows": left,
-        "right_rows": right_under_rules(right_rows, join),
-        "subscriptions": _subscriptions(join, scope, keys),
-        "joined": joined,
-        "answers": _answers(join, scope),
-    }
-    return [Asset(name, join.how, frames, small=scope.in_one_task)]
+    keys = None if scope.since is None else scope.keep(_touched(pipeline, join, scope))
+    left_rows = scope.keep(_left_rows(pipeline, join, scope, keys))
+    joined = scope.keep(_of_keys(scope.state.joined(join), join.joined_left_key, scope, keys))
+    right_rows = [
+        scope.keep(_right_rows(pipeline, part, left_rows, joined, scope, keys)) for part in join.parts
+    ]
+    lacking = _lacking(left_rows, right_rows, join)
+    return [
+        Asset(
+            checked_name(part),
+            part.how,
+            {
+                "left_rows": left_under_rules(left_rows, part, key_struct(join.left_key)),
+                "right_rows": right_under_rules(rows, part),
+                "subscriptions": _subscriptions(part, scope, keys),
+                "joined": _joined(joined, lacking, join, part),
+                "answers": _answers(part, scope),
+            },
+            small=scope.in_one_task,
+        )
+        for part, rows in zip(join.parts, right_rows, strict=True)
+    ]
 
 
-def _touched(pipeline: Pipeline, join: JoinSpec, scope: Scope) -> DataFrame:
+def checked_name(part: JoinSpec) -> str:
+    """What a join with one right side is called among the assets that are checked."""
+    return part.name.replace("/", ".")
+
+
+def _touched(pipeline: Pipeline, join: ResultSpec, scope: Scope) -> DataFrame:
     """Primary keys of whatever could have moved a joined row, or should have.
 
     They are those of changed left rows, of messages, of answers, and of subscribers of changed right rows.
     """
-    logs = [
-        _recent(read_log(scope.state, subscription_log_of(join.name), subscription_schema(join)), scope),
-        _recent(read_log(scope.state, response_log_of(join.name), response_schema(join)), scope),
-    ]
     if join.left in pipeline.joins:
         left = _recent(scope.state.joined(pipeline.join_spec(join.left)), scope)
     else:
         left = _changed(pipeline.tables[join.left].spec, scope)
     keys = left.select(key_struct(join.left_key).alias("key"))
-    for named_by in (*logs, _subscribers(pipeline.tables[join.right].spec, join, scope)):
-        keys = keys.unionByName(named_by.select(F.col("primary_key").alias("key")))
+    for part in join.parts:
+        logs = [
+            _recent(read_log(scope.state, subscription_log_of(part.name), subscription_schema(part)), scope),
+            _recent(read_log(scope.state, response_log_of(part.name), response_schema(part)), scope),
+        ]
+        for named_by in (*logs, _subscribers(pipeline.tables[part.right].spec, part, scope)):
+            keys = keys.unionByName(named_by.select(F.col("primary_key").alias("key")))
     return keys.distinct()
 
 
@@ -155,7 +178,7 @@ def _keyed(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
     )
 
 
-def _left_rows(pipeline: Pipeline, join: JoinSpec, scope: Scope, keys: DataFrame | None) -> DataFrame:
+def _left_rows(pipeline: Pipeline, join: ResultSpec, scope: Scope, keys: DataFrame | None) -> DataFrame:
     if join.left in pipeline.joins:
         source = pipeline.join_spec(join.left)
         rows = _of_keys(scope.state.joined(source), join.left_key, scope, keys)
@@ -165,17 +188,41 @@ def _left_rows(pipeline: Pipeline, join: JoinSpec, scope: Scope, keys: DataFrame
     return _rows(pipeline.tables[join.left].spec, scope, keys)
 
 
-def _joined(join: JoinSpec, scope: Scope, keys: DataFrame | None) -> DataFrame:
-    rows = _of_keys(scope.state.joined(join), join.joined_left_key, scope, keys)
-    return joined_under_rules(rows, join, joined_left_key(join))
+def _right_rows(
+    pipeline: Pipeline, part: JoinSpec, left_rows: DataFrame, joined: DataFrame, scope: Scope,
+    keys: DataFrame | None,
+) -> DataFrame:  # fmt: skip
+    """Rows of a right side: all of them, or those that the rows of `keys` name."""
+    right_keys = None
+    if keys is not None:
+        left = left_under_rules(left_rows, part, key_struct(part.left_key))
+        shown = joined_under_rules(joined, part, joined_left_key(part))
+        named_by = [
+            left.select(F.col("foreign_key").alias("key")),
+            shown.select(F.col("right_key").alias("key")),
+        ]
+        right_keys = named_by[0].unionByName(named_by[1])
+    return _rows(pipeline.tables[part.right].spec, scope, right_keys)
 
 
-def _filtered(left: DataFrame, right: DataFrame, join: JoinSpec) -> DataFrame:
-    """The pairs that do not meet the condition of a join, as rows of the frame `joined`."""
-    live = left.where(~named(DELETED))
-    rows = pair(inserted(live, join), right_valued(right, join), right_valued(right.limit(0), join), join.how)
-    pairs = emit_pairs(rows, join).where(named(FILTERED))
-    return joined_under_rules(pairs, join, named(PRIMARY_KEY), named(FILTERED))
+def _joined(joined: DataFrame, lacking: DataFrame | None, join: ResultSpec, part: JoinSpec) -> DataFrame:
+    """The frame `joined` of a join with one right side. `lacking`: as `_lacking` returns them."""
+    rows, reason = joined_under_rules(joined, part, joined_left_key(join)), left_out(join, part)
+    if lacking is None or reason is None:
+        return rows
+    return rows.unionByName(joined_under_rules(lacking.where(reason), part, named(PRIMARY_KEY), reason))
+
+
+def _lacking(left: DataFrame, rights: Sequence[DataFrame], join: ResultSpec) -> DataFrame | None:
+    """The rows that a join makes of its sides, with the marks of those that its result lacks; None if it lacks none."""
+    if join.where is None and not join.needed:
+        return None
+    inserts = inserted(left.where(~named(DELETED)), join)
+    of_rights = [right_valued(rows, part) for part, rows in zip(join.parts, rights, strict=True)]
+    unchanged = [rows.limit(0) for rows in of_rights]
+    if isinstance(join, StarSpec):
+        return emit_inserts(inserts, of_rights, unchanged, join)
+    return emit_pairs(pair(inserts, of_rights[0], unchanged[0], join.parts[0].how), join)
 
 
 def _of_keys(rows: DataFrame, key: tuple[str, ...], scope: Scope, keys: DataFrame | None) -> DataFrame:

@@ -40,7 +40,7 @@ def batch_line(batch: "Published") -> str:
     kind = {"bootstrap": " (a join begins)", "batch": ""}.get(batch.kind, f" ({batch.kind})")
     did = f"{sum(counts['records'] for counts in batch.tables.values()):,} records"
     if batch.joins:
-        did += f", {sum(counts['emissions'] for counts in batch.joins.values()):,} joined rows changed"
+        did += f", {sum(counts.get('emissions', 0) for counts in batch.joins.values()):,} joined rows changed"
     return f"batch {batch.batch}{days}{kind}: {did}"
 
 

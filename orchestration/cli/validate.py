@@ -16,9 +16,12 @@ def validate(config: Config) -> None:
         kind = "stream" if name in pipeline.streams else "table"
         say(f"{kind} {name}: {len(read.columns)} columns, key {key}, {source.format} {source.place}")
     for name in pipeline.joins:
-        join, foreign_key = pipeline.spec_of_join(name), ", ".join(pipeline.joins[name].foreign_key)
-        key = ", ".join(join.joined_key)
-        say(f"join {name}: {join.left} {join.how} join {join.right} on {foreign_key}, key {key}")
+        join = pipeline.spec_of_join(name)
+        rights = " ".join(
+            f"{part.how} join {part.right} on {', '.join(texts)}"
+            for part, _, texts in pipeline.foreign_keys(name)
+        )
+        say(f"join {name}: {join.left} {rights}, key {', '.join(join.joined_key)}")
     for join_name, sql in pipeline.unchecked_expressions:
         say(f"join {join_name}: the type of `{sql}` is checked when Spark starts")
     say(f"{config} is valid")

@@ -8,9 +8,10 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypedDict, TypeVar
+from typing import Annotated, Any, TypedDict
 
 from pydantic import Field, PrivateAttr, field_validator
+from pyspark.sql.types import StructType
 
 from orchestration.config.document import line_of
 from orchestration.config.problems import KeyPath, Problem
@@ -18,17 +19,16 @@ from orchestration.config.schema.column_types import type_text
 from orchestration.config.schema.expression_types import Columns
 from orchestration.config.schema.expressions import expression_type
 from orchestration.config.schema.frozen import Frozen
-from orchestration.config.schema.joins import AnyJoin, DeclaredJoin, Join, StreamJoin
+from orchestration.config.schema.joins import AnyJoin, Join, Star, StreamJoin
 from orchestration.config.schema.model import Engine, Input, Maintenance, Spark, Table
-from orchestration.config.schema.select import as_sql, of_what_is_read, with_result
+from orchestration.config.schema.select import as_sql, star_with_result, with_result, with_selected
 from orchestration.config.schema.stream import Stream
 from orchestration.config.schema.values import LakePath, Name
 from storage.lake.plan import Kind as BatchKind
 from storage.sources.database.dumps import DUMPS
 from storage.sources.files.path_patterns import has_day, has_hour
-from transforms.model.specs import JoinSpec, StreamJoinSpec
-
-Kind = TypeVar("Kind", bound=DeclaredJoin)
+from transforms.model.result_spec import ResultSpec
+from transforms.model.specs import JoinSpec, StarSpec, StreamJoinSpec
 
 
 class SessionArguments(TypedDict, total=False):
@@ -134,58 +134,81 @@ class Pipeline(Frozen):
         return tuple(name for name, table in self.tables.items() if table.source.is_snapshot)
 
     @property
-    def joins_of_tables(self) -> dict[str, AnyJoin]:
+    def joins_of_tables(self) -> dict[str, Join | Star]:
         """The joins that begin with a table, or with another join."""
-        return {name: join for name, join in self.joins.items() if join.left_side not in self.streams}
+        return {name: join for name, join in self.joins.items() if isinstance(join, Join | Star)}
 
     @property
-    def joins_of_streams(self) -> dict[str, AnyJoin]:
+    def joins_of_streams(self) -> dict[str, StreamJoin]:
         """The joins that begin with a stream."""
-        return {name: join for name, join in self.joins.items() if join.left_side in self.streams}
+        return {name: join for name, join in self.joins.items() if isinstance(join, StreamJoin)}
 
     @property
     def rebuildable(self) -> dict[str, AnyJoin]:
         """The joins that can be computed anew from the rows of their sides."""
         return {name: join for name, join in self.joins.items() if not join.not_rebuilt}
 
-    def joins_of(self, kind: type[Kind]) -> dict[str, Kind]:
-        """The joins of one kind."""
-        return {name: join for name, join in self.joins.items() if isinstance(join, kind)}
-
     def problem(self, path: KeyPath, message: str) -> Problem:
         """A mistake that only showed after the file was read, with the line it stands on."""
         return Problem(str(self._path), line_of(self._lines, path), path, message)
 
-    def join_spec(self, name: str) -> JoinSpec:
-        """The join as the stages take it: the rows and keys of its two sides, its foreign key as SQL."""
-        join = self.joins_of(Join)[name]
+    def join_spec(self, name: str) -> JoinSpec | StarSpec:
+        """A join that keeps a table as the stages take it: the rows and keys of its sides, its foreign keys as SQL."""
+        join, of_join = self.joins[name], self.joins[name].left_side in self.joins
+        if isinstance(join, Star):
+            return star_with_result(self._star_spec(name, join), join.select, join.where, of_join=of_join)
+        assert isinstance(join, Join)
+        columns, key = self._left_of(join)
         right = self.tables[join.right].spec
-        if join.left in self.joins:
-            first = self.join_spec(join.left)
-            left_columns, left_key = first.columns, first.joined_key
-        else:
-            table = self.tables[join.left].spec
-            left_columns, left_key = table.columns, table.key
         spec = JoinSpec(
             name=name,
             left=join.left,
             right=join.right,
-            left_columns=left_columns,
-            left_key=left_key,
+            left_columns=columns,
+            left_key=key,
             right_columns=right.columns,
             right_key=right.key,
-            foreign_key=as_sql(join.foreign_key, left_columns.names),
+            foreign_key=as_sql(join.foreign_key, columns.names),
             how=join.how,
             prefix=join.prefix,
             changelog=join.changelog,
             resolution=join.resolution,
             result_key=join.result_key,
         )
-        return of_what_is_read(with_result(spec, join.select, join.where), of_join=join.left in self.joins)
+        return with_result(spec, join.select, join.where, of_join=of_join)
+
+    def _left_of(self, join: Join | Star) -> tuple[StructType, tuple[str, ...]]:
+        """The columns of a join's left side, and its key."""
+        if join.left in self.joins:
+            first = self.join_spec(join.left)
+            return first.columns, first.joined_key
+        table = self.tables[join.left].spec
+        return table.columns, table.key
+
+    def _star_spec(self, name: str, join: Star) -> StarSpec:
+        columns, key = self._left_of(join)
+        rights = [
+            JoinSpec(
+                name=part,
+                left=join.left,
+                right=right.table,
+                left_columns=columns,
+                left_key=key,
+                right_columns=self.tables[right.table].spec.columns,
+                right_key=self.tables[right.table].spec.key,
+                foreign_key=as_sql(right.foreign_key, columns.names),
+                how=right.how,
+                prefix=right.prefix_of(side),
+                resolution=join.resolution,
+                side=side,
+            )
+            for part, (side, right) in zip(join.part_names, join.rights.items(), strict=True)
+        ]
+        return StarSpec(name, join.left, columns, key, tuple(rights), changelog=join.changelog)
 
     def stream_join_spec(self, name: str) -> StreamJoinSpec:
         """The join of a stream as the stages take it."""
-        join = self.joins_of(StreamJoin)[name]
+        join = self.joins_of_streams[name]
         stream, table = self.streams[join.stream].spec, self.tables[join.table].spec
         spec = StreamJoinSpec(
             name=name,
@@ -202,21 +225,32 @@ class Pipeline(Frozen):
             drops_late=join.late != "join",
             as_of=table.history_retention is not None,
         )
-        return with_result(spec, join.select, join.where)
+        return with_selected(spec, join.select, join.where)
 
-    def spec_of_join(self, name: str) -> JoinSpec:
+    def spec_of_join(self, name: str) -> ResultSpec:
         """A join of any kind as the stages take it."""
         return _SPECS[type(self.joins[name])](self, name)
+
+    def foreign_keys(self, name: str) -> list[tuple[JoinSpec, KeyPath, tuple[str, ...]]]:
+        """The foreign keys of a join: of each right side the join with it, where the file says the key, and how."""
+        join, place = self.joins[name], ("joins", name)
+        parts = self.spec_of_join(name).parts
+        if isinstance(join, Star):
+            return [
+                (part, (*place, "rights", part.side, "foreign_key"), join.rights[part.side].foreign_key)
+                for part in parts
+            ]
+        return [(part, (*place, "foreign_key"), join.foreign_key) for part in parts]
 
     @property
     def unchecked_expressions(self) -> list[tuple[str, str]]:
         """Joins and expressions of their foreign keys whose type is still to be compared, once Spark has started."""
         found: list[tuple[str, str]] = []
         for name in self.joins:
-            spec = self.spec_of_join(name)
-            types: Columns = {field.name: field.dataType for field in spec.left_columns}
-            pairs = zip(spec.foreign_key, self.joins[name].foreign_key, strict=True)
-            found += [(name, sql) for sql, text in pairs if expression_type(text, types) is None]
+            for spec, _, texts in self.foreign_keys(name):
+                types: Columns = {field.name: field.dataType for field in spec.left_columns}
+                pairs = zip(spec.foreign_key, texts, strict=True)
+                found += [(name, sql) for sql, text in pairs if expression_type(text, types) is None]
         return found
 
     @property
@@ -235,8 +269,9 @@ class Pipeline(Frozen):
         return hashlib.sha256(json.dumps(self.shape, sort_keys=True).encode()).hexdigest()
 
 
-_SPECS: Mapping[type[AnyJoin], Callable[[Pipeline, str], JoinSpec]] = {
+_SPECS: Mapping[type[AnyJoin], Callable[[Pipeline, str], ResultSpec]] = {
     Join: Pipeline.join_spec,
+    Star: Pipeline.join_spec,
     StreamJoin: Pipeline.stream_join_spec,
 }
 

@@ -12,7 +12,7 @@ from orchestration.config.problems import KeyPath, did_you_mean, found, is_missp
 from orchestration.config.schema.column import Column
 from orchestration.config.schema.csv_options import CsvOptions
 from orchestration.config.schema.frozen import Frozen
-from orchestration.config.schema.joins import Join, StreamJoin, model_of_join
+from orchestration.config.schema.joins import Join, RightSide, Star, StreamJoin, model_of_join
 from orchestration.config.schema.model import Engine, Maintenance, Spark, Table, Versioned
 from orchestration.config.schema.operation import Operation
 from orchestration.config.schema.source import Limits, Security, Source
@@ -40,8 +40,9 @@ _MODELS: Mapping[KeyPath, type[Frozen]] = {
     ("tables", "versioned"): Versioned,
     ("tables", "columns"): Column,
     ("streams", "columns"): Column,
+    ("joins", "rights"): RightSide,
 }
-"""The model of a mapping by its path without the names that stand second and, of a column, last."""
+"""The model of a mapping by its path without the names that stand second and, of a column or a right side, last."""
 _KEY_OF_MAPPING = "[key]"
 _OF_COLUMN = ("tables", "T", "columns", "C", "type")
 _EXPECTED = {
@@ -125,6 +126,8 @@ def _unknown_key(path: KeyPath, reading: Reading) -> str:
     model, key = model_at(path[:-1], reading), str(path[-1])
     if model is Join and key in StreamJoin.model_fields:
         return f"'{key}' is for the join of a `stream` with a `table`; remove it"
+    if model is Star and key in Join.model_fields:
+        return f"'{key}' is for a join with one `right`; remove it, or say it of one of `rights`"
     known = list(model.fields_by_key())
     return f"unknown key '{key}'{did_you_mean(key, known)} (allowed: {listed(known)})"
 
@@ -150,4 +153,4 @@ def model_at(path: KeyPath, reading: Reading) -> type[Frozen]:
     if len(path) == 2 and path[0] == "joins":
         return model_of_join(reading.raw(*path))
     shape = tuple(step for index, step in enumerate(path) if index != 1)
-    return _MODELS.get(shape[:2] if "columns" in shape[1:2] else shape, Pipeline)
+    return _MODELS.get(shape[:2] if {"columns", "rights"} & {*shape[1:2]} else shape, Pipeline)

@@ -24,11 +24,11 @@ from dagster import (
 
 from expectations.keys import Kind
 from expectations.results import RuleResult
-from expectations.rules import rules_for
+from expectations.rules import Rule, rules_for
 from orchestration.checks.check_lake import Checked, check_lake
 from orchestration.checks.join_rules import JOIN_RULES
 from orchestration.checks.time_frames import HISTORY
-from orchestration.config import Pipeline
+from orchestration.config import Pipeline, Star
 from orchestration.defs.asset_keys import step_key, table_key
 from orchestration.defs.check_cursor import THROUGH, first_batch
 from orchestration.defs.spark_resource import RunSpark
@@ -45,9 +45,8 @@ def pipeline_checks(pipeline: Pipeline) -> AssetChecksDefinition:
     @multi_asset_check(
         name=f"{pipeline.name}_checks",
         specs=[
-            AssetCheckSpec(rule.name, asset=key, description=rule.statement, blocking=True)
-            for key, (_, kind) in subjects.items()
-            for rule in rules_for(kind)
+            AssetCheckSpec(key.name, asset=key.asset_key, description=rule.statement, blocking=True)
+            for key, (_, rule) in subjects.items()
         ],
         can_subset=True,
         required_resource_keys={"spark"},
@@ -63,7 +62,7 @@ def pipeline_checks(pipeline: Pipeline) -> AssetChecksDefinition:
                 return
             spark: RunSpark = context.op_execution_context.resources.spark
             first = first_batch(context, selected, published)
-            names = {subjects[check.asset_key][0] for check in selected}
+            names = {subjects[check][0] for check in selected}
             checked = check_lake(
                 pipeline,
                 spark.session(),
@@ -75,30 +74,41 @@ def pipeline_checks(pipeline: Pipeline) -> AssetChecksDefinition:
                 context.log.warning(printable(checked.unpublished))
             through = _seen_through(checked, first)
             for check in selected:
-                name = subjects[check.asset_key][0]
+                name, rule = subjects[check]
                 if name in checked.results:
-                    yield _rule_result(check, name, checked, through, before=first and first - 1)
+                    result = next(result for result in checked.results[name] if result.rule == rule.name)
+                    yield _rule_result(check, result, checked, through, before=first and first - 1)
                 else:
                     yield _nothing_to_check(check, "No batch has begun the join yet", through=through)
 
     return checks
 
 
-def _subjects(pipeline: Pipeline) -> dict[AssetKey, tuple[str, Kind]]:
-    """What is checked by the key of its asset: its name, and the kind that its rules go by."""
-    found: dict[AssetKey, tuple[str, Kind]] = {
-        table_key(pipeline, name): (name, "table") for name in pipeline.tables
-    }
+def _subjects(pipeline: Pipeline) -> dict[AssetCheckKey, tuple[str, Rule]]:
+    """What is checked: the name by which the rule is run, and the rule."""
+    found: list[tuple[AssetKey, str, Kind]] = [
+        (table_key(pipeline, name), name, "table") for name in pipeline.tables
+    ]
     for name, table in pipeline.tables.items():
         if table.versioned:
-            found[step_key(pipeline, name, "versions")] = (HISTORY.format(name), "history")
+            found.append((step_key(pipeline, name, "versions"), HISTORY.format(name), "history"))
     for name, join in pipeline.joins.items():
-        rules = JOIN_RULES[type(join)]
-        found[step_key(pipeline, name, "joined")] = (name, rules.kind(join))
+        rules, key = JOIN_RULES[type(join)], step_key(pipeline, name, "joined")
+        found += [(key, name + after, kind) for after, kind in rules.kinds(join).items()]
         if rules.of_buffer and join.waits:
             called, kind = rules.of_buffer
-            found[step_key(pipeline, name, "buffer")] = (called.format(name), kind)
-    return found
+            found.append((step_key(pipeline, name, "buffer"), called.format(name), kind))
+    return {
+        AssetCheckKey(key, f"{_side(pipeline, name)}{rule.name}"): (name, rule)
+        for key, name, kind in found
+        for rule in rules_for(kind)
+    }
+
+
+def _side(pipeline: Pipeline, checked: str) -> str:
+    """What the checks of a star's right side are called before their rule."""
+    join, _, side = checked.partition(".")
+    return f"{side}_" if isinstance(pipeline.joins.get(join), Star) else ""
 
 
 def _seen_through(checked: Checked, first: int | None) -> int:
@@ -109,10 +119,9 @@ def _seen_through(checked: Checked, first: int | None) -> int:
 
 
 def _rule_result(
-    check: AssetCheckKey, name: str, checked: Checked, through: int, *, before: int | None
+    check: AssetCheckKey, result: RuleResult, checked: Checked, through: int, *, before: int | None
 ) -> AssetCheckResult:
     """What a check found. `before`: up to which batch it had looked before; None where it looks at all rows."""
-    result = next(result for result in checked.results[name] if result.rule == check.name)
     scope = (
         "all rows" if checked.since is None else f"rows of batches {checked.since + 1} to {checked.through}"
     )

@@ -23,9 +23,14 @@ class LakeAsset:
     step: str
     """One of `STEPS`."""
     name: str
-    """Of the declared table or join."""
+    """Of the declared table or join, or of a star's join with one right side."""
     table: str
     """Below the lake: a declared table is followed by the log of its changes."""
+
+    @property
+    def declared(self) -> str:
+        """The name in the file that it belongs to."""
+        return self.name.split("/")[0]
 
 
 def lake_assets(pipeline: Pipeline) -> list[LakeAsset]:
@@ -42,8 +47,10 @@ def lake_assets(pipeline: Pipeline) -> list[LakeAsset]:
         LakeAsset(table_key(pipeline, name), "stream", name, records_of(name)) for name in pipeline.streams
     ]
     for name, join in (pipeline.joins_of_streams | pipeline.joins_of_tables).items():
-        steps = JOIN_ASSETS[type(join)].steps(pipeline, name)
-        found += [LakeAsset(step_key(pipeline, name, step), step, name, table) for step, table in steps]
+        found += [
+            LakeAsset(step_key(pipeline, part, step), step, part, table)
+            for part, step, table in JOIN_ASSETS[type(join)].steps(pipeline, name)
+        ]
     return found
 
 
@@ -66,4 +73,4 @@ def table_key(pipeline: Pipeline, name: str) -> AssetKey:
 def step_key(pipeline: Pipeline, name: str, step: str) -> AssetKey:
     """Key of the asset of one step; the joined table bears the join's own name, as tables and streams do theirs."""
     own = step in {"table", "stream", "joined"}
-    return table_key(pipeline, name) if own else AssetKey([pipeline.name, name, step])
+    return table_key(pipeline, name) if own else AssetKey([pipeline.name, *name.split("/"), step])

@@ -48,15 +48,15 @@ def _lineage(pipeline: Pipeline, asset: LakeAsset) -> dict[str, TableColumnLinea
 
 
 def _upstream(pipeline: Pipeline, asset: LakeAsset) -> list[AssetKey]:
-    if asset.name in pipeline.joins:
-        kind = JOIN_ASSETS[type(pipeline.joins[asset.name])]
+    if asset.declared in pipeline.joins:
+        kind = JOIN_ASSETS[type(pipeline.joins[asset.declared])]
         return [step_key(pipeline, *read) for read in kind.upstream(pipeline, asset.name, asset.step)]
     return [table_key(pipeline, asset.name)] if asset.step == "versions" else []
 
 
 def _description(pipeline: Pipeline, asset: LakeAsset) -> str:
-    if asset.name in pipeline.joins:
-        kind = JOIN_ASSETS[type(pipeline.joins[asset.name])]
+    if asset.declared in pipeline.joins:
+        kind = JOIN_ASSETS[type(pipeline.joins[asset.declared])]
         return kind.description(pipeline, asset.name, asset.step)
     if asset.step != "table":
         return time_description(pipeline, asset.name, asset.step)
@@ -69,8 +69,8 @@ def _description(pipeline: Pipeline, asset: LakeAsset) -> str:
 
 
 def _column_schema(pipeline: Pipeline, asset: LakeAsset) -> TableSchema:
-    if asset.name in pipeline.joins:
-        kind = JOIN_ASSETS[type(pipeline.joins[asset.name])]
+    if asset.declared in pipeline.joins:
+        kind = JOIN_ASSETS[type(pipeline.joins[asset.declared])]
         return TableSchema(_columns(*kind.columns(pipeline, asset.name, asset.step)))
     if asset.step != "table":
         return TableSchema(_columns(*time_columns(pipeline, asset.name, asset.step)))

@@ -4,10 +4,10 @@ from dagster import AssetKey, TableColumnDep, TableColumnLineage
 
 from orchestration.config import Pipeline
 from orchestration.config.schema.select import sources_of
-from transforms.model.specs import JoinSpec
+from transforms.model.result_spec import ResultSpec
 
 
-def origins(join: JoinSpec) -> dict[str, str]:
+def origins(join: ResultSpec) -> dict[str, str]:
     """Where each column is from, for people."""
     made_of = {name: ", ".join(map(".".join, sources)) for name, sources in sources_of(join).items()}
     return {name: f"From {sources}" for name, sources in made_of.items() if sources}

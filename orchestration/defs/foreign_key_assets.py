@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from orchestration.config import Join, Pipeline
+from orchestration.config import Pipeline
 from orchestration.defs.column_lineage import origins
 from orchestration.defs.time_asset_specs import Columns
 from storage.lake.layout import changelog_of, joined_of, response_log_of, subscription_log_of
@@ -13,6 +13,7 @@ from transforms.foreign_key_join.highwater import MARK
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import STEP, subscription_schema
 from transforms.model.schemas import BATCH, LEFT_HASH, POSITION, RIGHT_HASH, RIGHT_KEY
+from transforms.model.specs import JoinSpec
 
 _NOTES: Mapping[str, str] = {
     "foreign_key": "Key of the right row that is asked; null when the left row refers to nothing",
@@ -35,64 +36,88 @@ _NOTES: Mapping[str, str] = {
 }
 
 
-def steps(pipeline: Pipeline, name: str) -> list[tuple[str, str]]:
-    """Return the steps of a join, each with the table below the lake that stands for it."""
+def steps(pipeline: Pipeline, name: str) -> list[tuple[str, str, str]]:
+    """Return the steps of a join: the name of what has it, the step, and the table below the lake that stands for it.
+
+    What leads to the result is there for each right side.
+    """
+    join = pipeline.joins_of_tables[name]
     found = [
-        ("subscription_log", subscription_log_of(name)),
-        ("response_log", response_log_of(name)),
-        ("joined", joined_of(name)),
+        (part, step, table(part))
+        for part in join.part_names
+        for step, table in (("subscription_log", subscription_log_of), ("response_log", response_log_of))
     ]
-    if pipeline.joins_of(Join)[name].changelog:
-        found.append(("changelog", changelog_of(name)))
+    found.append((name, "joined", joined_of(name)))
+    if join.changelog:
+        found.append((name, "changelog", changelog_of(name)))
     return found
 
 
 def upstream(pipeline: Pipeline, name: str, step: str) -> list[tuple[str, str]]:
     """What a step reads, as names and steps."""
-    join = pipeline.joins_of(Join)[name]
     match step:
         case "subscription_log":
-            return [(join.left, "joined" if join.left in pipeline.joins else "table")]
+            left = _part(pipeline, name).left
+            return [(left, "joined" if left in pipeline.joins else "table")]
         case "response_log":
-            return [(name, "subscription_log"), (join.right, "table")]
+            return [(name, "subscription_log"), (_part(pipeline, name).right, "table")]
         case _:
-            return [(name, "response_log")]
+            return [(part, "response_log") for part in pipeline.joins[name].part_names]
 
 
 def description(pipeline: Pipeline, name: str, step: str) -> str:
     """A step in a sentence or two."""
-    join, on = pipeline.joins_of(Join)[name], _condition(pipeline, name)
     match step:
         case "subscription_log":
-            return f"What the changes of `{join.left}` told `{join.right}`: subscribe, or unsubscribe ({on})."
+            part = _part(pipeline, name)
+            on = _condition(pipeline, part)
+            return f"What the changes of `{part.left}` told `{part.right}`: subscribe, or unsubscribe ({on})."
         case "response_log":
+            part = _part(pipeline, name)
             return (
-                f"What `{join.right}` answered to the subscriptions of `{join.left}`, and whether an answer "
+                f"What `{part.right}` answered to the subscriptions of `{part.left}`, and whether an answer "
                 "still fitted the left row (applied), came second (superseded) or came too late (stale)."
             )
         case "joined":
-            return f"`{join.left}` {join.how} join `{join.right}` on {on}: one commit for each batch."
+            spec = pipeline.join_spec(name)
+            rights = " and ".join(
+                f"{part.how} join `{part.right}` on {_condition(pipeline, part)}" for part in spec.parts
+            )
+            return f"`{spec.left}` {rights}: one commit for each batch."
         case _:
             return f"Every emission of `{name}` in order, those included that changed nothing."
 
 
-def _condition(pipeline: Pipeline, name: str) -> str:
+def _part(pipeline: Pipeline, name: str) -> JoinSpec:
+    """The join with one right side, by its name."""
+    return next(
+        part for part in pipeline.join_spec(name.split("/", maxsplit=1)[0]).parts if part.name == name
+    )
+
+
+def _condition(pipeline: Pipeline, part: JoinSpec) -> str:
     """What the two sides of a join have in common, as SQL says it."""
-    join, columns = pipeline.joins_of(Join)[name], pipeline.join_spec(name).left_columns.names
-    left = [f"{join.left}.{text}" if text in columns else text for text in join.foreign_key]
-    pairs = zip(left, pipeline.tables[join.right].key, strict=True)
-    return " and ".join(f"{text} = {join.right}.{column}" for text, column in pairs)
+    texts = next(
+        texts for of, _, texts in pipeline.foreign_keys(part.name.split("/")[0]) if of.name == part.name
+    )
+    left = [f"{part.left}.{text}" if text in part.left_columns.names else text for text in texts]
+    return " and ".join(
+        f"{text} = {part.right}.{column}" for text, column in zip(left, part.right_key, strict=True)
+    )
 
 
 def columns(pipeline: Pipeline, name: str, step: str) -> Columns:
     """Columns of a step."""
-    spec = pipeline.join_spec(name)
     match step:
         case "subscription_log":
-            return subscription_schema(spec), _NOTES, ()
+            return subscription_schema(_part(pipeline, name)), _NOTES, ()
         case "response_log":
-            return response_schema(spec), _NOTES, ()
-    notes = {**_NOTES, **origins(spec)}
+            return response_schema(_part(pipeline, name)), _NOTES, ()
+    spec = pipeline.join_spec(name)
+    of_rights = {
+        part.of_side(column): _NOTES[column] for part in spec.parts for column in (RIGHT_HASH, RIGHT_KEY)
+    }
+    notes = {**_NOTES, **of_rights, **origins(spec)}
     if step == "joined":
         return joined_schema(spec), notes, spec.joined_key
     flags = [StructField(TOMBSTONE, BooleanType()), StructField("redundant", BooleanType())]

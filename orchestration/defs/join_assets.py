@@ -3,17 +3,18 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
+from orchestration.config import AnyJoin, Join, Pipeline, Star, StreamJoin
 from orchestration.defs import foreign_key_assets, stream_join_assets
 from orchestration.defs.time_asset_specs import Columns
 
 
 @dataclass(frozen=True)
 class JoinAssets:
-    """What Dagster shows of the joins of one kind; of a step by the names of join and step."""
+    """What Dagster shows of the joins of one kind; of a step by the name of what has it, and its own."""
 
-    steps: Callable[[Pipeline, str], list[tuple[str, str]]]
-    """The steps of a join, each with the table below the lake that stands for it."""
+    steps: Callable[[Pipeline, str], list[tuple[str, str, str]]]
+    """The steps of a join: the name of what has it (the join, or its join with one right side), the step, and the table
+    below the lake that stands for it."""
     upstream: Callable[[Pipeline, str, str], list[tuple[str, str]]]
     """What a step reads, as names and steps."""
     description: Callable[[Pipeline, str, str], str]
@@ -22,5 +23,9 @@ class JoinAssets:
 
 JOIN_ASSETS: Mapping[type[AnyJoin], JoinAssets] = {
     kind: JoinAssets(module.steps, module.upstream, module.description, module.columns)
-    for kind, module in ((Join, foreign_key_assets), (StreamJoin, stream_join_assets))
+    for kind, module in (
+        (Join, foreign_key_assets),
+        (Star, foreign_key_assets),
+        (StreamJoin, stream_join_assets),
+    )
 }

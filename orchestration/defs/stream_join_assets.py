@@ -1,6 +1,6 @@
 """Describes the steps of the join of a stream for Dagster: `stream → buffer → joined ← history or table`."""
 
-from orchestration.config import Pipeline, StreamJoin
+from orchestration.config import Pipeline
 from orchestration.defs.column_lineage import origins
 from orchestration.defs.time_asset_specs import NOTES, Columns
 from storage.lake.layout import joined_of, records_of
@@ -8,16 +8,16 @@ from transforms.stream_join.records import stream_schema
 from transforms.stream_join.table_join import stream_joined_schema
 
 
-def steps(pipeline: Pipeline, name: str) -> list[tuple[str, str]]:
-    """Return the steps of a join, each with the table below the lake that stands for it."""
-    join = pipeline.joins_of(StreamJoin)[name]
-    buffer = [("buffer", records_of(join.stream))] if join.waits else []
-    return [*buffer, ("joined", joined_of(name))]
+def steps(pipeline: Pipeline, name: str) -> list[tuple[str, str, str]]:
+    """Return the steps of a join: its name, the step, and the table below the lake that stands for it."""
+    join = pipeline.joins_of_streams[name]
+    buffer = [(name, "buffer", records_of(join.stream))] if join.waits else []
+    return [*buffer, (name, "joined", joined_of(name))]
 
 
 def upstream(pipeline: Pipeline, name: str, step: str) -> list[tuple[str, str]]:
     """What a step reads, as names and steps."""
-    join = pipeline.joins_of(StreamJoin)[name]
+    join = pipeline.joins_of_streams[name]
     if step == "buffer":
         return [(join.stream, "stream")]
     source = (name, "buffer") if join.waits else (join.stream, "stream")
@@ -27,7 +27,7 @@ def upstream(pipeline: Pipeline, name: str, step: str) -> list[tuple[str, str]]:
 
 def description(pipeline: Pipeline, name: str, step: str) -> str:
     """A step in a sentence or two."""
-    join = pipeline.joins_of(StreamJoin)[name]
+    join = pipeline.joins_of_streams[name]
     if step == "buffer":
         return (
             f"Records of `{join.stream}` that wait until stream time has passed theirs by {join.grace}: a range of the "
@@ -43,7 +43,7 @@ def description(pipeline: Pipeline, name: str, step: str) -> str:
 def columns(pipeline: Pipeline, name: str, step: str) -> Columns:
     """Columns of a step."""
     if step == "buffer":
-        stream = pipeline.joins_of(StreamJoin)[name].stream
+        stream = pipeline.joins_of_streams[name].stream
         return stream_schema(pipeline.streams[stream].spec), NOTES, ()
     spec = pipeline.stream_join_spec(name)
     return stream_joined_schema(spec), {**NOTES, **origins(spec)}, ()

@@ -19,8 +19,8 @@ from storage.errors import LakejoinError
 from storage.lake.layout import PLAN, Lake, joined_of
 from storage.lake.lock import writing
 from storage.lake.plan import Published
+from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import named
-from transforms.model.specs import JoinSpec
 
 _KEPT = ("_lock", "_lock_turn", "_dagster")  # the lock is held, and a web interface may be running
 
@@ -79,7 +79,7 @@ def _compared(example: Example, spark: SparkSession, batch: Published) -> Iterat
         yield compare(name, reader.load(lake.path(table)), expected, join.joined_key)
 
 
-def _selected(rows: DataFrame, join: JoinSpec) -> DataFrame:
+def _selected(rows: DataFrame, join: ResultSpec) -> DataFrame:
     """What a join shows of the database's answer, by plain SQL over that; as texts, as the answer has them.
 
     A column that was added to the source later is in no answer before.

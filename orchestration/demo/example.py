@@ -34,7 +34,7 @@ class Example:
 
     def answer(self, join: str, day: date) -> Path:
         """Return the file with the database's answer for a join at the end of a day."""
-        stem = f"{self.pipeline.joins[join].how}_join.csv"
+        stem = f"{self.pipeline.join_spec(join).parts[0].how}_join.csv"
         found = sorted((self.expected / day.isoformat()).glob(f"{stem}*"))
         if not found:
             raise WrongUsage(

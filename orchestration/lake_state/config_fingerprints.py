@@ -103,7 +103,7 @@ def _reached(pipeline: Pipeline, name: str) -> set[str]:
     found = {name}
     for join in pipeline.joins:  # left sides come first
         spec = pipeline.spec_of_join(join)
-        if {spec.left, spec.right} & found:
+        if {spec.left, *[part.right for part in spec.parts]} & found:
             found.add(join)
     return found
 
@@ -137,7 +137,7 @@ def check_shape(pipeline: Pipeline, snapshot: Plan, name: str) -> None:
     for join in reversed(pipeline.joins):  # right and left sides of a join come before it
         if join in names:
             spec = pipeline.spec_of_join(join)
-            names |= {spec.left, spec.right}
+            names |= {spec.left, *[part.right for part in spec.parts]}
     changed = [place for place in _changed(pipeline, snapshot, names) if not _rules_of(place)]
     if changed:
         raise _refusal(pipeline, replace(snapshot, batch=snapshot.batch - 1), changed)
@@ -156,7 +156,8 @@ def _different(settings: Mapping[str, str], plan: Plan) -> list[str]:
     return [
         name
         for name in changed
-        if _rules_of(name) is not expression_version or expression_version.expression_of(name) not in changed
+        if _rules_of(name) is not expression_version
+        or expression_version.expressions_of(name).isdisjoint(changed)
     ]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from pyspark.sql.types import BooleanType, DataType, StructField, StructType
 
-from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
+from orchestration.config import AnyJoin, Join, Pipeline, Star, StreamJoin
 from orchestration.config.problems import KeyPath
 from storage.delta_log.snapshot import Snapshot
 from storage.delta_table.schema_evolution import schema_of
@@ -49,14 +49,15 @@ def tables_of_join(pipeline: Pipeline, name: str) -> Iterator[tuple[str, StructT
     return _TABLES[type(pipeline.joins[name])](pipeline, name)
 
 
-def _of_foreign_key_join(pipeline: Pipeline, name: str) -> Iterator[tuple[str, StructType]]:
+def _of_foreign_keys(pipeline: Pipeline, name: str) -> Iterator[tuple[str, StructType]]:
     join = pipeline.join_spec(name)
-    yield subscription_log_of(name), subscription_schema(join)
-    yield subscription_store_of(name), subscription_schema(join)
-    if join.left in pipeline.tables:
-        left = pipeline.tables[join.left].spec
-        yield left_rows_of(name), left_rows_schema(join, rows_schema(left.columns, left.sequence))
-    yield response_log_of(name), response_schema(join)
+    for part in join.parts:
+        yield subscription_log_of(part.name), subscription_schema(part)
+        yield subscription_store_of(part.name), subscription_schema(part)
+        if join.left in pipeline.tables:
+            left = pipeline.tables[join.left].spec
+            yield left_rows_of(part.name), left_rows_schema(part, rows_schema(left.columns, left.sequence))
+        yield response_log_of(part.name), response_schema(part)
     told = [StructField(column, BooleanType()) for column in (TOMBSTONE, REDUNDANT)]
     yield changelog_of(name), StructType([*joined_schema(join), *told])
     yield joined_of(name), joined_schema(join)
@@ -67,7 +68,8 @@ def _of_stream_join(pipeline: Pipeline, name: str) -> Iterator[tuple[str, Struct
 
 
 _TABLES: Mapping[type[AnyJoin], Callable[[Pipeline, str], Iterator[tuple[str, StructType]]]] = {
-    Join: _of_foreign_key_join,
+    Join: _of_foreign_keys,
+    Star: _of_foreign_keys,
     StreamJoin: _of_stream_join,
 }
 

@@ -25,8 +25,8 @@ def of_joins(pipeline: Pipeline) -> dict[str, str]:
     """The specification of the joins on whose foreign keys it has a bearing, by names as `shapes_of` has them."""
     return {
         f"joins/{name}/{SETTING}": str(SPECIFICATION)
-        for name, join in pipeline.joins.items()
-        if any(_VARIABLE in text for text in join.foreign_key)
+        for name in pipeline.joins
+        if any(_VARIABLE in text for _, _, texts in pipeline.foreign_keys(name) for text in texts)
     }
 
 
@@ -39,10 +39,13 @@ def of_inputs(pipeline: Pipeline) -> dict[str, str]:
     }
 
 
-def expression_of(place: str) -> str:
-    """The setting that holds the expressions of a specification; where it changed as well, saying that is enough."""
+def expressions_of(place: str) -> set[str]:
+    """The settings that may hold the expressions of a specification; where one changed, too, saying that is enough."""
     kind, name, _ = place.split("/")
-    return f"{kind}/{name}/{'foreign_key' if kind == 'joins' else 'where'}"
+    return {
+        f"{kind}/{name}/{setting}"
+        for setting in (("foreign_key", "rights") if kind == "joins" else ("where",))
+    }
 
 
 def changed_join(pipeline: Pipeline, plan: Plan, place: str, anew: Collection[str]) -> Problem:

@@ -1,9 +1,9 @@
 """Lists the tables and stages that a pipeline has."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
+from orchestration.config import AnyJoin, Join, Pipeline, Star, StreamJoin
 from storage.lake.layout import (
     QUARANTINE,
     changelog_of,
@@ -27,36 +27,36 @@ class JoinInLake:
     """Its tables, by the functions that name them."""
     stages: tuple[str, ...]
     """The stages of a batch that commit to tables of data, as transaction identifiers call them."""
+    tables_of_part: tuple[Callable[[str], str], ...]
+    """The tables of its join with each right side, likewise."""
+    stages_of_part: tuple[str, ...]
     by_key: bool
     """Whether the rows of the result are kept by key; else it is a log, to which batches only add."""
     bases: Mapping[Callable[[str], str], Callable[[str, str], str]]
-    """Those of the tables that a log is folded into, with that log, by the names of the join and its left side."""
+    """Those of a part's tables that a log is folded into, with that log, by the names of the part and its left side."""
     changeable: tuple[str, ...]
     """Settings that may change from one batch to the next, and not within one."""
 
 
+_OF_TABLES = JoinInLake(
+    tables=(joined_of, changelog_of),
+    stages=("changelog", "joined"),
+    tables_of_part=(subscription_log_of, subscription_store_of, left_rows_of, response_log_of),
+    stages_of_part=("subscription_log", "response_log"),
+    by_key=True,
+    bases={
+        subscription_store_of: lambda part, _: subscription_log_of(part),
+        left_rows_of: lambda _, left: changes_of(left),
+    },
+    changeable=("changelog",),
+)
+_OF_STREAM = JoinInLake(
+    tables=(joined_of,), stages=("late", "joined"), tables_of_part=(), stages_of_part=(), by_key=False, bases={},
+    changeable=("late",),
+)  # fmt: skip
 JOINS_IN_LAKE: Mapping[type[AnyJoin], JoinInLake] = {
-    Join: JoinInLake(
-        tables=(
-            subscription_log_of,
-            subscription_store_of,
-            left_rows_of,
-            response_log_of,
-            joined_of,
-            changelog_of,
-        ),
-        stages=("subscription_log", "response_log", "changelog", "joined"),
-        by_key=True,
-        bases={
-            subscription_store_of: lambda join, _: subscription_log_of(join),
-            left_rows_of: lambda _, left: changes_of(left),
-        },
-        changeable=("changelog",),
-    ),
-    StreamJoin: JoinInLake(
-        tables=(joined_of,), stages=("late", "joined"), by_key=False, bases={}, changeable=("late",)
-    ),
-}
+    Join: _OF_TABLES, Star: _OF_TABLES, StreamJoin: _OF_STREAM
+}  # fmt: skip
 
 
 def state_tables(pipeline: Pipeline) -> list[str]:
@@ -64,7 +64,7 @@ def state_tables(pipeline: Pipeline) -> list[str]:
     of_tables = [table for name in pipeline.tables for table in (changes_of(name), rows_of(name))]
     histories = [versions_of(name) for name, table in pipeline.tables.items() if table.versioned]
     of_joins, of_streams = (
-        [table(name) for name, kind in _in_lake(joins) for table in kind.tables]
+        [table for join in joins.values() for table in _tables(join)]
         for joins in (pipeline.joins_of_tables, pipeline.joins_of_streams)
     )
     return [QUARANTINE, *of_tables, *histories, *of_joins, *map(records_of, pipeline.streams), *of_streams]
@@ -72,13 +72,18 @@ def state_tables(pipeline: Pipeline) -> list[str]:
 
 def tables_of_join(pipeline: Pipeline, name: str) -> list[str]:
     """Every table of a join, by its name below the lake; the result last."""
-    tables = [table(name) for table in JOINS_IN_LAKE[type(pipeline.joins[name])].tables]
-    return sorted(tables, key=joined_of(name).__eq__)
+    return sorted(_tables(pipeline.joins[name]), key=joined_of(name).__eq__)
+
+
+def _tables(join: AnyJoin) -> list[str]:
+    kind = JOINS_IN_LAKE[type(join)]
+    of_parts = [table(part) for part in join.part_names for table in kind.tables_of_part]
+    return [*of_parts, *[table(join.name) for table in kind.tables]]
 
 
 def results_by_key(pipeline: Pipeline) -> list[str]:
     """The joins whose results are kept by key."""
-    return [name for name, kind in _in_lake(pipeline.joins) if kind.by_key]
+    return [name for name, join in pipeline.joins.items() if JOINS_IN_LAKE[type(join)].by_key]
 
 
 def log_of(pipeline: Pipeline, name: str) -> str:
@@ -92,8 +97,14 @@ def stages_of(pipeline: Pipeline) -> list[str]:
     return [
         *[f"{kind}/{name}" for name in pipeline.tables for kind in ("changes", "quarantine")],
         *[f"{kind}/{name}" for name in pipeline.streams for kind in ("records", "quarantine")],
-        *[f"{stage}/{name}" for name, kind in _in_lake(joins) for stage in kind.stages],
+        *[stage for join in joins.values() for stage in _stages(join)],
     ]
+
+
+def _stages(join: AnyJoin) -> list[str]:
+    kind = JOINS_IN_LAKE[type(join)]
+    of_parts = [f"{stage}/{part}" for part in join.part_names for stage in kind.stages_of_part]
+    return [*of_parts, *[f"{stage}/{join.name}" for stage in kind.stages]]
 
 
 def bases_of(pipeline: Pipeline) -> dict[str, str]:
@@ -103,12 +114,9 @@ def bases_of(pipeline: Pipeline) -> dict[str, str]:
         versions_of(name): changes_of(name) for name, table in pipeline.tables.items() if table.versioned
     }
     stores = {
-        base(name): log(name, pipeline.joins[name].left_side)
-        for name, kind in _in_lake(pipeline.joins)
-        for base, log in kind.bases.items()
+        base(part): log(part, join.left_side)
+        for join in pipeline.joins.values()
+        for part in join.part_names
+        for base, log in JOINS_IN_LAKE[type(join)].bases.items()
     }
     return rows | histories | stores
-
-
-def _in_lake(joins: Mapping[str, AnyJoin]) -> Iterator[tuple[str, JoinInLake]]:
-    return ((name, JOINS_IN_LAKE[type(join)]) for name, join in joins.items())

@@ -12,7 +12,8 @@ from orchestration.config import ConfigurationError, Pipeline
 from orchestration.config.checks.joins import type_mistake
 from orchestration.config.problems import Problem
 from orchestration.spark_errors import reason_of
-from transforms.model.specs import JoinSpec, Selected
+from transforms.model.result_spec import ResultSpec, Selected
+from transforms.model.specs import JoinSpec
 
 
 def check_expressions(pipeline: Pipeline, spark: SparkSession) -> None:
@@ -36,20 +37,20 @@ def check_expressions(pipeline: Pipeline, spark: SparkSession) -> None:
         raise ConfigurationError(problems)
 
 
-def _problems(pipeline: Pipeline, join: JoinSpec, spark: SparkSession) -> list[Problem]:
-    texts = pipeline.joins[join.name].foreign_key
-    if set(texts) <= set(join.left_columns.names):
-        return []
-    left, found = _no_rows(spark, join.left_columns), []
-    for index, text in enumerate(texts):
-        if text in join.left_columns.names:
-            continue
-        if mistake := _mistake(left, join.foreign_key[index], text, partial(_key_mistake, join, index, text)):
-            found.append(pipeline.problem(("joins", join.name, "foreign_key", index), mistake))
+def _problems(pipeline: Pipeline, join: ResultSpec, spark: SparkSession) -> list[Problem]:
+    left, found = None, []
+    for part, path, texts in pipeline.foreign_keys(join.name):
+        for index, text in enumerate(texts):
+            if text in join.left_columns.names:
+                continue
+            left = left or _no_rows(spark, join.left_columns)
+            judged = partial(_key_mistake, part, index, text)
+            if mistake := _mistake(left, part.foreign_key[index], text, judged):
+                found.append(pipeline.problem((*path, index), mistake))
     return found
 
 
-def _result_problems(pipeline: Pipeline, join: JoinSpec, spark: SparkSession) -> list[Problem]:
+def _result_problems(pipeline: Pipeline, join: ResultSpec, spark: SparkSession) -> list[Problem]:
     """What is wrong with what a join selects, and with its condition."""
     expressions = [entry for entry in join.select or () if entry.column is None]
     if not expressions and join.where is None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from pyspark.sql import Column, SparkSession
 
-from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
+from orchestration.config import AnyJoin, Join, Pipeline, Star, StreamJoin
 from orchestration.config.schema.model import Table
 from orchestration.lake_state.fold_progress import finished_state
 from orchestration.lake_state.inventory import results_by_key
@@ -39,7 +39,7 @@ from transforms.model.specs import JoinSpec
 
 @dataclass(frozen=True)
 class JoinStore:
-    """A base of a join, which holds about as many rows as the left side."""
+    """A base of a join with one right side, which holds about as many rows as the left side."""
 
     base: Callable[[str], str]
     count: str
@@ -48,10 +48,10 @@ class JoinStore:
 
 
 _STORES: Mapping[type[AnyJoin], tuple[JoinStore, ...]] = {
-    Join: (JoinStore(subscription_store_of, "subscriptions", fold_subscriptions),),
+    **dict.fromkeys((Join, Star), (JoinStore(subscription_store_of, "subscriptions", fold_subscriptions),)),
     StreamJoin: (),
 }
-"""The bases of the joins of each kind."""
+"""The bases of the joins of each kind, of each of their right sides."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ def behind(pipeline: Pipeline, lake: Lake, journal: Journal, snapshot: Plan) -> 
         counts = [c for c in found if c]
         return Behind(base, counts, held, folds.unfinished(base, snapshot) is not None, is_due(counts, held))
 
-    def by_foreign_key(name: str, join: Join, table: Behind) -> Behind | None:
+    def by_foreign_key(join: JoinSpec, table: Behind) -> Behind | None:
         """The copy of a left table, if it is or should be there; made anew where a fold of the table overtakes it."""
-        found = of(left_rows_of(name), "tables", join.left, "changed", table.held)
+        found = of(left_rows_of(join.name), "tables", join.left, "changed", table.held)
         folded, folded_rows = (snapshot.folded.get(base, 0) for base in (found.base, table.base))
         asked = [p.tables.get(join.right, {}).get("changed", 0) for p in journal.published[folded:]]
         pays = pays_by_foreign_key(table.held, asked)
@@ -115,17 +115,19 @@ def behind(pipeline: Pipeline, lake: Lake, journal: Journal, snapshot: Plan) -> 
         name: of(rows_of(name), "tables", name, "changed", rows.get(name, 0)) for name in pipeline.tables
     }
     copies = [
-        by_foreign_key(name, join, tables[join.left])
-        for name, join in pipeline.joins_of(Join).items()
+        by_foreign_key(part, tables[join.left])
+        for name, join in pipeline.joins_of_tables.items()
         if name in journal.kept and join.left in tables
+        for part in pipeline.join_spec(name).parts
     ]
     return [
         *tables.values(),
         *[of(versions_of(name), "tables", name, "versions", held(name)) for name in histories],
         *[
-            of(store.base(name), "joins", name, store.count, rows.get(join.left_side, 0))
+            of(store.base(part), "joins", part, store.count, rows.get(join.left_side, 0))
             for name, join in pipeline.joins.items()
             if name in journal.kept
+            for part in join.part_names
             for store in _STORES[type(join)]
         ],
         *[copy for copy in copies if copy is not None],
@@ -141,13 +143,17 @@ def fold(
             fold_rows(spark, lake, journal, snapshot, table.spec, _retention(table))
         if base == versions_of(name):
             fold_versions(spark, lake, journal, snapshot, table.spec)
-    for name, join in pipeline.joins.items():
-        for store in _STORES[type(join)]:
-            if base == store.base(name):
-                store.fold(spark, lake, journal, snapshot, pipeline.spec_of_join(name))
-    if (copied := {left_rows_of(name): name for name in pipeline.joins}.get(base)) is not None:
-        of = pipeline.join_spec(copied)
-        fold_left_rows(spark, lake, journal, snapshot, of, pipeline.tables[of.left].spec)
+    parts = [
+        (type(join), part)
+        for name, join in pipeline.joins.items()
+        for part in pipeline.spec_of_join(name).parts
+    ]
+    for kind, part in parts:
+        for store in _STORES[kind]:
+            if base == store.base(part.name):
+                store.fold(spark, lake, journal, snapshot, part)
+        if base == left_rows_of(part.name):
+            fold_left_rows(spark, lake, journal, snapshot, part, pipeline.tables[part.left].spec)
 
 
 def _retention(table: Table) -> timedelta:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from orchestration.config import Input, Pipeline, StreamJoin
+from orchestration.config import Input, Pipeline
 from orchestration.planning.file_order import check_file_order
 from storage.errors import SourceChanged, SourceError
 from storage.lake.journal import Journal
@@ -75,7 +75,7 @@ def pending_groups(  # noqa: PLR0913 - the options of a run that choose its inpu
 
 def _meets_what_is_there(pipeline: Pipeline) -> bool:
     """Whether a stream's records meet what a table has after their batch: a day's must not meet a later day's rows."""
-    return any(not pipeline.stream_join_spec(name).as_of for name in pipeline.joins_of(StreamJoin))
+    return any(not pipeline.stream_join_spec(name).as_of for name in pipeline.joins_of_streams)
 
 
 def _together(groups: Sequence[Group], most: int, snapshots: Collection[str]) -> list[Group]:

@@ -6,6 +6,7 @@ from orchestration.config import Pipeline
 from orchestration.config.schema.expressions import referenced_columns, renamed
 from storage.lake.plan import Plan
 from transforms.model.expressions import RowExpression, may_raise
+from transforms.model.result_spec import ResultSpec
 from transforms.model.specs import JoinSpec
 
 
@@ -16,17 +17,26 @@ def of_joins(pipeline: Pipeline, plan: Plan, name: str) -> list[RowExpression]:
     computed when they meet (`transforms.model.selection`).
     """
     specs = [pipeline.spec_of_join(join) for join in plan.joins]
-    left = [key for spec in specs if spec.left == name for key in (*_foreign_key(spec), *_of_left(spec))]
-    return [*left, *[result for spec in specs if spec.right == name for result in _of_right(spec)]]
+    left = [key for spec in specs if spec.left == name for key in (*_foreign_keys(spec), *_of_left(spec))]
+    return [
+        *left,
+        *[
+            result
+            for spec in specs
+            for part in spec.parts
+            if part.right == name
+            for result in _of_right(spec, part)
+        ],
+    ]
 
 
-def _of_left(spec: JoinSpec) -> list[RowExpression]:
+def _of_left(spec: ResultSpec) -> list[RowExpression]:
     return [result for result in _results(spec) if set(result.columns) <= set(spec.left_columns.names)]
 
 
-def _of_right(spec: JoinSpec) -> list[RowExpression]:
-    """Those over the right columns, by the names that these have in their table."""
-    names = {spec.prefix + name: name for name in spec.right_columns.names}
+def _of_right(spec: ResultSpec, part: JoinSpec) -> list[RowExpression]:
+    """Those over the columns of one right side, by the names that these have in their table."""
+    names = {part.prefix + name: name for name in part.right_columns.names}
     return [
         RowExpression(result.role, renamed(result.text, names), tuple(names[c] for c in result.columns))
         for result in _results(spec)
@@ -34,14 +44,14 @@ def _of_right(spec: JoinSpec) -> list[RowExpression]:
     ]
 
 
-def _results(spec: JoinSpec) -> list[RowExpression]:
+def _results(spec: ResultSpec) -> list[RowExpression]:
     selected = [(f"select of {spec.name}", entry.sql) for entry in spec.select or () if entry.column is None]
     condition = [] if spec.where is None else [(f"where of {spec.name}", spec.where)]
     return _of_records([*selected, *condition])
 
 
 def foreign_key_not_asked(pipeline: Pipeline, plan: Plan, name: str) -> list[RowExpression]:
-    """The foreign key of a join, as far as it may raise for left rows that no batch has refused for it.
+    """The foreign keys of a join, as far as it may raise for left rows that no batch has refused for it.
 
     Those are the rows that a join begins with, those of another join, and those of a table whose records may leave
     values out: a record is asked before it has them.
@@ -49,7 +59,7 @@ def foreign_key_not_asked(pipeline: Pipeline, plan: Plan, name: str) -> list[Row
     spec = pipeline.spec_of_join(name)
     left = pipeline.inputs.get(spec.left)
     all_asked = left is not None and not left.leaves_values_out and name not in plan.bootstrap
-    return [] if all_asked else _foreign_key(spec)
+    return [] if all_asked else _foreign_keys(spec)
 
 
 def conditions(pipeline: Pipeline, name: str) -> list[RowExpression]:
@@ -58,8 +68,10 @@ def conditions(pipeline: Pipeline, name: str) -> list[RowExpression]:
     return [] if asked is None else _that_may_raise([asked])
 
 
-def _foreign_key(spec: JoinSpec) -> list[RowExpression]:
-    return _of_records((f"foreign key of {spec.name}", text) for text in spec.foreign_key)
+def _foreign_keys(spec: ResultSpec) -> list[RowExpression]:
+    return _of_records(
+        (f"foreign key of {part.name}", text) for part in spec.parts for text in part.foreign_key
+    )
 
 
 def _of_records(expressions: Iterable[tuple[str, str]]) -> list[RowExpression]:

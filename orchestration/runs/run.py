@@ -89,8 +89,8 @@ def check_accepted(pipeline: Pipeline, names: Collection[str]) -> None:
 
     Raises `WrongUsage` for a name that is no rule of any declared join that has a gate.
     """
-    gates = [(JOIN_STAGES[type(join)].gate, join.how) for join in pipeline.joins.values()]
-    kinds = {gate[how] for gate, how in gates if gate}
+    gated = [name for name, join in pipeline.joins.items() if JOIN_STAGES[type(join)].gated]
+    kinds = {part.how for name in gated for part in pipeline.spec_of_join(name).parts}
     known = sorted({rule.name for kind in kinds for rule in rules_for(kind)})
     for name in names:
         if name not in known:

@@ -23,8 +23,9 @@ from storage.lake.layout import Lake, joined_of
 from storage.state.pinned_state import State
 from transforms.model.expressions import may_raise, or_null
 from transforms.model.join_sides import foreign_key
+from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import DELETED, SEQUENCE, named
-from transforms.model.specs import JoinSpec, TableSpec
+from transforms.model.specs import JoinSpec, StarSpec, TableSpec
 
 _BEFORE, _NOW = "_lj_before", "_lj_now"
 
@@ -35,21 +36,22 @@ def joins_that_see_types(
 ) -> set[str]:  # fmt: skip
     """Those of some joins of tables that may have other rows by the declared types.
 
-    That is where some left row has another foreign key by them. Of a join with `select` or `where` it is where it
-    computes anything of a wider column: to evaluate that, both sides would have to be joined. `grown`: tables and
-    streams with new or wider columns. Raises `ConfigurationChanged` for the condition of a table or stream, or the
-    foreign key of its join, of which that is true: what it has joined is not joined again.
+    That is where some left row has another foreign key by them. Of a join with `select` or `where`, and of a star, it
+    is where it computes anything of a wider column: to evaluate that, all sides would have to be joined. `grown`:
+    tables and streams with new or wider columns. Raises `ConfigurationChanged` for the condition of a table or stream,
+    or the foreign key of its join, of which that is true: what it has joined is not joined again.
     """
     if journal.last is None:
         return set()
     state, found = State(spark, lake, published_snapshot(journal)), set[str]()
     for name in joins:
         join = pipeline.spec_of_join(name)
-        if join.select is not None or join.where is not None:
+        if not isinstance(join, JoinSpec) or join.select is not None or join.where is not None:
             if _computes_of_wider(pipeline, lake, join, grown):
                 found.add(name)
             continue
-        if set(pipeline.joins[name].foreign_key) <= set(join.left_columns.names):
+        ((_, _, texts),) = pipeline.foreign_keys(name)
+        if set(texts) <= set(join.left_columns.names):
             continue  # a column: its value is equal by both types
         rows = _left_rows(pipeline, state, join)
         if rows is not None and _differs(
@@ -65,11 +67,12 @@ def joins_that_see_types(
     return found
 
 
-def _computes_of_wider(pipeline: Pipeline, lake: Lake, join: JoinSpec, grown: Collection[str]) -> bool:
+def _computes_of_wider(pipeline: Pipeline, lake: Lake, join: ResultSpec, grown: Collection[str]) -> bool:
     """Whether an expression of a join reads a column that gets a wider type."""
-    texts = [*join.foreign_key, *[entry.sql for entry in join.select or ()], *filter(None, [join.where])]
+    keys = [text for part in join.parts for text in part.foreign_key]
+    texts = [*keys, *[entry.sql for entry in join.select or ()], *filter(None, [join.where])]
     read = set(referenced_columns(filter(may_raise, texts)))
-    right = {join.prefix + name for name in _wider(pipeline, lake, join.right, grown)}
+    right = {part.prefix + name for part in join.parts for name in _wider(pipeline, lake, part.right, grown)}
     return not read.isdisjoint(right.union(_wider(pipeline, lake, join.left, grown)))
 
 
@@ -92,16 +95,25 @@ def _left_rows(pipeline: Pipeline, state: State, join: JoinSpec) -> DataFrame | 
         if snapshot is None:
             return None
         stored = schema_of(snapshot.delta)
-        source = pipeline.join_spec(join.left)
-        left, right = (_as_stored(columns, stored, prefix) for columns, prefix in
-                       ((source.left_columns, ""), (source.right_columns, source.prefix)))  # fmt: skip
-        select = source.select and tuple(
-            replace(entry, dtype=stored[entry.name].dataType)
-            for entry in source.select
-            if entry.name in stored.names
-        )
-        return state.joined(replace(source, left_columns=left, right_columns=right, select=select))
+        return state.joined(_as_joined(pipeline.join_spec(join.left), stored))
     return _records(pipeline, state, join.left)
+
+
+def _as_joined(spec: JoinSpec | StarSpec, stored: StructType) -> JoinSpec | StarSpec:
+    """A join with the columns and types that its table has now."""
+    select = spec.select and tuple(
+        replace(entry, dtype=stored[entry.name].dataType)
+        for entry in spec.select
+        if entry.name in stored.names
+    )
+    left = _as_stored(spec.left_columns, stored)
+    rights = [
+        replace(part, right_columns=_as_stored(part.right_columns, stored, part.prefix), select=select)
+        for part in spec.parts
+    ]
+    if isinstance(spec, StarSpec):
+        return replace(spec, left_columns=left, rights=tuple(rights), select=select)
+    return replace(rights[0], left_columns=left)
 
 
 def _records(pipeline: Pipeline, state: State, name: str) -> DataFrame | None:

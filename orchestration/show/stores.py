@@ -5,9 +5,10 @@ from functools import partial
 
 from pyspark.sql.types import StructType
 
-from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
+from orchestration.config import AnyJoin, Join, Pipeline, Star, StreamJoin
 from orchestration.show.key_ranges import Ordered
 from orchestration.show.store_view import StoredTable
+from storage.lake.layout import shown_name, subscription_store_of
 from storage.stores.pipeline.histories_and_streams import (
     buffer_reader,
     foreign_columns,
@@ -19,6 +20,7 @@ from storage.stores.pipeline.tables import combined_key, joined_reader, rows_rea
 from transforms.changelog.versions import VALID_FROM, VALIDITY, versions_schema
 from transforms.foreign_key_join.emissions import joined_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema
+from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import TIME, is_internal, rows_schema
 from transforms.model.specs import JoinSpec, StreamJoinSpec, TableSpec
 from transforms.stream_join.records import stream_schema
@@ -40,9 +42,9 @@ def stored_tables(pipeline: Pipeline) -> dict[str, StoredTable]:
     return {table.ordered.name: table for table in found}
 
 
-def _of_foreign_key_join(pipeline: Pipeline, name: str) -> list[StoredTable]:
+def _of_foreign_keys(pipeline: Pipeline, name: str) -> list[StoredTable]:
     join = pipeline.join_spec(name)
-    return [_joined(join), _subscriptions(join)]
+    return [_joined(join), *map(_subscriptions, join.parts)]
 
 
 def _of_stream_join(pipeline: Pipeline, name: str) -> list[StoredTable]:
@@ -54,7 +56,8 @@ def _of_stream_join(pipeline: Pipeline, name: str) -> list[StoredTable]:
 
 
 _STORED: Mapping[type[AnyJoin], Callable[[Pipeline, str], list[StoredTable]]] = {
-    Join: _of_foreign_key_join,
+    Join: _of_foreign_keys,
+    Star: _of_foreign_keys,
     StreamJoin: _of_stream_join,
 }
 """What is kept by key of the joins of each kind."""
@@ -75,7 +78,7 @@ def _versions(table: TableSpec) -> StoredTable:
     return StoredTable(ordered, schema, partial(versions_reader, table=table))
 
 
-def _joined(join: JoinSpec) -> StoredTable:
+def _joined(join: ResultSpec) -> StoredTable:
     ordered = _ordered(join.name, join.columns, join.joined_key)
     return StoredTable(ordered, joined_schema(join), partial(joined_reader, join=join))
 
@@ -83,7 +86,8 @@ def _joined(join: JoinSpec) -> StoredTable:
 def _subscriptions(join: JoinSpec) -> StoredTable:
     """`--key` is the primary key there, which is no range of the CombinedKey: Spark looks for it."""
     key = StructType([*join.foreign_key_type, *join.primary_key_type])
-    ordered = Ordered(f"{join.name}.subscription_store", key, combined_key(join), key_is_place=False)
+    name = shown_name(subscription_store_of(join.name))
+    ordered = Ordered(name, key, combined_key(join), key_is_place=False)
     return StoredTable(ordered, subscription_schema(join), partial(subscriptions_reader, join=join), _KEYS)
 
 

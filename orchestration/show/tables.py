@@ -8,7 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructType
 
-from orchestration.config import AnyJoin, Join, Pipeline, StreamJoin
+from orchestration.config import AnyJoin, Join, Pipeline, Star, StreamJoin
 from orchestration.errors import unknown
 from orchestration.show.frame_view import View, view_by_key
 from orchestration.show.time_views import Open, stream_join_views, time_views
@@ -17,6 +17,7 @@ from storage.lake.layout import (
     changelog_of,
     changes_of,
     response_log_of,
+    shown_name,
     subscription_log_of,
     subscription_store_of,
 )
@@ -24,6 +25,7 @@ from storage.state.pinned_state import State, read_log
 from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import STEP, live_subscriptions, subscription_schema
+from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import BATCH, DELETED, POSITION, QUARANTINE_SCHEMA, changes_schema, named
 from transforms.model.specs import JoinSpec, TableSpec
 
@@ -48,11 +50,11 @@ def views(pipeline: Pipeline) -> dict[str, Open]:
         found[name] = partial(_table, table.spec)
         found[f"{name}.rows"] = partial(_rows, table.spec)
         found[f"{name}.changes"] = partial(_changes, table.spec)
-    for name, join in pipeline.joins_of_tables.items():
-        found |= _VIEWS[type(join)](pipeline, name)
+    for name, of_tables in pipeline.joins_of_tables.items():
+        found |= _VIEWS[type(of_tables)](pipeline, name)
     found |= time_views(pipeline)
-    for name, join in pipeline.joins_of_streams.items():
-        found |= _VIEWS[type(join)](pipeline, name)
+    for name, of_stream in pipeline.joins_of_streams.items():
+        found |= _VIEWS[type(of_stream)](pipeline, name)
     return {**found, QUARANTINE: _quarantine}
 
 
@@ -77,27 +79,24 @@ def _changes(table: TableSpec, state: State) -> View:
 def _join_views(pipeline: Pipeline, name: str) -> dict[str, Open]:
     join, logs = pipeline.join_spec(name), (subscription_log_of, response_log_of)
     found: dict[str, Open] = {join.name: partial(_joined, join)}
-    for table, schema in zip(logs, (subscription_schema(join), response_schema(join)), strict=True):
-        found[_shown_name(table(join.name))] = partial(_log, join, table(join.name), schema)
-    found[_shown_name(subscription_store_of(join.name))] = partial(_store, join)
+    for part in join.parts:
+        for table, schema in zip(logs, (subscription_schema(part), response_schema(part)), strict=True):
+            found[shown_name(table(part.name))] = partial(_log, part, table(part.name), schema)
+        found[shown_name(subscription_store_of(part.name))] = partial(_store, part)
     if join.changelog:
-        found[_shown_name(changelog_of(join.name))] = partial(_changelog, join)
+        found[shown_name(changelog_of(join.name))] = partial(_changelog, join)
     return found
 
 
 _VIEWS: Mapping[type[AnyJoin], Callable[[Pipeline, str], dict[str, Open]]] = {
     Join: _join_views,
+    Star: _join_views,
     StreamJoin: stream_join_views,
 }
 """What can be shown of the joins of each kind."""
 
 
-def _shown_name(table: str) -> str:
-    """`joins/J/response_log` is shown as `J.response_log`."""
-    return ".".join(table.split("/")[1:])
-
-
-def _joined(join: JoinSpec, state: State) -> View:
+def _joined(join: ResultSpec, state: State) -> View:
     rows = state.joined(join)
     return view_by_key(join.name, rows, join.joined_key)
 
@@ -105,22 +104,22 @@ def _joined(join: JoinSpec, state: State) -> View:
 def _log(join: JoinSpec, table: str, schema: StructType, state: State) -> View:
     step = [named(STEP)] if STEP in schema.names else []
     order = (F.col("primary_key"), named(BATCH), named(POSITION), *step)
-    return View(_shown_name(table), read_log(state, table, schema), _primary_key(join), order, _KEYS)
+    return View(shown_name(table), read_log(state, table, schema), _primary_key(join), order, _KEYS)
 
 
 def _store(join: JoinSpec, state: State) -> View:
     """Live subscriptions."""
     rows = live_subscriptions(state.subscriptions(join))
     order = (F.col("foreign_key"), F.col("primary_key"))
-    return View(_shown_name(subscription_store_of(join.name)), rows, _primary_key(join), order, _KEYS)
+    return View(shown_name(subscription_store_of(join.name)), rows, _primary_key(join), order, _KEYS)
 
 
-def _changelog(join: JoinSpec, state: State) -> View:
+def _changelog(join: ResultSpec, state: State) -> View:
     schema = StructType([*joined_schema(join)]).add(TOMBSTONE, BooleanType()).add("redundant", BooleanType())
     rows = read_log(state, changelog_of(join.name), schema)
     # where a row leaves a pair for another, the retraction comes first
     order = (*map(named, join.joined_left_key), named(BATCH), named(TOMBSTONE).desc())
-    view = view_by_key(_shown_name(changelog_of(join.name)), rows, join.joined_key)
+    view = view_by_key(shown_name(changelog_of(join.name)), rows, join.joined_key)
     return replace(view, order=order)
 
 

@@ -80,6 +80,11 @@ def changelog_of(join: str) -> str:
     return f"joins/{join}/changelog"
 
 
+def shown_name(table: str) -> str:
+    """What people call a table of a join: `joins/J/response_log` is `J.response_log`."""
+    return ".".join(table.split("/")[1:])
+
+
 def is_base(table: str) -> bool:
     """Whether it is a table that a log is folded into."""
     return table.rpartition("/")[2] in {"rows", "versions", "subscription_store", "left_rows"}

@@ -7,6 +7,7 @@ a pipeline first needs it.
 
 import logging
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,9 @@ _NOT_FOR_DELTA = (
     *("com.*:*", "commons*:*", "io.airlift*:*", "javax*:*", "org.*:*"),  # shipped with Spark
     *("io.delta:delta-kernel*", "io.unitycatalog*:*"),  # for tables that a Unity Catalog server commits
 )
-_PASSED_ON = ("spark.jars.repositories", "spark.jars.ivySettings", "spark.driver.extraJavaOptions")
+_PASSED_ON = ("spark.jars.repositories", "spark.jars.ivySettings")
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+"""Of these the properties are passed on, such as a proxy; a heap is for another JVM than the one that fetches."""
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +115,9 @@ def spark_resolver(
     `not_fetched`: patterns (group:artifact) of what is left out, though something needs it. It raises
     `subprocess.CalledProcessError` with spark-submit's output when the resolution fails.
     """
+    properties = [part for part in shlex.split(conf.get(_JAVA_OPTIONS, "")) if part.startswith("-D")]
     settings = {key: conf[key] for key in _PASSED_ON if key in conf} | {
+        _JAVA_OPTIONS: shlex.join(properties),
         "spark.jars.excludes": ",".join(not_fetched),
         "spark.pyspark.python": sys.executable,
     }

@@ -40,7 +40,7 @@ from transforms.changelog.versions import VALID_FROM, intervals, reachable
 from transforms.foreign_key_join.subscriptions import live_subscriptions
 from transforms.model.event_time import from_micros, instant, latest, moved_back
 from transforms.model.guards import guarded
-from transforms.model.join_sides import FOREIGN_KEY, with_foreign_key
+from transforms.model.join_sides import FOREIGN_KEY, as_left_rows
 from transforms.model.schemas import BATCH, DELETED, EXACT_TIMES, SEQUENCE, TIME, named
 from transforms.model.specs import JoinSpec, TableSpec
 
@@ -179,7 +179,7 @@ def fold_left_rows(
     rows = State(spark, lake, snapshot).folded_rows(table).where(F.col(BATCH) <= fold.through)
     order = [F.col(FOREIGN_KEY), *[named(name) for name in table.key]]
     with _framing(spark, lake, snapshot, source, changes_of(table.name)):
-        _replace(with_foreign_key(rows, join), lake, journal, fold, order)
+        _replace(as_left_rows(rows, join), lake, journal, fold, order)
 
 
 def _framing(

@@ -13,8 +13,8 @@ from storage.delta_table.private_transaction import DeltaTransaction
 from storage.delta_table.uncommitted_files import Written
 from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
 from transforms.model.keys import Keys
+from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import named, quoted
-from transforms.model.specs import JoinSpec
 
 MERGE = "spark.lakejoin.merge"
 """Setting: `true` changes the joined table by MERGE, through Delta's public API alone; slower at any size."""
@@ -28,7 +28,7 @@ OF_STREAMS = {**APPENDED_PROPERTIES, **_FEED}
 
 
 def apply_emissions(  # noqa: PLR0913
-    emissions: DataFrame, path: str, join: JoinSpec, transaction: Transaction, ready: Callable[[], Mapping[str, int]],
+    emissions: DataFrame, path: str, join: ResultSpec, transaction: Transaction, ready: Callable[[], Mapping[str, int]],
     *, few: bool, begun: DeltaTransaction | None = None, count: Count = ignored,
 ) -> None:  # fmt: skip
     """Bring a batch's emissions into the joined table: at most one for each key, tombstones delete.
@@ -54,7 +54,7 @@ def apply_emissions(  # noqa: PLR0913
 
 
 def create_joined(
-    emissions: DataFrame, path: str, join: JoinSpec, transaction: Transaction, first: Written | None = None
+    emissions: DataFrame, path: str, join: ResultSpec, transaction: Transaction, first: Written | None = None
 ) -> None:
     """Make the joined table of a batch's emissions, in the place of one that is there from before.
 
@@ -67,12 +67,12 @@ def create_joined(
         append(rows, path, transaction, PROPERTIES, first=first)
 
 
-def joined_rows(emissions: DataFrame, join: JoinSpec) -> DataFrame:
+def joined_rows(emissions: DataFrame, join: ResultSpec) -> DataFrame:
     """The rows that emissions bring into the joined table."""
     return emissions.where(~named(TOMBSTONE)).select(*[named(name) for name in joined_schema(join).names])
 
 
-def _merge(emissions: DataFrame, path: str, join: JoinSpec, transaction: Transaction) -> None:
+def _merge(emissions: DataFrame, path: str, join: ResultSpec, transaction: Transaction) -> None:
     same_key = " AND ".join(f"joined.{quoted(name)} = emission.{quoted(name)}" for name in join.joined_key)
     every = {quoted(name): f"emission.{quoted(name)}" for name in joined_schema(join).names}
     tombstone = f"emission.{quoted(TOMBSTONE)}"

@@ -33,16 +33,15 @@ from storage.spark.kept_frames import aggregated
 from transforms.changelog.current_rows import latest_rows, settled
 from transforms.changelog.replaced_files import replaced
 from transforms.changelog.versions import as_versions, versions_schema
-from transforms.foreign_key_join.emissions import joined_schema
+from transforms.foreign_key_join.emissions import hashes_of, joined_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema
 from transforms.model.event_time import latest, moved_back
 from transforms.model.guards import guarded
 from transforms.model.join_sides import FOREIGN_KEY, left_rows_schema
 from transforms.model.keys import Keys, restrict
+from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import (
     BATCH,
-    LEFT_HASH,
-    RIGHT_HASH,
     changes_schema,
     empty,
     key_struct,
@@ -152,7 +151,7 @@ class State:
         """Those of some left keys. `keys`: the column `primary_key`."""
         return restrict(self.subscriptions(join), keys, ("primary_key",))
 
-    def joined(self, join: JoinSpec) -> DataFrame:
+    def joined(self, join: ResultSpec) -> DataFrame:
         """The joined table of a join."""
         schema, version = joined_schema(join), self._version(joined_of(join.name))
         if version is None:
@@ -161,14 +160,13 @@ class State:
         rows = reader.load(self.lake.path(joined_of(join.name)))
         return rows.select(*[named(name) for name in schema.names])
 
-    def joined_hashes(self, join: JoinSpec, few: DataFrame | None) -> DataFrame:
-        """The columns that identify joined rows: the key as primary_key, left_hash, right_hash; no other is read.
+    def joined_hashes(self, join: ResultSpec, few: DataFrame | None) -> DataFrame:
+        """The columns that tell joined rows: the key as primary_key, and those of `hashes_of`; no other is read.
 
         `few`: emissions that fit one task, to have only the rows that they meet.
         """
         key = key_struct(join.joined_key).alias("primary_key")
-        hashes = [named(LEFT_HASH).alias("left_hash"), named(RIGHT_HASH).alias("right_hash")]
-        rows = self.joined(join).select(key, *hashes)
+        rows = self.joined(join).select(key, *map(named, hashes_of(join)))
         return rows if few is None else restrict(rows, Keys(few.select(key), few=True), ("primary_key",))
 
     def has_rows(self, table: str) -> bool:

@@ -1,11 +1,12 @@
 """Names what a foreign-key join reads in a batch, and what it leaves."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
 from transforms.model.keys import KeyTotals
+from transforms.model.result_spec import ResultSpec
 from transforms.model.specs import JoinSpec
 
 Lookup = Callable[[DataFrame], DataFrame]
@@ -17,7 +18,7 @@ class Inserts:
     """Left rows that were not there before, each with one change in the batch."""
 
     rows: DataFrame
-    """primary_key, foreign_key, hash, `POSITION` and value."""
+    """primary_key, hash, `POSITION`, value, and the foreign key to each right side by `JoinSpec.of_side`."""
     alone: bool
     """Whether nothing else changed."""
     keys: KeyTotals | None = None
@@ -31,12 +32,13 @@ class Left:
     changed: int
     """How many changes there are; 0 spares every job they would need."""
     changes: DataFrame
-    """primary_key, position, foreign_key, hash of each change, in no order."""
+    """primary_key, position, hash and foreign keys (as of `Inserts`) of each change, in no order."""
     before: DataFrame
-    """primary_key, foreign_key of the live rows before the batch, of the changed keys."""
+    """primary_key and foreign keys of the live rows before the batch, of the changed keys."""
     after: DataFrame
     """primary_key, hash, position, value of the changed keys' rows after the batch; no other key's."""
-    lookup: Lookup
+    lookups: Sequence[Lookup]
+    """For each right side: the rows that its changed rows have found."""
     inserts: Inserts | None = None
     """Where they are worth a way of their own; then they are neither among `changes` nor in `after`."""
 
@@ -54,23 +56,37 @@ class Right:
 
 
 @dataclass(frozen=True)
-class JoinBatch:
-    """What a batch does to a join."""
+class Messages:
+    """What the left side of a join and one right side told each other in a batch."""
 
     spec: JoinSpec
+    """The join of these two sides."""
     log: DataFrame
     """Rows of `subscription_log`."""
     responses: DataFrame
     """Rows of `response_log`."""
-    emissions: DataFrame
-    """Rows of the joined table with `PRIMARY_KEY` and `TOMBSTONE`."""
-    left: DataFrame
-    """primary_key, hash, position, value of the touched left rows after the batch, and of changed ones."""
     right: DataFrame
-    """The same of the right rows that answers name."""
+    """primary_key, hash, position, value of the right rows after the batch that are read for its result."""
     store: DataFrame
     """Live subscriptions at hand: of the changed left rows and of the changed right keys."""
+
+
+@dataclass(frozen=True)
+class JoinBatch:
+    """What a batch does to a join."""
+
+    spec: ResultSpec
+    messages: tuple[Messages, ...]
+    """With each right side, in the order of `ResultSpec.parts`."""
+    emissions: DataFrame
+    """Rows of the joined table with `PRIMARY_KEY`, `TOMBSTONE` and the columns of `marks_of`."""
+    left: DataFrame
+    """primary_key, hash, position, value of the touched left rows after the batch, and of changed ones."""
     first: Inserts | None = None
     """The inserts that the join begins with, where these are all that it reads."""
     made: DataFrame | None = None
     """The emissions as they were made, where `emissions` are read back from files."""
+    found: DataFrame | None = None
+    """Of a star: left rows that changes of right rows have found, each perhaps more than once."""
+    withheld: DataFrame | None = None
+    """Of a star that may lack rows: left rows for which nothing is emitted, as rows of the same columns."""

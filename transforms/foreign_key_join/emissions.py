@@ -6,12 +6,16 @@ applied answer emits up to two rows: it retracts the pair that its left row was 
 part of now. His join is an inner one: "B records with a 'null' A-key value would be silently dropped".
 """
 
+from functools import reduce
+from operator import and_, or_
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from transforms.model.hashing import value_hash
 from transforms.model.join_sides import beside
+from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import (
     BATCH,
     HASH,
@@ -24,7 +28,7 @@ from transforms.model.schemas import (
     named,
     no_batch,
 )
-from transforms.model.selection import FILTERED, judged, marks_of, selected
+from transforms.model.selection import FAILED, FILTERED, LACKS, WITHHELD, judged, marks_of, selected
 from transforms.model.specs import JoinSpec
 
 GONE = "gone"
@@ -34,20 +38,30 @@ REDUNDANT = "redundant"
 """Column of the changelog: true for an emission that changes nothing. So no declared column may have this name."""
 TOMBSTONE = "_lj_tombstone"
 """True for an emission that deletes its key from the joined table."""
+TOLD = "told"
+"""True for a left row of a star that an answer said to have lost a right row, or never to have had one."""
 
 
-def joined_schema(join: JoinSpec) -> StructType:
+def joined_schema(join: ResultSpec) -> StructType:
     """Schema of `joins/J/joined`: its columns, internal columns."""
-    right_key = [] if join.joined_right_key else [StructField(RIGHT_KEY, join.foreign_key_type)]
+    internal = [
+        StructField(part.of_side(name), HASH_TYPE if name == RIGHT_HASH else part.foreign_key_type)
+        for part, name in of_rights(join)
+    ]
     return StructType(
-        [
-            *join.columns,
-            StructField(BATCH, LongType()),
-            StructField(LEFT_HASH, HASH_TYPE),
-            StructField(RIGHT_HASH, HASH_TYPE),
-            *right_key,
-        ]
+        [*join.columns, StructField(BATCH, LongType()), StructField(LEFT_HASH, HASH_TYPE), *internal]
     )
+
+
+def of_rights(join: ResultSpec) -> list[tuple[JoinSpec, str]]:
+    """The internal columns of a joined row that tell its right rows: their hash, and their key if it is not selected.
+
+    They are called so by `JoinSpec.of_side`.
+    """
+    names = [
+        (part, [RIGHT_HASH] if part.joined_right_key else [RIGHT_HASH, RIGHT_KEY]) for part in join.parts
+    ]
+    return [(part, name) for part, found in names for name in found]
 
 
 def retract_and_add(pairs: DataFrame) -> DataFrame:
@@ -97,31 +111,39 @@ def emit_results(
     return emit_pairs(pairs, join)
 
 
-def emit_pairs(pairs: DataFrame, join: JoinSpec) -> DataFrame:
-    """Make emissions of answers that have their two rows beside them.
+def emit_pairs(pairs: DataFrame, join: ResultSpec) -> DataFrame:
+    """Make emissions of answers that have their rows beside them.
 
-    `pairs`: primary_key, left_hash, left_value, right_hash, right_value; for a combined key foreign_key, cause and
-    before_foreign_key as well. Returns what `emit_results` does, and what `judged` adds.
+    `pairs`: primary_key, left_hash, left_value; of each right side, by `JoinSpec.of_side`, foreign_key, right_hash and
+    right_value; for a combined key cause and before_foreign_key as well; of a star `TOLD`. Returns what `emit_results`
+    does, and the columns of `marks_of`; of a star also left rows for which nothing is emitted, as `WITHHELD`.
     """
-    kept, key = ~F.col(TOMBSTONE), [] if join.joined_right_key else [_right_key().alias(RIGHT_KEY)]
+    kept, internal = ~F.col(TOMBSTONE), of_rights(join)
+    of_star = [name for name in marks_of(join) if name not in {FILTERED, FAILED}]
     rows = _with_tombstone(pairs, join).select(
         F.col("primary_key").alias(PRIMARY_KEY),
         TOMBSTONE,
+        *of_star,
         *_columns(join),
         F.col("left_hash").alias(LEFT_HASH),
-        F.col("right_hash").alias(RIGHT_HASH),
-        *key,
+        *[
+            (F.col(part.of_side("right_hash")) if name == RIGHT_HASH else _right_key(part)).alias(
+                part.of_side(name)
+            )
+            for part, name in internal
+        ],
     )
     rows = judged(rows, join, kept)
     if join.where is not None:
         rows = rows.withColumn(TOMBSTONE, F.col(TOMBSTONE) | F.col(FILTERED))
+    hashes_and_keys = (LEFT_HASH, *[part.of_side(name) for part, name in internal])
     return rows.select(
         PRIMARY_KEY,
         TOMBSTONE,
         *marks_of(join),
         *selected(join, kept, _keys(join)),
         no_batch(),
-        *[F.when(kept, F.col(name)).alias(name) for name in (LEFT_HASH, RIGHT_HASH, *[RIGHT_KEY] * len(key))],
+        *[F.when(kept, F.col(name)).alias(name) for name in hashes_and_keys],
     )
 
 
@@ -134,67 +156,80 @@ def with_joined_hash(rows: DataFrame, columns: StructType) -> DataFrame:
     return rows.withColumn(HASH, F.when(~F.col(TOMBSTONE), hashed) if TOMBSTONE in rows.columns else hashed)
 
 
-def _with_tombstone(pairs: DataFrame, join: JoinSpec) -> DataFrame:
+def _with_tombstone(pairs: DataFrame, join: ResultSpec) -> DataFrame:
     if join.result_key == "combined":
         return retract_and_add(pairs).withColumnRenamed(GONE, TOMBSTONE)
     gone = F.col("left_hash").isNull()
-    return pairs.withColumn(TOMBSTONE, gone | F.col("right_hash").isNull() if join.how == "inner" else gone)
+    lacking = [
+        (part, F.col(part.of_side("right_hash")).isNull()) for part in join.parts if part.how == "inner"
+    ]
+    incomplete = reduce(or_, [lacks for _, lacks in lacking], F.lit(False))
+    pairs = pairs.withColumn(TOMBSTONE, gone | incomplete)
+    if not join.needed:
+        return pairs
+    marks = {part.of_side(LACKS): ~gone & lacks for part, lacks in lacking}
+    return pairs.withColumns(marks | {WITHHELD: ~gone & incomplete & ~F.col(TOLD)})
 
 
-def _keys(join: JoinSpec) -> set[str]:
+def _keys(join: ResultSpec) -> set[str]:
     """The columns of a pair that hold the key of the joined row: a tombstone has them, too."""
-    right = [join.prefix + name for name in join.right_key] if join.result_key == "combined" else []
-    return {*join.left_key, *right}
+    right = [part.prefix + name for part in join.parts for name in part.right_key]
+    return {*join.left_key, *(right if join.result_key == "combined" else ())}
 
 
-def _right_key() -> Column:
+def _right_key(part: JoinSpec) -> Column:
     """The key of the right row, null where there is none."""
-    return F.when(F.col("right_hash").isNotNull(), F.col("foreign_key"))
+    return F.when(F.col(part.of_side("right_hash")).isNotNull(), F.col(part.of_side("foreign_key")))
 
 
-def _columns(join: JoinSpec) -> list[Column]:
-    """The two rows of a pair; the right key is null where nothing matched, for a foreign key may point nowhere.
+def _columns(join: ResultSpec) -> list[Column]:
+    """The rows of a pair; the right key is null where nothing matched, for a foreign key may point nowhere.
 
     A combined key holds the right key, so that stands there in any case.
     """
-    keys, matched = _keys(join), F.col("right_hash").isNotNull()
+    keys = _keys(join)
     left = [
         (F.col("primary_key") if name in keys else F.col("left_value"))[name].alias(name)
         for name in join.left_columns.names
     ]
-    right = [
-        (
-            F.col("foreign_key")[name]
-            if join.prefix + name in keys
-            else F.when(matched, F.col("right_value")[name])
-        ).alias(join.prefix + name)
-        for name in join.right_columns.names
+    return left + [
+        _right_column(part, name, keys) for part in join.parts for name in part.right_columns.names
     ]
-    return [*left, *right]
 
 
-def changelog_rows(emissions: DataFrame, before: DataFrame, join: JoinSpec) -> DataFrame:
+def _right_column(part: JoinSpec, name: str, keys: set[str]) -> Column:
+    shown, matched = part.prefix + name, F.col(part.of_side("right_hash")).isNotNull()
+    value, key = F.col(part.of_side("right_value"))[name], F.col(part.of_side("foreign_key"))
+    return (key[name] if shown in keys else F.when(matched, value)).alias(shown)
+
+
+def changelog_rows(emissions: DataFrame, before: DataFrame, join: ResultSpec) -> DataFrame:
     """Rows of `changelog`: each emission, and whether it leaves the joined table as it was.
 
     `before`: as `redundant` wants it.
     """
     keyed = emissions.withColumn(PRIMARY_KEY, key_struct(join.joined_key))
     columns = (*joined_schema(join).names, TOMBSTONE, REDUNDANT)
-    return redundant(keyed, before).select(*map(named, columns))
+    return redundant(keyed, before, join).select(*map(named, columns))
 
 
-def redundant(emissions: DataFrame, before: DataFrame) -> DataFrame:
+def hashes_of(join: ResultSpec) -> list[str]:
+    """The internal columns that hold the hashes of a joined row's rows."""
+    return [LEFT_HASH, *[part.of_side(RIGHT_HASH) for part in join.parts]]
+
+
+def redundant(emissions: DataFrame, before: DataFrame, join: ResultSpec) -> DataFrame:
     """Mark the emissions that leave the joined table as it was.
 
-    `emissions`: of one batch, with `PRIMARY_KEY`, left and right hash. `before`: primary_key, left_hash, right_hash of
-    the joined rows before it, at least those of the emissions' keys: a joined row is all that its two rows hold, so
-    these tell it. Returns `emissions` with a boolean `REDUNDANT`.
+    `emissions`: of one batch, with `PRIMARY_KEY` and the hashes of their rows. `before`: primary_key and the same
+    hashes of the joined rows before it, at least those of the emissions' keys: a joined row is all that its rows hold,
+    so these tell it. Returns `emissions` with a boolean `REDUNDANT`.
     """
-    stored = beside(before, _STORED, "left_hash", "right_hash")
-    same_left = named(LEFT_HASH).eqNullSafe(F.col(f"{_STORED}_left_hash"))
-    same_right = named(RIGHT_HASH).eqNullSafe(F.col(f"{_STORED}_right_hash"))
+    hashes = hashes_of(join)
+    stored = beside(before, _STORED, *hashes)
+    same = [named(name).eqNullSafe(F.col(f"{_STORED}_{name}")) for name in hashes]
     return (
         emissions.join(stored, F.col(PRIMARY_KEY) == F.col(f"{_STORED}_key"), "left")
-        .withColumn(REDUNDANT, same_left & same_right)
-        .drop(*[f"{_STORED}_{name}" for name in ("key", "left_hash", "right_hash")])
+        .withColumn(REDUNDANT, reduce(and_, same))
+        .drop(*[f"{_STORED}_{name}" for name in ("key", *hashes)])
     )

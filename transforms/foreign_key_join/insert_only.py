@@ -6,39 +6,47 @@ answer belongs to, the last of several answers) are left out: one join with the 
 emission. A first load consists of such rows. Tests compare the result with that of the usual steps.
 """
 
-from functools import reduce
-from operator import and_
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from transforms.foreign_key_join.batch import Inserts, JoinBatch
+from transforms.foreign_key_join.batch import JoinBatch, Messages
 from transforms.foreign_key_join.emissions import emit_pairs
 from transforms.foreign_key_join.highwater import MARK, new_mark
 from transforms.foreign_key_join.responses import response_schema
+from transforms.foreign_key_join.star import emit_inserts, emitted_and_withheld
 from transforms.foreign_key_join.subscriptions import send_first_subscriptions
-from transforms.model.join_sides import beside
+from transforms.model.join_sides import beside, of_part, same_fields
+from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import BATCH, POSITION, no_batch
-from transforms.model.specs import How, JoinSpec
+from transforms.model.specs import How, JoinSpec, StarSpec
 
 _RIGHT = ("right", "hash", "position", "value")
 
 
-def join_inserts(join: JoinSpec, inserts: Inserts, right: DataFrame, changed: DataFrame) -> JoinBatch:
-    """What inserts lead to. `right` and `changed`: as for `pair`."""
-    sent, pairs = subscribe(inserts.rows, join.how), pair(inserts.rows, right, changed, join.how)
-    return JoinBatch(
-        join,
-        log=sent,
-        responses=applied_answers(pairs, join),
-        emissions=emit_pairs(pairs, join),
-        left=inserts.rows.withColumnRenamed(POSITION, "position").select(
-            "primary_key", "hash", "position", "value"
-        ),
-        right=right,
-        store=stored(sent),
+def join_inserts(
+    join: ResultSpec, inserts: DataFrame, rights: Sequence[DataFrame], changed: Sequence[DataFrame]
+) -> JoinBatch:
+    """What inserts lead to. `inserts`: as `Inserts.rows`. `rights` and `changed`: of each right side, as for `pair`."""
+    parts = [(part, of_part(inserts, part, "foreign_key")) for part in join.parts]
+    sent = [subscribe(rows, part.how) for part, rows in parts]
+    pairs = [
+        pair(rows, right, gone, part.how)
+        for (part, rows), right, gone in zip(parts, rights, changed, strict=True)
+    ]
+    withheld = None
+    if isinstance(join, StarSpec):
+        emissions, withheld = emitted_and_withheld(emit_inserts(inserts, rights, changed, join), join)
+    else:
+        emissions = emit_pairs(pairs[0], join)
+    messages = tuple(
+        Messages(part, log, applied_answers(answered, part), right, stored(log))
+        for part, log, answered, right in zip(join.parts, sent, pairs, rights, strict=True)
     )
+    left = inserts.withColumnRenamed(POSITION, "position").select("primary_key", "hash", "position", "value")
+    return JoinBatch(join, messages, emissions, left, withheld=withheld)
 
 
 def stored(messages: DataFrame) -> DataFrame:
@@ -73,8 +81,7 @@ def pair(inserts: DataFrame, right: DataFrame, changed: DataFrame, how: How) -> 
     left = inserts.withColumnsRenamed({"hash": "left_hash", "value": "left_value"}).withColumns(
         {MARK: new_mark(), "before_foreign_key": F.lit(None).cast(key)}
     )
-    # by their fields: Spark keeps single numbers in a table of their own, and structs in a slower one
-    same_key = reduce(and_, [F.col("foreign_key")[name] == F.col("right_key")[name] for name in key.names])
+    same_key = same_fields(F.col("foreign_key"), F.col("right_key"), key.names)
     subscribed = left.join(beside(right, *_RIGHT), same_key, "left").withColumn(
         "cause", F.lit("subscription")
     )

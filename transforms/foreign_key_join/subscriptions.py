@@ -5,6 +5,7 @@ subscription topic and its store, the log and the store hold the same messages: 
 instruction for its CombinedKey, (foreign key, primary key), did not delete it.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pyspark.sql import Column, DataFrame, Window
@@ -143,18 +144,20 @@ def live_subscriptions(log: DataFrame) -> DataFrame:
     return subscriptions(log).where(~deleting)
 
 
-def with_previous(changes: DataFrame, before: DataFrame) -> DataFrame:
-    """Give each left change of a batch the foreign key that its row had before it.
+def with_previous(
+    changes: DataFrame, before: DataFrame, foreign_keys: Sequence[str] = ("foreign_key",)
+) -> DataFrame:
+    """Give each left change of a batch the foreign keys that its row had before it.
 
-    `changes`: primary_key, position (unique within a key), foreign_key and hash.
-    `before`: primary_key and foreign_key of the live rows before the batch.
+    `changes`: primary_key, position (unique within a key), hash and the `foreign_keys`: one to each right side.
+    `before`: primary_key and `foreign_keys` of the live rows before the batch.
     Returns `changes` with the columns that `send_subscriptions` needs.
     """
     by_key = Window.partitionBy("primary_key").orderBy(POSITION)
     whole = Window.partitionBy("primary_key")
     stored = before.select(
         F.col("primary_key").alias("stored_key"),
-        F.col("foreign_key").alias("stored_foreign_key"),
+        *[F.col(name).alias(f"stored_{name}") for name in foreign_keys],
         F.lit(True).alias("stored_exists"),
     )
     first = F.row_number().over(by_key) == 1
@@ -164,10 +167,11 @@ def with_previous(changes: DataFrame, before: DataFrame) -> DataFrame:
             "previous_exists": F.when(first, F.coalesce("stored_exists", F.lit(False))).otherwise(
                 F.lag(F.col("hash").isNotNull()).over(by_key)
             ),
-            "previous_foreign_key": F.when(first, F.col("stored_foreign_key")).otherwise(
-                F.lag("foreign_key").over(by_key)
-            ),
+            **{
+                f"previous_{name}": F.when(first, F.col(f"stored_{name}")).otherwise(F.lag(name).over(by_key))
+                for name in foreign_keys
+            },
             "changes_of_key": F.count(F.lit(1)).over(whole),
             "last_of_key": F.lead("primary_key").over(by_key).isNull(),
         }
-    ).drop("stored_key", "stored_foreign_key", "stored_exists")
+    ).drop("stored_key", "stored_exists", *[f"stored_{name}" for name in foreign_keys])

@@ -1,5 +1,6 @@
 """Brings the two sides of a join into the form that its steps read: keys as structs, the rest as one value."""
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 
@@ -9,12 +10,14 @@ from pyspark.sql.types import StructField, StructType
 
 from transforms.model.expressions import computed
 from transforms.model.hashing import value_hash
+from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import (
     BATCH,
     DELETED,
     HASH,
     LEFT_HASH,
     POSITION,
+    PRIMARY_KEY,
     RIGHT_HASH,
     RIGHT_KEY,
     key_struct,
@@ -34,7 +37,7 @@ def foreign_key(join: JoinSpec) -> Column:
     )
 
 
-def left_hash(join: JoinSpec) -> Column:
+def left_hash(join: ResultSpec) -> Column:
     """Hash of what a join reads of a left row; null for a tombstone."""
     return _hash_of(join.left_columns, whole=join.left_whole)
 
@@ -64,26 +67,53 @@ def without_unread(
     return rows.join(unread, list(key), "left_anti")
 
 
-def left_changes(changes: DataFrame, join: JoinSpec) -> DataFrame:
-    """Changes of the left table as primary_key, position, foreign_key, hash; both null for a delete."""
+def left_changes(changes: DataFrame, join: ResultSpec) -> DataFrame:
+    """Changes of the left table as primary_key, position, hash and foreign keys; of a delete the latter are null."""
     return changes.select(*_change(join))
 
 
-def inserted(rows: DataFrame, join: JoinSpec) -> DataFrame:
+def inserted(rows: DataFrame, join: ResultSpec) -> DataFrame:
     """Left rows that the batch inserted: the columns of `left_changes`, and value."""
     return rows.select(*_change(join), _value(join.left_columns))
 
 
-def _change(join: JoinSpec) -> list[Column]:
+def _change(join: ResultSpec) -> list[Column]:
     return [
         key_struct(join.left_key).alias("primary_key"),
         named(POSITION),
-        F.when(~named(DELETED), foreign_key(join)).alias("foreign_key"),
+        *_foreign_keys(join, ~named(DELETED)),
         left_hash(join).alias("hash"),
     ]
 
 
-FOREIGN_KEY = "_lj_foreign_key"
+def _foreign_keys(join: ResultSpec, lives: Column) -> list[Column]:
+    """The foreign key of a left row to each right side, by `JoinSpec.of_side`; null where the row does not live."""
+    return [F.when(lives, foreign_key(part)).alias(part.of_side("foreign_key")) for part in join.parts]
+
+
+def with_foreign_keys(rows: DataFrame, join: ResultSpec) -> DataFrame:
+    """Give left rows their foreign keys.
+
+    `rows`: primary_key, hash (null for a deleted row) and value. Returns the same under names with `left_` before them,
+    but for the key, and the foreign keys as `left_changes` does.
+    """
+    # apart from the row's own columns, which the foreign keys are made of
+    apart = {"primary_key": PRIMARY_KEY, "hash": LEFT_HASH, "value": _LEFT_VALUE}
+    named_apart = rows.select(*[F.col(name).alias(other) for name, other in apart.items()], "value.*")
+    return named_apart.select(
+        F.col(PRIMARY_KEY).alias("primary_key"),
+        F.col(LEFT_HASH).alias("left_hash"),
+        F.col(_LEFT_VALUE).alias("left_value"),
+        *_foreign_keys(join, F.col(LEFT_HASH).isNotNull()),
+    )
+
+
+def of_part(rows: DataFrame, part: JoinSpec, *names: str) -> DataFrame:
+    """Rows that have something of each right side, with that of one side as a join with it alone calls it."""
+    return rows.withColumns({name: F.col(part.of_side(name)) for name in names}) if part.side else rows
+
+
+FOREIGN_KEY, _LEFT_VALUE = "_lj_foreign_key", "_lj_left_value"
 _WAS, _IS, _SAME = "_lj_was", "_lj_is", "_lj_same"
 
 
@@ -92,20 +122,20 @@ def left_rows_schema(join: JoinSpec, rows: StructType) -> StructType:
     return StructType([StructField(FOREIGN_KEY, join.foreign_key_type), *rows])
 
 
-def with_foreign_key(rows: DataFrame, join: JoinSpec) -> DataFrame:
+def as_left_rows(rows: DataFrame, join: JoinSpec) -> DataFrame:
     """Rows of the left table as rows of `left_rows`."""
     key, columns = foreign_key(join).alias(FOREIGN_KEY), [named(name) for name in rows.columns]
     return rows.where(~named(DELETED)).select(key, *columns).where(F.col(FOREIGN_KEY).isNotNull())
 
 
-def live_keys(rows: DataFrame, join: JoinSpec) -> DataFrame:
-    """Left rows that are not deleted, as primary_key and foreign_key."""
+def live_keys(rows: DataFrame, join: ResultSpec) -> DataFrame:
+    """Left rows that are not deleted, as primary_key and the foreign keys."""
     return rows.where(~named(DELETED)).select(
-        key_struct(join.left_key).alias("primary_key"), foreign_key(join).alias("foreign_key")
+        key_struct(join.left_key).alias("primary_key"), *_foreign_keys(join, F.lit(True))
     )
 
 
-def left_valued(rows: DataFrame, join: JoinSpec) -> DataFrame:
+def left_valued(rows: DataFrame, join: ResultSpec) -> DataFrame:
     """Rows of the left side as primary_key, hash (null for a tombstone), position and value."""
     return valued(rows, join.left_key, join.left_columns, left_hash(join))
 
@@ -136,6 +166,12 @@ def beside(rows: DataFrame, side: str, *columns: str) -> DataFrame:
     return rows.select(
         F.col("primary_key").alias(f"{side}_key"), *[F.col(name).alias(f"{side}_{name}") for name in columns]
     )
+
+
+def same_fields(one: Column, other: Column, names: Sequence[str]) -> Column:
+    """Whether two keys are equal, by their fields."""
+    # Spark keeps single numbers in a table of their own when it joins, and structs in a slower one
+    return reduce(and_, [one[name] == other[name] for name in names])
 
 
 def unknown(messages: DataFrame, column: str, known: DataFrame) -> DataFrame:
@@ -169,7 +205,7 @@ def right_under_rules(rows: DataFrame, join: JoinSpec) -> DataFrame:
     )
 
 
-def joined_left_key(join: JoinSpec) -> Column:
+def joined_left_key(join: ResultSpec) -> Column:
     """The left key of joined rows."""
     return _key_in(join.joined_left_key, join.left_key)
 
@@ -180,9 +216,9 @@ def _key_in(columns: tuple[str, ...], names: tuple[str, ...]) -> Column:
     return F.struct(*[named(column).alias(name) for column, name in pairs])
 
 
-def joined_right_key(join: JoinSpec) -> list[Column]:
+def joined_right_key(join: JoinSpec) -> tuple[str, ...]:
     """The columns of joined rows that hold the right key."""
-    return [named(name) for name in join.joined_right_key or (RIGHT_KEY,)]
+    return join.joined_right_key or (join.of_side(RIGHT_KEY),)
 
 
 def joined_under_rules(
@@ -190,15 +226,16 @@ def joined_under_rules(
 ) -> DataFrame:
     """Joined rows as the rules read them: primary_key, left_hash, right_key, right_hash, batch, filtered.
 
-    `right_key` is null for none. `filtered`: which of the rows are pairs that do not meet the condition of the join.
+    `right_key` is null for none. `filtered`: which of the rows are pairs that the result lacks, though the right row of
+    this side is there (`transforms.model.selection.left_out`).
     """
-    names = join.joined_right_key
-    right_key = named(RIGHT_KEY) if names is None else _key_in(names, join.right_key)
+    names, right_hash = join.joined_right_key, named(join.of_side(RIGHT_HASH))
+    right_key = named(join.of_side(RIGHT_KEY)) if names is None else _key_in(names, join.right_key)
     return rows.select(
         key.alias("primary_key"),
         named(LEFT_HASH).alias("left_hash"),
-        F.when(named(RIGHT_HASH).isNotNull(), right_key).alias("right_key"),
-        named(RIGHT_HASH).alias("right_hash"),
+        F.when(right_hash.isNotNull(), right_key).alias("right_key"),
+        right_hash.alias("right_hash"),
         named(BATCH).alias("batch"),
         (F.lit(False) if filtered is None else filtered).alias("filtered"),
     )

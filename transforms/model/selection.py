@@ -1,31 +1,38 @@
 """Makes the columns of a join's result of its two rows: what KIP-213 calls the ValueJoiner."""
 
 from collections.abc import Collection
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from transforms.model.expressions import any_fails, computed, may_raise, meets
+from transforms.model.result_spec import ResultSpec, Selected
 from transforms.model.schemas import named
-from transforms.model.specs import JoinSpec, Selected
+from transforms.model.specs import JoinSpec
 
 FILTERED = "_lj_filtered"
 """True for a pair of rows that does not meet the condition of the join."""
 FAILED = "_lj_failed"
 """True for a pair of rows of which an expression of the join cannot be computed."""
+WITHHELD = "_lj_withheld"
+"""True for a left row of a star that lacks a right row, where no answer said that this went: nothing is emitted."""
+LACKS = "_lj_lacks"
+"""True for a left row of a star that lacks the right row of a side, which calls the column by `JoinSpec.of_side`."""
 
 
-def may_fail(join: JoinSpec) -> list[str]:
+def may_fail(join: ResultSpec) -> list[str]:
     """The condition and the selected expressions of a join, as far as they may raise for a pair of rows."""
     return [sql for sql in (join.where, *_expressions(join)) if sql is not None and may_raise(sql)]
 
 
-def _expressions(join: JoinSpec) -> list[str]:
+def _expressions(join: ResultSpec) -> list[str]:
     return [entry.sql for entry in join.select or () if entry.column is None]
 
 
-def judged(pairs: DataFrame, join: JoinSpec, kept: Column | None = None) -> DataFrame:
-    """Say of rows of `JoinSpec.pair_columns` what the join does with them.
+def judged(pairs: DataFrame, join: ResultSpec, kept: Column | None = None) -> DataFrame:
+    """Say of rows of `ResultSpec.pair_columns` what the join does with them.
 
     Adds `FILTERED` where the join has a condition: true for what does not meet it. And `FAILED` where something may not
     be computable: true if it is not. `kept`: where it is false neither is asked.
@@ -44,13 +51,24 @@ def judged(pairs: DataFrame, join: JoinSpec, kept: Column | None = None) -> Data
     return pairs.withColumn(FAILED, F.coalesce(fails, F.lit(False)))
 
 
-def marks_of(join: JoinSpec) -> list[str]:
-    """The columns that `judged` adds."""
-    return [FILTERED] * (join.where is not None) + [FAILED] * bool(may_fail(join))
+def marks_of(join: ResultSpec) -> list[str]:
+    """The columns that say what becomes of a pair of rows: those that `judged` adds, and those of a star."""
+    of_star = [WITHHELD, *[part.of_side(LACKS) for part in join.needed]] if join.needed else []
+    return [FILTERED] * (join.where is not None) + [FAILED] * bool(may_fail(join)) + of_star
 
 
-def selected(join: JoinSpec, kept: Column | None = None, always: Collection[str] = ()) -> list[Column]:
-    """Columns of the result over a row of `JoinSpec.pair_columns`.
+def left_out(join: ResultSpec, part: JoinSpec) -> Column | None:
+    """Whether the result lacks a pair for another reason than that `part` has no right row; None where none may.
+
+    Over `marks_of`: the pair does not meet the condition, or another right row is missing.
+    """
+    others = [named(other.of_side(LACKS)) for other in join.needed if other is not part]
+    reasons = [named(FILTERED)] * (join.where is not None) + others
+    return reduce(or_, reasons) if reasons else None
+
+
+def selected(join: ResultSpec, kept: Column | None = None, always: Collection[str] = ()) -> list[Column]:
+    """Columns of the result over a row of `ResultSpec.pair_columns`.
 
     `kept`: where it is false they are null, but for those of the pair that are `always` there. An expression that
     cannot be computed is null.

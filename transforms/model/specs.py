@@ -1,17 +1,17 @@
 """Describes declared tables and joins, as far as the transforms need to know them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Literal
 
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from transforms.model.expressions import RowExpression
+from transforms.model.result_spec import ResultKey, ResultSpec, Selected
 
 How = Literal["inner", "left"]
 ResolvedBy = Literal["hash", "highwater"]
-ResultKey = Literal["left", "combined"]
 
 
 @dataclass(frozen=True)
@@ -70,19 +70,7 @@ def _renamed(fields: StructType, name: Callable[[str], str]) -> StructType:
 
 
 @dataclass(frozen=True)
-class Selected:
-    """A column of the result of a join."""
-
-    name: str
-    dtype: DataType
-    sql: str
-    """What it is, over the columns of `JoinSpec.pair_columns`."""
-    column: str | None = None
-    """The one of these that it is; None for an expression."""
-
-
-@dataclass(frozen=True)
-class JoinSpec:
+class JoinSpec(ResultSpec):
     """A declared foreign-key join, with the rows of its two sides resolved to columns."""
 
     name: str
@@ -113,34 +101,17 @@ class JoinSpec:
     """Whether the join reads every column of its left side, or that side is another join: `HASH` is their hash."""
     right_whole: bool = True
     """Whether it reads every column of its right side."""
+    side: str = ""
+    """What a star calls the right side, of which this is the join with its left side; else empty."""
 
     @property
-    def pair_columns(self) -> StructType:
-        """What the join reads of two rows: the left columns, then the right ones with the prefix."""
-        right = [StructField(self.prefix + f.name, f.dataType) for f in self.right_columns]
-        return StructType([*self.left_columns, *right])
+    def parts(self) -> "tuple[JoinSpec, ...]":
+        """Itself."""
+        return (self,)
 
-    @property
-    def columns(self) -> StructType:
-        """Columns of the joined table."""
-        if self.select is None:
-            return self.pair_columns
-        return StructType([StructField(entry.name, entry.dtype) for entry in self.select])
-
-    def in_result(self, columns: Iterable[str]) -> tuple[str, ...] | None:
-        """What the result calls some of `pair_columns`; None where it lacks one."""
-        if self.select is None:
-            return tuple(columns)
-        names = {entry.column: entry.name for entry in reversed(self.select)}
-        found = [names.get(column) for column in columns]
-        return None if None in found else tuple(name for name in found if name is not None)
-
-    @property
-    def joined_left_key(self) -> tuple[str, ...]:
-        """Columns of the joined table that hold the left key."""
-        found = self.in_result(self.left_key)
-        assert found is not None, "the configuration was checked for it"
-        return found
+    def of_side(self, name: str) -> str:
+        """What something that each right side has is called beside those of the other sides of a star."""
+        return f"{name}_{self.side}" if self.side else name
 
     @property
     def joined_right_key(self) -> tuple[str, ...] | None:
@@ -155,19 +126,36 @@ class JoinSpec:
         return (*right, *self.joined_left_key)
 
     @property
-    def joined_key_type(self) -> StructType:
-        """Type of the joined table's key."""
-        return StructType([self.columns[name] for name in self.joined_key])
-
-    @property
-    def primary_key_type(self) -> StructType:
-        """Type of `primary_key`: the left key."""
-        return StructType([self.left_columns[name] for name in self.left_key])
-
-    @property
     def foreign_key_type(self) -> StructType:
         """Type of `foreign_key`: the right key."""
         return StructType([self.right_columns[name] for name in self.right_key])
+
+
+@dataclass(frozen=True)
+class StarSpec(ResultSpec):
+    """A declared join of a left side with several right ones, each by a foreign key of its own."""
+
+    name: str
+    left: str
+    left_columns: StructType
+    left_key: tuple[str, ...]
+    rights: tuple[JoinSpec, ...]
+    """The join with each right side, as if there were no other, but for what is selected; no row is left out here."""
+    changelog: bool = False
+    select: tuple[Selected, ...] | None = None
+    where: str | None = None
+    left_whole: bool = True
+    result_key: ResultKey = "left"
+
+    @property
+    def parts(self) -> tuple[JoinSpec, ...]:
+        """The join of the left side with each of its right sides."""
+        return self.rights
+
+    @property
+    def needed(self) -> tuple[JoinSpec, ...]:
+        """Those of the right sides without whose row a left row has no joined row."""
+        return tuple(part for part in self.rights if part.how == "inner")
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Checks what a batch does to a joined table against its rules, and counts it, in one Spark job for each join."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Protocol
 
 from pyspark.sql import Column, DataFrame, Row
@@ -12,14 +13,17 @@ from expectations.totals import differing_totals
 from orchestration.batch.uncomputed import Uncomputed, as_counts
 from storage.errors import LakeInconsistent, LakejoinError
 from storage.spark.kept_frames import Frames
-from transforms.foreign_key_join.batch import JoinBatch
-from transforms.foreign_key_join.emissions import TOMBSTONE
+from transforms.foreign_key_join.batch import JoinBatch, Messages
+from transforms.foreign_key_join.emissions import TOMBSTONE, hashes_of
 from transforms.foreign_key_join.resolution import RESOLUTIONS
 from transforms.model.join_sides import joined_right_key, joined_under_rules, left_under_rules
-from transforms.model.schemas import BATCH, DELETED, HASH, LEFT_HASH, PRIMARY_KEY, RIGHT_HASH, named
-from transforms.model.selection import FILTERED, marks_of
+from transforms.model.result_spec import ResultSpec
+from transforms.model.schemas import BATCH, DELETED, HASH, PRIMARY_KEY, named
+from transforms.model.selection import WITHHELD, left_out, marks_of
 
-JOIN_COUNTS = ("subscriptions", "answers", "applied", "superseded", "stale", "emissions", "tombstones")
+SIDE_COUNTS = ("subscriptions", "answers", "applied", "superseded", "stale")
+"""What is counted of the messages with each right side; of a star `JoinSpec.of_side` calls each count."""
+JOIN_COUNTS = (*SIDE_COUNTS, "emissions", "tombstones")
 
 
 class GateFailed(LakejoinError):
@@ -48,13 +52,16 @@ def judge(
     """
     emissions = _seen_by_rules(batch)
     emissions = emissions if batch.first else frames.keep_if_large(emissions)
-    held, how, small = _rule_frames(batch, emissions), batch.spec.how, frames.small
-    if batch.first:  # of many rows: whether any rule may be broken
-        results = differing_totals(held, how, batch.first.keys)
-    else:
-        results = gate(held, how, small=small, digests=not small)
+    small = frames.small
+    held = [(messages.spec, _rule_frames(batch, messages, emissions)) for messages in batch.messages]
     # one row a count and a broken rule
-    parts = _counts(batch, emissions).unionByName(results)
+    parts = _counts(batch, emissions)
+    for part, of_part in held:
+        if batch.first:  # of many rows: whether any rule may be broken
+            results = differing_totals(of_part, part.how, batch.first.keys)
+        else:
+            results = gate(of_part, part.how, small=small, digests=not small)
+        parts = parts.unionByName(results.withColumn("side", F.lit(part.side)))
     of_keys, of_results = uncomputed
     made = emissions if batch.made is None else batch.made
     asked = {
@@ -63,12 +70,16 @@ def judge(
     }
     for rule, (asks, of_rows) in asked.items():
         if asks.fails is not None:
-            parts = parts.unionByName(asks.in_gate(*of_rows, rule))
-    found = {row["rule"]: row for row in frames.gather(parts).collect()}
-    failing = {rule: row for rule in asked if (row := found.pop(rule, None))}
-    counts = {name: int(found.pop(name)["offending"]) for name in (*JOIN_COUNTS, "contradictory")}
+            parts = parts.unionByName(asks.in_gate(*of_rows, rule).withColumn("side", F.lit("")))
+    found = {(row["side"], row["rule"]): row for row in frames.gather(parts).collect()}
+    failing = {rule: row for rule in asked if (row := found.pop(("", rule), None))}
+    counts = _collected(batch.spec, found)
     if found and not small:
-        found = {row["rule"]: row for row in gate(held, how).collect()}
+        found = {
+            (part.side, row["rule"]): row
+            for part, of_part in held
+            for row in gate(of_part, part.how).collect()
+        }
     if contradictory := counts.pop("contradictory"):
         samples = _contradictory(batch)
         raise LakeInconsistent(
@@ -78,10 +89,10 @@ def judge(
             *_rows(contradictory, samples),
             *ways_out(samples=samples, rules=()),
         )
-    violated = [row for row in found.values() if row["rule"] not in accept]
+    violated = {place: row for place, row in found.items() if row["rule"] not in accept}
     if violated:
-        samples = [sample for row in violated for sample in row["sample"] or ()]
-        rules = [row["rule"] for row in violated]
+        samples = [sample for row in violated.values() for sample in row["sample"] or ()]
+        rules = list(dict.fromkeys(row["rule"] for row in violated.values()))
         raise GateFailed(*_message(batch.spec.name, violated), *ways_out(samples=samples, rules=rules))
     told = [asked[rule][0].told(row["offending"], row["sample"] or ()) for rule, row in failing.items()]
     return counts | as_counts(*told)
@@ -94,64 +105,129 @@ def _left_values(batch: JoinBatch) -> tuple[DataFrame, Column]:
 
 
 def _seen_by_rules(batch: JoinBatch) -> DataFrame:
-    """The emissions as far as rules and counts look at them: keys, hashes, and which are tombstones."""
-    keys = joined_right_key(batch.spec)
-    return batch.emissions.select(
-        PRIMARY_KEY, TOMBSTONE, *marks_of(batch.spec), LEFT_HASH, RIGHT_HASH, *keys, BATCH
-    )
+    """The emissions, and rows that are withheld, as far as rules and counts look at them: keys, hashes, marks."""
+    join = batch.spec
+    keys = dict.fromkeys(name for part in join.parts for name in joined_right_key(part))
+    columns = [named(name) for name in (TOMBSTONE, *marks_of(join), *hashes_of(join), *keys, BATCH)]
+    rows = batch.emissions.select(PRIMARY_KEY, *columns)
+    return rows if batch.withheld is None else rows.unionByName(batch.withheld.select(PRIMARY_KEY, *columns))
 
 
-def _rule_frames(batch: JoinBatch, emissions: DataFrame) -> dict[str, DataFrame]:
+def _rule_frames(batch: JoinBatch, messages: Messages, emissions: DataFrame) -> dict[str, DataFrame]:
     """The rows at hand as the five frames that the rules of `expectations` read, restricted to touched keys."""
+    part = messages.spec
     # apart from the row's own columns, which its foreign key is made of
     identity = (F.col("primary_key").alias(PRIMARY_KEY), F.col("hash").alias(HASH))
     left = batch.left.select(*identity, F.col("hash").isNull().alias(DELETED), "value.*")
-    filtered = None if batch.spec.where is None else named(FILTERED)
+    left_rows = left_under_rules(left, replace(part, left_whole=True), F.col(PRIMARY_KEY))
+    filtered = left_out(batch.spec, part)
     shown = emissions.where(~named(TOMBSTONE) if filtered is None else ~named(TOMBSTONE) | filtered)
     return {
-        "left_rows": left_under_rules(left, replace(batch.spec, left_whole=True), F.col(PRIMARY_KEY)),
-        "subscriptions": batch.store.select("foreign_key", "primary_key", "hash"),
-        "right_rows": batch.right.select("primary_key", "hash", F.col("hash").isNull().alias("deleted")),
-        "answers": batch.responses.where(F.col("resolution") == "applied").select(
+        "left_rows": left_rows,
+        "subscriptions": _subscriptions(batch, messages, left_rows),
+        "right_rows": messages.right.select("primary_key", "hash", F.col("hash").isNull().alias("deleted")),
+        "answers": messages.responses.where(F.col("resolution") == "applied").select(
             "primary_key", "foreign_key", "hash", "cause"
         ),
-        "joined": joined_under_rules(shown, batch.spec, F.col(PRIMARY_KEY), filtered),
+        "joined": joined_under_rules(shown, part, F.col(PRIMARY_KEY), filtered),
     }
+
+
+def _subscriptions(batch: JoinBatch, messages: Messages, left_rows: DataFrame) -> DataFrame:
+    """The live subscriptions to a right side, as far as the rules look at them.
+
+    Left rows of a star that the change of another right side has found have subscriptions here that nobody has read:
+    these are taken to be as they should. A check of the lake looks at them.
+    """
+    at_hand = messages.store.select("foreign_key", "primary_key", "hash")
+    if batch.found is None:
+        return at_hand
+    found = batch.found.select("primary_key").distinct()
+    unread = found.join(messages.store.select("primary_key"), "primary_key", "left_anti")
+    named_by = left_rows.where(F.col("foreign_key").isNotNull()).join(unread, "primary_key", "left_semi")
+    return at_hand.unionByName(named_by.select("foreign_key", "primary_key", "hash"))
+
+
+def counts_of_nothing(join: ResultSpec) -> dict[str, int]:
+    """The counts of a join that nothing happened to."""
+    return dict.fromkeys((*[p.of_side(name) for p in join.parts for name in SIDE_COUNTS], *JOIN_COUNTS), 0)
+
+
+def counts_of_sides(join: ResultSpec, counts: Mapping[str, int]) -> dict[str, Mapping[str, int]]:
+    """What a batch counted of a join, and of the messages with each right side of a star, by their names."""
+    sides = [part for part in join.parts if part.side]
+    own = {part.of_side(name) for part in sides for name in SIDE_COUNTS}
+    return {
+        join.name: {name: count for name, count in counts.items() if name not in own},
+        **{part.name: {name: counts[part.of_side(name)] for name in SIDE_COUNTS} for part in sides},
+    }
+
+
+def _collected(join: ResultSpec, found: dict[tuple[str, str], Row]) -> dict[str, int]:
+    """Take the counts out of what a gate has found: of each right side, and of all together."""
+
+    def taken(side: str, name: str) -> int:
+        return int(found.pop((side, name))["offending"])
+
+    of_sides = {
+        part: {name: taken(part.side, name) for name in (*SIDE_COUNTS, "contradictory")}
+        for part in join.parts
+    }
+    counts = {name: taken("", name) for name in ("emissions", "tombstones")}
+    sums = {name: sum(count[name] for count in of_sides.values()) for name in (*SIDE_COUNTS, "contradictory")}
+    own = {part.of_side(name): count[name] for part, count in of_sides.items() for name in SIDE_COUNTS}
+    return own | sums | counts
 
 
 def _counts(batch: JoinBatch, emissions: DataFrame) -> DataFrame:
     resolution = F.col("resolution")
-    parts = [
-        _named(batch.log, {"subscriptions": F.count(F.lit(1))}),
+    emitted = ~named(WITHHELD) if batch.spec.needed else F.lit(True)
+    counted = [
         _named(
-            batch.responses,
-            {
-                "answers": F.count(F.lit(1)),
-                **{name: F.count_if(resolution == name) for name in RESOLUTIONS},
-            },
-        ),
-        _named(emissions, {"emissions": F.count(F.lit(1)), "tombstones": F.count_if(F.col(TOMBSTONE))}),
+            emissions,
+            {"emissions": F.count_if(emitted), "tombstones": F.count_if(emitted & F.col(TOMBSTONE))},
+        )
     ]
-    return parts[0].unionByName(parts[1]).unionByName(parts[2])
+    for messages in batch.messages:
+        side = messages.spec.side
+        counted += [
+            _named(messages.log, {"subscriptions": F.count(F.lit(1))}, side),
+            _named(
+                messages.responses,
+                {
+                    "answers": F.count(F.lit(1)),
+                    **{name: F.count_if(resolution == name) for name in RESOLUTIONS},
+                },
+                side,
+            ),
+        ]
+    return reduce(DataFrame.unionByName, counted)
 
 
-def _named(rows: DataFrame, counts: dict[str, Column]) -> DataFrame:
+def _named(rows: DataFrame, counts: dict[str, Column], side: str = "") -> DataFrame:
     counted = rows.agg(*[value.alias(name) for name, value in counts.items()])
     pairs = F.array(*[F.struct(F.lit(name).alias("rule"), F.col(name).alias("offending")) for name in counts])
-    return counted.select(F.inline(pairs)).withColumn("sample", F.lit(None).cast("array<string>"))
+    none = F.lit(None).cast("array<string>")
+    return counted.select(F.inline(pairs)).withColumns({"sample": none, "side": F.lit(side)})
 
 
 def _contradictory(batch: JoinBatch) -> list[str]:
     """The first left keys whose answers contradict them, as samples of a rule."""
-    rows = batch.responses.where(F.col("resolution") == "contradictory")
     line = F.to_json(F.struct("primary_key", "foreign_key"), {"ignoreNullFields": "false"})
-    return [row[0] for row in rows.select(line.alias("line")).orderBy("line").limit(SAMPLES).collect()]
+    lines = [
+        messages.responses.where(F.col("resolution") == "contradictory").select(line.alias("line"))
+        for messages in batch.messages
+    ]
+    return [row[0] for row in reduce(DataFrame.unionByName, lines).orderBy("line").limit(SAMPLES).collect()]
 
 
-def _message(join: str, violated: Sequence[Row]) -> list[str]:
+def _message(join: str, violated: Mapping[tuple[str, str], Row]) -> list[str]:
     lines = [f"{join}: the batch would break {len(violated)} rule(s); its joined table was not touched."]
-    for row in violated:
-        lines += [f"  {row['rule']}: {row['offending']} rows", *_rows(row["offending"], row["sample"] or ())]
+    for (side, rule), row in violated.items():
+        of_side = f" ({side})" if side else ""
+        lines += [
+            f"  {rule}{of_side}: {row['offending']} rows", *_rows(row["offending"], row["sample"] or ())
+        ]  # fmt: skip
     return lines
 
 

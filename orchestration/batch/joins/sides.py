@@ -1,7 +1,8 @@
 """Reads the two sides of a join in a batch: a declared table, another join, or all existing rows (bootstrap)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -24,6 +25,7 @@ from transforms.model.join_sides import (
     without_unread,
 )
 from transforms.model.keys import Keys, restrict
+from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import (
     CURRENT,
     DELETED,
@@ -38,14 +40,15 @@ from transforms.model.schemas import (
 from transforms.model.specs import JoinSpec
 
 
-def left_table(join: JoinSpec, batch: TableBatch, right: Right, state: State, frames: Frames) -> Left:
-    """A declared table as the left side; `right`: what changed on the other, which is why rows are looked up."""
+def left_table(
+    join: ResultSpec, batch: TableBatch, rights: Sequence[Right], state: State, frames: Frames
+) -> Left:
+    """A declared table as the left side; `rights`: what changed on the others, which is why rows are looked up."""
     changed, table = batch.counts["changed"], batch.spec
-    to = Keys(spread(right.changes, "primary_key", join.right_key), few=True, most=right.changed)
 
-    def lookup(keys: DataFrame) -> DataFrame:
+    def lookup(part: JoinSpec, to: Keys, keys: DataFrame) -> DataFrame:
         wanted = frames.keys(spread(keys, "primary_key", table.key))
-        return left_valued(state.left_rows(join, table, wanted, to), join)
+        return left_valued(state.left_rows(part, table, wanted, to), part)
 
     inserts, others = apart(batch.records, F.col(INSERTED), batch.inserts, changed, join, frames, batch.keys)
     rest = replace(batch, records=others)
@@ -57,13 +60,21 @@ def left_table(join: JoinSpec, batch: TableBatch, right: Right, state: State, fr
         changes=left_changes(rest.applied, join),
         before=live_keys(batch.before, join),
         after=left_valued(rest.current, join),
-        lookup=lookup,
+        lookups=[
+            partial(lookup, part, _pointed(part, right))
+            for part, right in zip(join.parts, rights, strict=True)
+        ],
         inserts=inserts,
     )
 
 
+def _pointed(join: JoinSpec, right: Right) -> Keys:
+    """The right keys that changed: left rows that are looked up point at one of them."""
+    return Keys(spread(right.changes, "primary_key", join.right_key), few=True, most=right.changed)
+
+
 def left_join(
-    join: JoinSpec, batch: JoinBatch, counts: Mapping[str, int], state: State, frames: Frames
+    join: ResultSpec, batch: JoinBatch, counts: Mapping[str, int], state: State, frames: Frames
 ) -> Left:
     """Another join as the left side: its emissions of the batch, redundant ones included, are the changes."""
     rows = with_joined_hash(batch.emissions, join.left_columns).withColumns(
@@ -93,12 +104,12 @@ def left_join(
         changes=left_changes(rest, join),
         before=live_keys(before.withColumn(DELETED, F.lit(False)), join),
         after=left_valued(rest, join),
-        lookup=lookup,
+        lookups=[lookup] * len(join.parts),
         inserts=inserts,
     )
 
 
-def left_bootstrap(join: JoinSpec, rows: DataFrame, changed: int, frames: Frames) -> Left:
+def left_bootstrap(join: ResultSpec, rows: DataFrame, changed: int, frames: Frames) -> Left:
     """Every live row of the left side as a change, for a join that begins in a lake with rows."""
     live, none = rows.where(~named(DELETED)), empty(rows.sparkSession, rows.schema)
     inserts, changes = apart(live, F.lit(True), changed, changed, join, frames)
@@ -107,7 +118,7 @@ def left_bootstrap(join: JoinSpec, rows: DataFrame, changed: int, frames: Frames
         changes=left_changes(changes, join),
         before=live_keys(none, join),
         after=left_valued(changes, join),
-        lookup=lambda _keys: left_valued(none, join),
+        lookups=[lambda _keys: left_valued(none, join)] * len(join.parts),
         inserts=inserts,
     )
 

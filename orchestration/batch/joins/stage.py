@@ -1,6 +1,6 @@
 """Runs the foreign-key joins of a batch on their two sides and commits them: logs first, joined tables last."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
@@ -9,12 +9,11 @@ from pyspark.sql import functions as F
 
 from orchestration.batch.context import Batch, GateResult, JoinResults
 from orchestration.batch.first_load import write_join
-from orchestration.batch.joins.gate import JOIN_COUNTS, WaysOut, judge
+from orchestration.batch.joins.gate import WaysOut, counts_of_nothing, counts_of_sides, judge
 from orchestration.batch.joins.sides import left_bootstrap, left_join, left_table, right_table
 from orchestration.batch.joins.ways_out import ways_out
 from orchestration.batch.tables.table import TableBatch
 from orchestration.batch.uncomputed import Uncomputed
-from orchestration.config import Join
 from storage.delta_table.commits import begin
 from storage.delta_table.private_transaction import DeltaTransaction
 from storage.lake.layout import changelog_of, joined_of, response_log_of, subscription_log_of
@@ -23,8 +22,8 @@ from storage.state.joined_table import apply_emissions, create_joined
 from transforms.foreign_key_join.batch import JoinBatch, Left, Right
 from transforms.foreign_key_join.emissions import changelog_rows, with_joined_hash
 from transforms.foreign_key_join.join import join_batch
+from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import DELETED, POSITION, POSITION_TYPE
-from transforms.model.specs import JoinSpec
 
 
 class ForeignKeyJoins:
@@ -32,7 +31,7 @@ class ForeignKeyJoins:
 
     def __init__(self, batch: Batch, pool: ThreadPoolExecutor) -> None:
         self._batch, self._pool = batch, pool
-        declared = batch.pipeline.joins_of(Join)
+        declared = batch.pipeline.joins_of_tables
         self._names = [name for name in batch.plan.joins if name in declared]
         self._begun: dict[str, Future[DeltaTransaction]] = {}
         self._joins: dict[str, JoinBatch] = {}
@@ -62,18 +61,22 @@ class ForeignKeyJoins:
 
     def results(self) -> JoinResults:
         """What the gates counted."""
-        return JoinResults({name: counts.result() for name, counts in self._gate_results.items()})
+        counts = dict[str, Mapping[str, int]]()
+        for name, join in self._joins.items():
+            counts |= counts_of_sides(join.spec, self._gate_results[name].result())
+        return JoinResults(counts)
 
-    def _run(self, join: JoinSpec, tables: Mapping[str, TableBatch]) -> tuple[JoinBatch, GateResult]:
-        """Run a join on its two sides and start its gate; return both, the gate result perhaps still to come."""
+    def _run(self, join: ResultSpec, tables: Mapping[str, TableBatch]) -> tuple[JoinBatch, GateResult]:
+        """Run a join on its sides and start its gate; return both, the gate result perhaps still to come."""
         batch = self._batch
-        right = right_table(join, tables[join.right], batch.state, batch.frames)
-        left = self._left(join, tables, right)
-        batch.frames.expect(max(left.changed, right.changed))
-        result = join_batch(join, left, right, batch.state, batch.frames)
-        if not left.changed and not right.changed:
+        rights = [right_table(part, tables[part.right], batch.state, batch.frames) for part in join.parts]
+        left = self._left(join, tables, rights)
+        most = max(left.changed, *[right.changed for right in rights])
+        batch.frames.expect(most)
+        result = join_batch(join, left, rights, batch.state, batch.frames)
+        if not most:
             unchanged: GateResult = Future()
-            unchanged.set_result(dict.fromkeys(JOIN_COUNTS, 0))
+            unchanged.set_result(counts_of_nothing(join))
             return result, unchanged
         result = write_join(batch, self._pool, result, left.changed)
         joins = {**self._joins, join.name: result}
@@ -84,7 +87,7 @@ class ForeignKeyJoins:
             gate_result.result()  # what follows would only take the processors from the gate
         return result, gate_result
 
-    def _left(self, join: JoinSpec, tables: Mapping[str, TableBatch], right: Right) -> Left:
+    def _left(self, join: ResultSpec, tables: Mapping[str, TableBatch], rights: Sequence[Right]) -> Left:
         batch = self._batch
         if join.left in self._joins:
             bootstrapped = join.name in batch.plan.bootstrap and join.left not in batch.plan.bootstrap
@@ -99,7 +102,7 @@ class ForeignKeyJoins:
         if join.name in batch.plan.bootstrap:
             rows = batch.state.all_rows(batch.pipeline.tables[join.left].spec)
             return _bootstrap(batch, join, rows)
-        return left_table(join, tables[join.left], right, batch.state, batch.frames)
+        return left_table(join, tables[join.left], rights, batch.state, batch.frames)
 
 
 def _judged(batch: Batch, join: JoinBatch, ways: WaysOut) -> dict[str, int]:
@@ -108,7 +111,7 @@ def _judged(batch: Batch, join: JoinBatch, ways: WaysOut) -> dict[str, int]:
         return judge(join, batch.accept, batch.frames, ways, asked)
 
 
-def _bootstrap(batch: Batch, join: JoinSpec, rows: DataFrame) -> Left:
+def _bootstrap(batch: Batch, join: ResultSpec, rows: DataFrame) -> Left:
     count = rows.count()
     batch.frames.expect(count)
     return left_bootstrap(join, rows, count, batch.frames)
@@ -118,22 +121,20 @@ def commit_logs(
     batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, gate_result: GateResult
 ) -> list[Future[None]]:
     """Commit a join's messages and answers, and its changelog if it keeps one, once its gate lets them pass."""
-    name = join.spec.name
-    logs = [
-        (f"subscription_log/{name}", subscription_log_of(name), join.log, "subscriptions"),
-        (f"response_log/{name}", response_log_of(name), join.responses, "answers"),
-    ]
+    name, logs = join.spec.name, list[tuple[str, str, DataFrame, str]]()
+    for messages in join.messages:
+        spec = messages.spec
+        logs += [
+            (f"subscription_log/{spec.name}", subscription_log_of(spec.name), messages.log,
+             spec.of_side("subscriptions")),
+            (f"response_log/{spec.name}", response_log_of(spec.name), messages.responses,
+             spec.of_side("answers")),
+        ]  # fmt: skip
     if join.spec.changelog:
         # many emissions are not kept: to choose rows by them would compute them all once more
         before = batch.state.joined_hashes(join.spec, join.emissions if batch.frames.small else None)
-        logs.append(
-            (
-                f"changelog/{name}",
-                changelog_of(name),
-                changelog_rows(join.emissions, before, join.spec),
-                "emissions",
-            )
-        )
+        rows = changelog_rows(join.emissions, before, join.spec)
+        logs.append((f"changelog/{name}", changelog_of(name), rows, "emissions"))
     return [
         pool.submit(
             batch.append_judged, stage, table, rows, gate_result, count, makes=_begins(batch, name, stage)

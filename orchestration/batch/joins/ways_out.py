@@ -12,7 +12,7 @@ from orchestration.batch.context import Batch
 from orchestration.batch.tables.table import TableBatch
 from orchestration.config import Pipeline
 from orchestration.lake_state.active_joins import rebuild_command
-from transforms.foreign_key_join.batch import JoinBatch
+from transforms.foreign_key_join.batch import JoinBatch, Messages
 from transforms.model.join_sides import joined_left_key
 from transforms.model.schemas import POSITION, named
 
@@ -64,8 +64,8 @@ def _records(
     keys = _keys(batch, joins[name], samples)
     while name in joins:
         join = joins[name]
-        rights = _right_keys(join, keys)
-        _look_up(batch, tables, join.spec.right, rights, found)
+        for messages in join.messages:
+            _look_up(batch, tables, messages.spec.right, _right_keys(messages, keys), found)
         name = join.spec.left
         if name in joins:
             # as keys of the left rows that the joined rows were made of, which may have other names
@@ -88,12 +88,12 @@ def _key_text(sample: str) -> str:
     return sample[len(_KEY) : end]
 
 
-def _right_keys(join: JoinBatch, keys: DataFrame) -> DataFrame:
+def _right_keys(messages: Messages, keys: DataFrame) -> DataFrame:
     """The right keys that messages and answers of some left keys name."""
-    names = [name for name in join.spec.left_key if name in keys.columns]
-    messages = join.log.select("primary_key", "foreign_key")
-    answers = join.responses.select("primary_key", "foreign_key")
-    rows = messages.unionByName(answers).where(F.col("foreign_key").isNotNull())
+    names = [name for name in messages.spec.left_key if name in keys.columns]
+    sent = messages.log.select("primary_key", "foreign_key")
+    answers = messages.responses.select("primary_key", "foreign_key")
+    rows = sent.unionByName(answers).where(F.col("foreign_key").isNotNull())
     met = _beside(rows, keys, {name: F.col("primary_key")[name] for name in names})
     return met.select("foreign_key.*").distinct()
 

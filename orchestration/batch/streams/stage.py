@@ -16,7 +16,6 @@ from orchestration.batch.streams.stream_join_batch import (
     stream_join_batch,
 )
 from orchestration.batch.tables.table import TableBatch
-from orchestration.config import StreamJoin
 from storage.delta_table.direct_scan import TIMED_LOG_PROPERTIES
 from storage.lake.layout import QUARANTINE, joined_of, records_of
 from storage.state.joined_table import OF_STREAMS
@@ -91,7 +90,7 @@ def join_streams(
 
 
 def _kept_joins(batch: Batch) -> list[StreamJoinSpec]:
-    declared = batch.pipeline.joins_of(StreamJoin)
+    declared = batch.pipeline.joins_of_streams
     return [batch.pipeline.stream_join_spec(name) for name in batch.plan.joins if name in declared]
 
 

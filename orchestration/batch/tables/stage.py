@@ -70,9 +70,11 @@ def _read_before(batch: Batch, table: TableSpec) -> list[str]:
     found: list[str] = []
     for spec in map(batch.pipeline.spec_of_join, batch.plan.joins):
         if spec.left == table.name:
-            found += referenced_columns(spec.foreign_key) if spec.left_whole else spec.left_columns.names
-        if spec.right == table.name and not spec.right_whole:
-            found += spec.right_columns.names
+            keys = [text for part in spec.parts for text in part.foreign_key]
+            found += referenced_columns(keys) if spec.left_whole else spec.left_columns.names
+        for part in spec.parts:
+            if part.right == table.name and not part.right_whole:
+                found += part.right_columns.names
     return found
 
 

@@ -1,7 +1,10 @@
 """Says which columns the sides and the results of joins have, while the file is checked."""
 
+from dataclasses import dataclass
+
 from orchestration.config.checked_document import Reading
 from orchestration.config.checks.tables import columns_of, key_of
+from orchestration.config.problems import KeyPath
 from orchestration.config.schema.expression_types import Columns
 from orchestration.config.schema.joins import Join
 from orchestration.config.schema.select import Chosen, chosen, type_of_value
@@ -19,31 +22,46 @@ def left_side(reading: Reading, join: str) -> Columns | None:
     return result_of(reading, left)  # this ends, since a cycle has been refused at one of its joins
 
 
-def right_name(reading: Reading, join: str) -> str | None:
-    """The name of the right side."""
-    name: str | None = reading.value("joins", join, "right") or reading.value("joins", join, "table")
-    return name
+@dataclass(frozen=True)
+class RightColumns:
+    """A right side of a join in the file."""
+
+    path: KeyPath
+    """Where its keys stand: that of the join, or below `rights`."""
+    name: str | None
+    """The table; None where it has a mistake, as in what follows."""
+    prefix: str | None
+    columns: Columns | None
 
 
-def right_side(reading: Reading, join: str) -> Columns | None:
-    """The columns of the right side; None where a mistake keeps them from being known."""
-    right = right_name(reading, join)
-    return None if right is None else columns_of(reading, right)
+def right_sides(reading: Reading, join: str) -> list[RightColumns]:
+    """The right sides of a join."""
+    path: KeyPath = ("joins", join)
+    sides = reading.names("joins", join, "rights")
+    if reading.raw("joins", join, "rights") is not None:
+        return [_right_side(reading, (*path, "rights", side), "table", f"{side}_") for side in sides]
+    key = "table" if "table" in reading.names("joins", join) else "right"
+    return [_right_side(reading, path, key, Join.model_fields["prefix"].default)]
 
 
-def prefix_of(reading: Reading, join: str) -> str | None:
-    """What stands before the names of the right columns; None where it has a mistake."""
-    prefix: str | None = reading.value("joins", join, "prefix")
-    given = "prefix" in reading.names("joins", join)
-    return prefix if given else Join.model_fields["prefix"].default
+def _right_side(reading: Reading, path: KeyPath, key: str, prefix: str) -> RightColumns:
+    name = reading.value(*path, key)
+    given = reading.raw(*path, "prefix") is not None
+    columns = None if name is None else columns_of(reading, name)
+    return RightColumns(path, name, reading.value(*path, "prefix") if given else prefix, columns)
 
 
 def pair_of(reading: Reading, join: str) -> Columns | None:
-    """The columns of the two rows that a join brings together."""
-    left, right, prefix = left_side(reading, join), right_side(reading, join), prefix_of(reading, join)
-    if left is None or right is None or prefix is None:
+    """The columns of the rows that a join brings together."""
+    left, sides = left_side(reading, join), right_sides(reading, join)
+    if left is None or not sides:
         return None
-    return {**left, **{prefix + name: dtype for name, dtype in right.items()}}
+    pair = dict(left)
+    for side in sides:
+        if side.columns is None or side.prefix is None:
+            return None
+        pair |= {side.prefix + name: dtype for name, dtype in side.columns.items()}
+    return pair
 
 
 def result_of(reading: Reading, join: str) -> Columns | None:
@@ -92,8 +110,9 @@ def pair_key(reading: Reading, join: str) -> tuple[str, ...] | None:
     """The columns of the two rows that identify a joined row."""
     left, right = _left_key(reading, join), tuple[str, ...]()
     if reading.value("joins", join, "result_key") == "combined":
-        key, prefix = key_of(reading, right_name(reading, join) or ""), prefix_of(reading, join)
-        if key is None or prefix is None:
+        (side,) = right_sides(reading, join)
+        key = key_of(reading, side.name or "")
+        if key is None or side.prefix is None:
             return None
-        right = tuple(prefix + name for name in key)
+        right = tuple(side.prefix + name for name in key)
     return None if left is None else (*right, *left)

@@ -5,15 +5,15 @@ from collections.abc import Callable, Mapping
 from pyspark.sql.types import DataType, StringType
 
 from orchestration.config.checked_document import Reading
-from orchestration.config.checks.join_columns import left_side, prefix_of, result_of, right_name, right_side
+from orchestration.config.checks.join_columns import RightColumns, left_side, result_of, right_sides
 from orchestration.config.checks.results import check_result
 from orchestration.config.checks.streams import check_stream_join
 from orchestration.config.checks.tables import key_mistake, key_of
-from orchestration.config.problems import did_you_mean, listed
+from orchestration.config.problems import KeyPath, did_you_mean, listed
 from orchestration.config.schema.column_types import type_text
 from orchestration.config.schema.expression_types import Columns
 from orchestration.config.schema.expressions import expression_type
-from orchestration.config.schema.joins import AnyJoin, Join, StreamJoin, model_of_join
+from orchestration.config.schema.joins import TAKEN, AnyJoin, Join, Star, StreamJoin, model_of_join
 from orchestration.config.schema.values import check_column_name
 from transforms.model.schemas import quoted
 
@@ -40,11 +40,22 @@ def _check_shared_name(reading: Reading, join: str) -> None:
 
 def _check_sides(reading: Reading, join: str) -> None:
     _check_left(reading, join)
-    _check_right(reading, join)
+    _check_right(reading, ("joins", join, "right"))
+
+
+def _check_star(reading: Reading, join: str) -> None:
+    _check_left(reading, join)
+    for side in reading.names("joins", join, "rights"):
+        path = ("joins", join, "rights", side)
+        if side in TAKEN:
+            message = f"a table of every join is called '{side}'; give the right side another name"
+            reading.refuse(path, message, at_key=True)
+        _check_right(reading, (*path, "table"))
 
 
 _CHECKS: Mapping[type[AnyJoin], Callable[[Reading, str], None]] = {
     Join: _check_sides,
+    Star: _check_star,
     StreamJoin: check_stream_join,
 }
 """What must fit together in a join of each kind, beside what all joins have in common."""
@@ -64,8 +75,8 @@ def _check_left(reading: Reading, join: str) -> None:
         reading.refuse(path, f"{message} (there are: {listed(known)})")
 
 
-def _check_right(reading: Reading, join: str) -> None:
-    right, tables = reading.value("joins", join, "right"), list(reading.names("tables"))
+def _check_right(reading: Reading, path: KeyPath) -> None:
+    right, tables = reading.value(*path), list(reading.names("tables"))
     if right is None or right in tables:
         return
     if right in reading.names("joins"):
@@ -74,7 +85,7 @@ def _check_right(reading: Reading, join: str) -> None:
         message = f"'{right}' is a stream; a right side is a table"
     else:
         message = f"no table is named '{right}'{did_you_mean(right, tables)}"
-    reading.refuse(("joins", join, "right"), f"{message} (tables: {listed(tables)})")
+    reading.refuse(path, f"{message} (tables: {listed(tables)})")
 
 
 def _check_result_key(reading: Reading, join: str) -> None:
@@ -105,23 +116,28 @@ def _check_cycles(reading: Reading) -> None:
 
 
 def _check_foreign_key(reading: Reading, join: str) -> None:
-    columns, parts = left_side(reading, join), reading.value("joins", join, "foreign_key")
-    if columns is None or parts is None:
+    columns = left_side(reading, join)
+    if columns is not None:
+        for side in right_sides(reading, join):
+            _check_key_to(reading, side, columns)
+
+
+def _check_key_to(reading: Reading, side: RightColumns, columns: Columns) -> None:
+    """The foreign key to one right side. `columns`: those of the left side."""
+    path, parts = (*side.path, "foreign_key"), reading.value(*side.path, "foreign_key")
+    if parts is None:
         return
-    right = right_name(reading, join)
-    key, right_columns = key_of(reading, right or ""), right_side(reading, join) or {}
+    key, right_columns = key_of(reading, side.name or ""), side.columns or {}
     if key is not None and len(parts) != len(key):
-        message = (
-            f"{len(parts)} given, but the key of '{right}' has {len(key)} ({listed(key)}); give one for each"
-        )
-        reading.refuse(("joins", join, "foreign_key"), message)
+        message = f"{len(parts)} given, but the key of '{side.name}' has {len(key)} ({listed(key)}); give one for each"
+        reading.refuse(path, message)
         key = None
     for index, text in enumerate(parts):
         expected = right_columns.get(key[index]) if key else None
-        target = f"{right}.{key[index]}" if key else ""
+        target = f"{side.name}.{key[index]}" if key else ""
         mistake = _part_mistake(text, columns, target, expected)
         if mistake:
-            reading.refuse(("joins", join, "foreign_key", index), mistake)
+            reading.refuse((*path, index), mistake)
 
 
 def _part_mistake(text: str, columns: Columns, target: str, expected: DataType | None) -> str | None:
@@ -154,15 +170,14 @@ def type_mistake(
 
 
 def _check_clashes(reading: Reading, join: str) -> None:
-    left, right, prefix = left_side(reading, join), right_side(reading, join), prefix_of(reading, join)
-    if left is None or right is None or prefix is None:
+    left, sides = left_side(reading, join), right_sides(reading, join)
+    if left is None or any(side.columns is None or side.prefix is None for side in sides):
         return
-    taken = {name.lower(): name for name in left}
-    named = [prefix + name for name in right]
-    path = ("joins", join, "prefix")
-    if clashes := [name for name in named if name.lower() in taken]:
-        message = f"with the prefix {prefix!r} the left and the right side both have {listed(clashes)}"
-        reading.refuse(path, f"{message}; choose another prefix")
+    taken = {name.lower() for name in left}
+    other = "the left"
+    for side in sides:
+        taken |= _check_prefix(reading, side, taken, other)
+        other = "another"
     if reading.value("joins", join, "changelog") and (
         own := {"redundant"} & {n.lower() for n in result_of(reading, join) or ()}
     ):
@@ -172,9 +187,19 @@ def _check_clashes(reading: Reading, join: str) -> None:
         reading.refuse(
             ("joins", join, "changelog"), f"{message}; leave it out, or give the column another name"
         )
+
+
+def _check_prefix(reading: Reading, side: RightColumns, taken: set[str], other: str) -> set[str]:
+    """What a prefix makes of the columns of a right side, in small letters. `taken`: names of the sides before it."""
+    path, prefix = (*side.path, "prefix"), side.prefix or ""
+    named = [prefix + name for name in side.columns or ()]
+    if clashes := [name for name in named if name.lower() in taken]:
+        message = f"with the prefix {prefix!r} {other} and the right side both have {listed(clashes)}"
+        reading.refuse(path, f"{message}; choose another prefix")
     for name in named:
         try:
             check_column_name(name)
         except ValueError as error:
             reading.refuse(path, f"the prefix {prefix!r} makes {name!r}: {error}")
-            return
+            break
+    return {name.lower() for name in named}

@@ -18,7 +18,7 @@ from orchestration.config.schema.column_types import NAMES
 from orchestration.config.schema.csv_options import CsvOptions
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.functions import FUNCTIONS
-from orchestration.config.schema.joins import Join, StreamJoin
+from orchestration.config.schema.joins import Join, RightSide, Star, StreamJoin
 from orchestration.config.schema.model import Engine, Maintenance, Spark, Table, Versioned
 from orchestration.config.schema.operation import Operation
 from orchestration.config.schema.sizes import SIZE_PATTERN
@@ -68,6 +68,8 @@ def page_text() -> str:
         "limits": Limits,
         "stream": Stream,
         "join": Join,
+        "star": Star,
+        "right_side": RightSide,
         "stream_join": StreamJoin,
     }
     tables = {name: "\n".join(_rows(model)) for name, model in models.items()}

@@ -236,12 +236,37 @@ record into quarantine. One over both sides is null for that pair of rows, or th
 counts it as `uncomputed`. A `select` or `where` that changes is computed anew: `lakejoin run FILE --rebuild JOIN`.
 Until that is done readers have the former result.
 
+## A star
+
+A join with `rights` in place of `right` joins one left side with several tables:
+
+```yaml
+joins:
+  orders_in_full:
+    left: orders
+    rights:
+      customer: {table: customers, foreign_key: [customer_id], how: left}
+      product: {table: products, foreign_key: [product_id], how: inner}
+      gift: {table: products, foreign_key: [gift_id], how: left}
+    select: ["* except (customer_email)", {total: pieces * product_price}]
+```
+
+$star
+
+### A right side
+
+$right_side
+
+The result is that of a chain of joins, one for each right side, with one table in the place of theirs; its key is that
+of the left side ([decision 30](decisions/0030-a-star-is-emitted-once.md)). Every right side has its logs, in
+`joins/NAME/SIDE`. `select` and `where` read all rows. A join may sit on a star, and a star on a join.
+
 ## A join of a stream with a table
 
 $stream_join
 
 Every record gives at most one row, which is never changed again. `{stream, table}` in place of
-`{left, right}` tells the two kinds of joins apart.
+`{left, right}` or `{left, rights}` tells the kinds of joins apart.
 
 ## Names
 

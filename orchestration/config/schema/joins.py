@@ -5,23 +5,30 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Discriminator, Field, Tag
 
+from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.model import Named
 from orchestration.config.schema.values import Duration, Name, ResultColumn
-from transforms.model.specs import How, ResolvedBy, ResultKey
+from transforms.model.result_spec import ResultKey
+from transforms.model.specs import How, ResolvedBy
 
 
 class DeclaredJoin(Named):
     """What the kinds of joins have in common."""
 
     told_by: ClassVar[str]
-    """The key that names the left side; no other kind has it."""
+    """A key that all joins of the kind have, and none of another kind."""
     not_rebuilt: ClassVar[str] = ""
     """Why a join of this kind cannot be computed anew; empty where it can."""
 
     @property
     def left_side(self) -> str:
         """The name of what holds the foreign key."""
-        return str(getattr(self, self.told_by))
+        raise NotImplementedError
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """What its joins with each right side are called, below which their tables lie."""
+        return (self.name,)
 
     @property
     def waits(self) -> bool:
@@ -29,22 +36,28 @@ class DeclaredJoin(Named):
         return False
 
 
+TAKEN = {"joined", "subscription_log", "subscription_store", "left_rows", "response_log", "changelog"}
+"""What the tables of every join are called, so that no right side of a star may be: its tables lie beside them."""
+_Select = Annotated[tuple[ResultColumn, ...], Field(min_length=1)] | None
+_ForeignKey = Annotated[tuple[str, ...], Field(min_length=1)]
+
+
 class Join(DeclaredJoin):
     """A foreign-key join of a table, or of another join, with a table."""
 
-    told_by = "left"
+    told_by = "right"
     left: Name
     """Table or join whose rows hold the foreign key."""
     right: Name
     """Table that the foreign key refers to: by its key."""
-    foreign_key: Annotated[tuple[str, ...], Field(min_length=1)]
+    foreign_key: _ForeignKey
     """Columns of the left row, or deterministic SQL expressions over it: one for each column of the right
     key, of the same type. A row with a null in any of them refers to nothing."""
     how: How
     """`inner`: rows with a match; `left`: all left rows, the right columns null where nothing matches."""
     prefix: str = "right_"
     """Put before the names of the right columns in the joined table."""
-    select: Annotated[tuple[ResultColumn, ...], Field(min_length=1)] | None = None
+    select: _Select = None
     """Columns of the result: a list of columns, `*` or `* except (a, b)`, and `{name: SQL expression}` over
     left columns and
     prefixed right ones; see below. By default all."""
@@ -58,6 +71,60 @@ class Join(DeclaredJoin):
     result_key: ResultKey = "left"
     """What identifies a joined row: the `left` key, or `combined`: right key and left key, so that a new
     foreign key ends one row and begins another. Only with `how: inner`."""
+
+    @property
+    def left_side(self) -> str:
+        """The name of what holds the foreign key."""
+        return self.left
+
+
+class RightSide(Frozen):
+    """A right side of a star."""
+
+    table: Name
+    """Table that the foreign key refers to: by its key."""
+    foreign_key: _ForeignKey
+    """Columns of the left row, or deterministic SQL expressions over it: one for each column of the table's key, of
+    the same type. A row with a null in any of them refers to nothing."""
+    how: How
+    """`inner`: only rows with a match here are in the result; `left`: the columns are null where nothing matches."""
+    prefix: str | None = None
+    """Put before the names of the table's columns in the joined table; by default the name of the side and `_`."""
+
+    def prefix_of(self, side: str) -> str:
+        """What stands before the names of its columns. `side`: what the star calls it."""
+        return f"{side}_" if self.prefix is None else self.prefix
+
+
+class Star(DeclaredJoin):
+    """A join of a table, or of another join, with several tables, each by a foreign key of its own."""
+
+    told_by = "rights"
+    left: Name
+    """Table or join whose rows hold the foreign keys."""
+    rights: Annotated[dict[Name, RightSide], Field(min_length=1)]
+    """Right sides by name; see below. A table may be several of them."""
+    select: _Select = None
+    """Columns of the result: a list of columns, `*` or `* except (a, b)`, and `{name: SQL expression}` over
+    left columns and
+    prefixed right ones; see below. By default all."""
+    where: str | None = None
+    """SQL condition over left columns and prefixed right ones: rows that do not meet it are not in the result."""
+    changelog: bool = False
+    """Also keep every emission, in order, in `joins/NAME/changelog`."""
+    resolution: ResolvedBy = "hash"
+    """How an answer that comes too late is told: by the `hash` of the left row it was given to, or by
+    `highwater`, the place of that row's change among the changes of its key."""
+
+    @property
+    def left_side(self) -> str:
+        """The name of what holds the foreign key."""
+        return self.left
+
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """Below its own."""
+        return tuple(f"{self.name}/{side}" for side in self.rights)
 
 
 class StreamJoin(DeclaredJoin):
@@ -74,7 +141,7 @@ class StreamJoin(DeclaredJoin):
     table: Name
     """Table that the foreign key refers to: by its key. A versioned one is read as of the record's time, any other
     as it is when the record is joined."""
-    foreign_key: Annotated[tuple[str, ...], Field(min_length=1)]
+    foreign_key: _ForeignKey
     """Columns of the record, or deterministic SQL expressions over it: one for each column of the table's key, of
     the same type. A record with a null in any of them refers to nothing."""
     how: How
@@ -87,7 +154,7 @@ class StreamJoin(DeclaredJoin):
     quarantine) or `join` (joined at once)."""
     prefix: str = "right_"
     """Put before the names of the table's columns in the joined table."""
-    select: Annotated[tuple[ResultColumn, ...], Field(min_length=1)] | None = None
+    select: _Select = None
     """Columns of the result: a list of columns, `*` or `* except (a, b)`, and `{name: SQL expression}` over
     the record's columns
     and prefixed ones of the table; see below. By default all."""
@@ -96,20 +163,28 @@ class StreamJoin(DeclaredJoin):
     result."""
 
     @property
+    def left_side(self) -> str:
+        """The name of the stream."""
+        return self.stream
+
+    @property
     def waits(self) -> bool:
         """Whether records wait in a buffer."""
         return self.grace is not None
 
 
 def kind_of_join(value: Any) -> str:
-    """`stream` or `foreign_key`, told by the keys that only one kind of join has."""
+    """`stream`, `star` or `foreign_key`, told by the keys that only one kind of join has."""
     if isinstance(value, dict):
-        return "stream" if {"stream", "table"} & value.keys() else "foreign_key"
-    return "stream" if isinstance(value, StreamJoin) else "foreign_key"
+        if {"stream", "table"} & value.keys():
+            return "stream"
+        return "star" if "rights" in value else "foreign_key"
+    return next((tag for tag, model in JOIN_KINDS.items() if isinstance(value, model)), "foreign_key")
 
 
 AnyJoin = Annotated[
-    Annotated[Join, Tag("foreign_key")] | Annotated[StreamJoin, Tag("stream")], Discriminator(kind_of_join)
+    Annotated[Join, Tag("foreign_key")] | Annotated[Star, Tag("star")] | Annotated[StreamJoin, Tag("stream")],
+    Discriminator(kind_of_join),
 ]
 """What may stand below `joins`: the one place that says which kinds of joins there are."""
 

@@ -10,10 +10,11 @@ from pyspark.sql.types import DataType, StructType
 from orchestration.config.problems import listed
 from orchestration.config.schema.expression_types import Columns, unknown_column
 from orchestration.config.schema.expressions import referenced_columns, type_by_rule
+from transforms.model.result_spec import ResultSpec, Selected
 from transforms.model.schemas import quoted
-from transforms.model.specs import JoinSpec, Selected
+from transforms.model.specs import JoinSpec, StarSpec, StreamJoinSpec
 
-Spec = TypeVar("Spec", bound=JoinSpec)
+Pair = TypeVar("Pair", JoinSpec, StreamJoinSpec)
 Entry = str | Mapping[str, str]
 """A column, `*`, `* except (…)`, or columns of the result with what each is."""
 _STAR = re.compile(r"\*\s*(?:except\s*\((?P<but>[^()]*)\)\s*)?", re.IGNORECASE)
@@ -89,21 +90,53 @@ def as_sql(texts: Iterable[str], columns: Collection[str]) -> tuple[str, ...]:
     return tuple(quoted(text) if text in columns else text for text in texts)
 
 
-def with_result(spec: Spec, select: Sequence[Entry] | None, where: str | None) -> Spec:
-    """A join with the columns that its result has, and its condition."""
-    names = spec.pair_columns.names
-    where = None if where is None else as_sql([where], names)[0]
+def with_selected(spec: Pair, select: Sequence[Entry] | None, where: str | None) -> Pair:
+    """A join with one right side, with the columns that its result has, and its condition."""
+    return replace(spec, select=_selected_of(spec, select), where=_condition_of(spec, where))
+
+
+def with_result(
+    spec: JoinSpec, select: Sequence[Entry] | None, where: str | None, *, of_join: bool
+) -> JoinSpec:
+    """The same of a join of tables, with those columns of its sides that it reads for them.
+
+    `of_join`: the left side is a join itself.
+    """
+    made = with_selected(spec, select, where)
+    return made if select is None else _of_what_is_read(made, _read(made), of_join=of_join)
+
+
+def star_with_result(
+    spec: StarSpec, select: Sequence[Entry] | None, where: str | None, *, of_join: bool
+) -> StarSpec:
+    """The same of a star."""
+    columns = _selected_of(spec, select)
+    rights = tuple(replace(part, select=columns) for part in spec.rights)
+    made = replace(spec, select=columns, where=_condition_of(spec, where), rights=rights)
     if select is None:
-        return replace(spec, where=where)
+        return made
+    read = _read(made)
+    rights = tuple(_of_what_is_read(part, read, of_join=of_join) for part in rights)
+    left = rights[0]
+    return replace(made, rights=rights, left_columns=left.left_columns, left_whole=left.left_whole)
+
+
+def _selected_of(spec: ResultSpec, select: Sequence[Entry] | None) -> tuple[Selected, ...] | None:
+    if select is None:
+        return None
     types: Columns = {field.name: field.dataType for field in spec.pair_columns}
-    columns = [_selected(column, types) for column in chosen(select, names)]
-    return replace(spec, select=tuple(columns), where=where)
+    return tuple(_selected(column, types) for column in chosen(select, types))
 
 
-def sources_of(spec: JoinSpec) -> dict[str, list[tuple[str, str]]]:
+def _condition_of(spec: ResultSpec, where: str | None) -> str | None:
+    return None if where is None else as_sql([where], spec.pair_columns.names)[0]
+
+
+def sources_of(spec: ResultSpec) -> dict[str, list[tuple[str, str]]]:
     """What each column of a result is made of, as the names of tables, streams or joins and of their columns."""
     pair = {name: (spec.left, name) for name in spec.left_columns.names}
-    pair |= {spec.prefix + name: (spec.right, name) for name in spec.right_columns.names}
+    for part in spec.parts:
+        pair |= {part.prefix + name: (part.right, name) for name in part.right_columns.names}
     if spec.select is None:
         return {name: [source] for name, source in pair.items()}
     return {entry.name: [pair[name] for name in referenced_columns([entry.sql])] for entry in spec.select}
@@ -116,14 +149,17 @@ def _selected(column: Chosen, types: Columns) -> Selected:
     return Selected(column.name, dtype, sql, column.text if column.text in types else None)
 
 
-def of_what_is_read(spec: JoinSpec, *, of_join: bool) -> JoinSpec:
-    """A join of tables with those columns of its sides that it reads. `of_join`: the left one is a join itself."""
-    if spec.select is None:
-        return spec
-    read = {*spec.left_key, *referenced_columns(spec.foreign_key)}
-    read |= {spec.prefix + name for name in spec.right_key}
-    read |= {*referenced_columns(entry.sql for entry in spec.select)}
-    read |= {*referenced_columns(filter(None, [spec.where]))}
+def _read(spec: ResultSpec) -> set[str]:
+    """The columns of its rows that a join reads: for its result and its condition, and its keys."""
+    texts = [
+        *[entry.sql for entry in spec.select or ()], *filter(None, [spec.where]),
+        *[text for part in spec.parts for text in part.foreign_key],
+    ]  # fmt: skip
+    right_keys = [part.prefix + name for part in spec.parts for name in part.right_key]
+    return {*spec.left_key, *referenced_columns(texts), *right_keys}
+
+
+def _of_what_is_read(spec: JoinSpec, read: Collection[str], *, of_join: bool) -> JoinSpec:
     left = StructType([field for field in spec.left_columns if field.name in read])
     right = StructType([field for field in spec.right_columns if spec.prefix + field.name in read])
     return replace(

@@ -28,6 +28,7 @@ from storage.stores.scan.table_columns import Shape, Source, paths
 from storage.stores.write.layout import Layout
 from transforms.foreign_key_join.emissions import joined_schema
 from transforms.foreign_key_join.subscriptions import DELETE_AND, DELETE_NO, STEP, subscription_schema
+from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import BATCH, CURRENT, DELETED, POSITION, POSITION_TYPE, rows_schema
 from transforms.model.specs import JoinSpec, TableSpec
 
@@ -65,7 +66,7 @@ def subscriptions_reader(lake: Lake, snapshot: Plan, join: JoinSpec) -> Reader:
     return reader_of(sources, shape, schema)
 
 
-def joined_reader(lake: Lake, snapshot: Plan, join: JoinSpec) -> Reader:
+def joined_reader(lake: Lake, snapshot: Plan, join: ResultSpec) -> Reader:
     """Read the result of a join by its key."""
     schema = joined_schema(join)
     shape = Shape(key=paths(join.joined_key), columns=tuple(schema.names))
@@ -91,7 +92,7 @@ def subscription_store(lake: Lake, snapshot: Plan, join: JoinSpec) -> KeyValueSt
     return KeyValueStore(subscriptions_reader(lake, snapshot, join), layout)
 
 
-def joined_store(lake: Lake, snapshot: Plan, join: JoinSpec) -> KeyValueStore:
+def joined_store(lake: Lake, snapshot: Plan, join: ResultSpec) -> KeyValueStore:
     """Open the result of a join as a key-value store."""
     values = [name for name in join.columns.names if name not in join.joined_key]
     layout = Layout("key-value", join.joined_key, tuple(values))

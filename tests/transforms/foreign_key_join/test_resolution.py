@@ -235,7 +235,7 @@ def test_emissions_are_rows_of_the_joined_table_with_its_hash(spark: SparkSessio
 
 def hashed(spark: SparkSession, *rows: tuple[int, Hash | None, Hash | None], emitted: bool) -> DataFrame:
     """Keys by number, each with its left and right hash, as emissions have them or else joined rows."""
-    names = (PRIMARY_KEY, LEFT_HASH, RIGHT_HASH) if emitted else ("primary_key", "left_hash", "right_hash")
+    names = (PRIMARY_KEY if emitted else "primary_key", LEFT_HASH, RIGHT_HASH)
     types = (StructType([StructField("id", StringType())]), HASH_TYPE, HASH_TYPE)
     schema = StructType([StructField(name, dtype) for name, dtype in zip(names, types, strict=True)])
     return spark.createDataFrame([((str(no),), left, right) for no, left, right in rows], schema)
@@ -252,7 +252,7 @@ def test_emission_is_redundant_where_the_joined_table_is_that_way_already(spark:
         (10, NEW, None), emitted=False,
     )  # fmt: skip
 
-    marked = redundant(emissions, before)
+    marked = redundant(emissions, before, spec("left"))
 
     assert marked.columns == [PRIMARY_KEY, LEFT_HASH, RIGHT_HASH, REDUNDANT]
     assert {row[PRIMARY_KEY]["id"]: row[REDUNDANT] for row in marked.collect()} == {

@@ -1,0 +1,104 @@
+"""Describes the result of a join, its columns and its key, whatever the sides are that it is made of."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pyspark.sql.types import DataType, StructField, StructType
+
+if TYPE_CHECKING:
+    from transforms.model.specs import JoinSpec
+
+ResultKey = Literal["left", "combined"]
+
+
+@dataclass(frozen=True)
+class Selected:
+    """A column of the result of a join."""
+
+    name: str
+    dtype: DataType
+    sql: str
+    """What it is, over the columns of `ResultSpec.pair_columns`."""
+    column: str | None = None
+    """The one of these that it is; None for an expression."""
+
+
+class ResultSpec:
+    """What is known of every join: its left side, and what it makes of a left row and its right ones."""
+
+    name: str
+    left: str
+    """Name of a table, or of another join."""
+    left_columns: StructType
+    """Columns that the join reads of a left row; the hash of its value is made of these."""
+    left_key: tuple[str, ...]
+    changelog: bool
+    result_key: ResultKey
+    """`combined`: the joined row is identified by right and left key; then `how` is inner."""
+    select: tuple[Selected, ...] | None
+    """Columns of the result, the key among them (KIP-213's ValueJoiner); None for all of all rows."""
+    where: str | None
+    """SQL condition over `pair_columns` that a joined row meets."""
+    left_whole: bool
+    """Whether the join reads every column of its left side, or that side is another join: `HASH` is their hash."""
+
+    @property
+    def parts(self) -> "tuple[JoinSpec, ...]":
+        """The join of the left side with each of its right sides."""
+        raise NotImplementedError
+
+    @property
+    def needed(self) -> "tuple[JoinSpec, ...]":
+        """Of several right sides those without whose row a left row has no joined row."""
+        return ()
+
+    @property
+    def pair_columns(self) -> StructType:
+        """What the join reads of its rows: the left columns, then those of each right side with its prefix."""
+        rights = [
+            StructField(part.prefix + f.name, f.dataType) for part in self.parts for f in part.right_columns
+        ]
+        return StructType([*self.left_columns, *rights])
+
+    @property
+    def columns(self) -> StructType:
+        """Columns of the joined table."""
+        if self.select is None:
+            return self.pair_columns
+        return StructType([StructField(entry.name, entry.dtype) for entry in self.select])
+
+    @property
+    def may_lack_rows(self) -> bool:
+        """Whether a left row may have no joined row."""
+        return self.where is not None or any(part.how == "inner" for part in self.parts)
+
+    def in_result(self, columns: Iterable[str]) -> tuple[str, ...] | None:
+        """What the result calls some of `pair_columns`; None where it lacks one."""
+        if self.select is None:
+            return tuple(columns)
+        names = {entry.column: entry.name for entry in reversed(self.select)}
+        found = [names.get(column) for column in columns]
+        return None if None in found else tuple(name for name in found if name is not None)
+
+    @property
+    def joined_left_key(self) -> tuple[str, ...]:
+        """Columns of the joined table that hold the left key."""
+        found = self.in_result(self.left_key)
+        assert found is not None, "the configuration was checked for it"
+        return found
+
+    @property
+    def joined_key(self) -> tuple[str, ...]:
+        """Columns of the joined table that identify its rows: the left key, after the right one if it is combined."""
+        return self.joined_left_key
+
+    @property
+    def joined_key_type(self) -> StructType:
+        """Type of the joined table's key."""
+        return StructType([self.columns[name] for name in self.joined_key])
+
+    @property
+    def primary_key_type(self) -> StructType:
+        """Type of `primary_key`: the left key."""
+        return StructType([self.left_columns[name] for name in self.left_key])
