@@ -97,7 +97,12 @@ def test_spark_resolver_lets_spark_submit_fetch_two_files_into_the_scratch_folde
     scratch = tmp_path / "scratch"
     scratch.mkdir()
 
-    conf = {"spark.jars.repositories": "mirror", "spark.sql.ansi.enabled": "false"}
+    options = "-Xms64g -Dhttps.proxyHost=proxy"  # the JVM that fetches has no such heap
+    conf = {
+        "spark.jars.repositories": "mirror",
+        "spark.driver.extraJavaOptions": options,
+        "spark.sql.ansi.enabled": "false",
+    }
     folder = spark_resolver(spark_home, tmp_path / "java", conf)(delta_coordinates(), scratch)
 
     asked = (tmp_path / "asked").read_text().splitlines()
@@ -105,6 +110,7 @@ def test_spark_resolver_lets_spark_submit_fetch_two_files_into_the_scratch_folde
     assert f"spark.jars.packages={','.join(delta_coordinates())}" in asked
     assert f"spark.jars.ivy={scratch}/ivy" in asked
     assert "spark.jars.repositories=mirror" in asked
+    assert "spark.driver.extraJavaOptions=-Dhttps.proxyHost=proxy" in asked
     assert "spark.sql.ansi.enabled=false" not in asked
     assert asked[-2:] == [f"{tmp_path}/java", str(spark_home)]
     assert any(part.startswith("spark.jars.excludes=com.*:*,") for part in asked)
