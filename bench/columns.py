@@ -5,7 +5,6 @@ its own. A batch changes ten thousand left and a hundred right rows; every other
 five does not read. The five columns are compared row by row. Exit code 1 where they differ.
 """
 
-import argparse
 import sys
 import tempfile
 import time
@@ -16,7 +15,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script,
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from bench.contest.ways import differences, in_own_lake, joined_rows, keep, parser
+from bench.contest.ways import (
+    differences,
+    in_own_lake,
+    joined_rows,
+    keep,
+    sized_parser,
+    write_day,
+    written_bytes,
+)
 from orchestration.cli.terminal import Row, print_table, say
 from orchestration.runs.run import run_batches
 from storage.lake.layout import Lake, joined_of
@@ -47,7 +54,7 @@ joins:
 
 def main() -> int:
     """Run both in turn, print and keep what they took; return the exit code."""
-    options = _options()
+    options = sized_parser(__doc__).parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
         spark = start_session("local[2]", {"spark.driver.memory": options.driver_memory})
@@ -64,9 +71,10 @@ def main() -> int:
                 seconds[way].append(round(time.monotonic() - started, 2))
             say(f"batch {day + 1}: {', '.join(f'{way} {took[-1]} s' for way, took in seconds.items())}")
         held = {
-            way: _bytes(Lake(pipeline.lake).path(joined_of("placed"))) for way, pipeline in pipelines.items()
+            way: written_bytes(Lake(pipeline.lake).path(joined_of("placed")))
+            for way, pipeline in pipelines.items()
         }
-        lakes = {way: _bytes(pipeline.lake) for way, pipeline in pipelines.items()}
+        lakes = {way: written_bytes(pipeline.lake) for way, pipeline in pipelines.items()}
         every = joined_rows(spark, pipelines["all"], "placed")
         names: list[Column | str] = [
             "id",
@@ -108,29 +116,14 @@ def make(spark: SparkSession, folder: Path, rows: int, day: int) -> None:
         ("customers", right, "r", []),
     ):
         columns = [_value(n, day).alias(f"{side}{n}") for n in range(COLUMNS)]
-        file = folder / table / f"2024-01-{day + 1:02}.parquet"
-        changed.dropDuplicates(["id"]).select(F.lit("u").alias("op"), "id", *more, *columns).coalesce(
-            1
-        ).write.parquet(f"{file}.made")
-        (made,) = Path(f"{file}.made").glob("*.parquet")
-        made.rename(file)
+        rows_of_day = changed.dropDuplicates(["id"]).select(F.lit("u").alias("op"), "id", *more, *columns)
+        write_day(rows_of_day, folder, table, day)
 
 
 def _value(number: int, day: int) -> Column:
     """What a column is on a day: the first two change on odd days, the others on even ones."""
     changed = day - (day + 1) % 2 if number < 2 else day - day % 2
     return F.xxhash64("id", F.lit(number), F.lit(max(changed, 0))) % 1_000_000
-
-
-def _bytes(folder: str) -> int:
-    return sum(file.stat().st_size for file in Path(folder).rglob("*.parquet"))
-
-
-def _options() -> argparse.Namespace:
-    found = parser(__doc__)
-    found.add_argument("--rows", type=int, default=1_500_000, help="of the left table (default: 1,500,000)")
-    found.add_argument("--batches", type=int, default=6)
-    return found.parse_args()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ own. A batch changes ten thousand left rows and a hundred rows of one right tabl
 Exit code 1 where they differ.
 """
 
-import argparse
 import sys
 import tempfile
 import time
@@ -18,7 +17,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bench.contest.live import live_bytes, tables_below
-from bench.contest.ways import differences, in_own_lake, joined_rows, keep, parser
+from bench.contest.ways import (
+    differences,
+    in_own_lake,
+    joined_rows,
+    keep,
+    sized_parser,
+    write_day,
+    written_bytes,
+)
 from orchestration.cli.terminal import Row, print_table, say
 from orchestration.runs.run import run_batches
 from storage.spark.session import start_session
@@ -57,7 +64,7 @@ CHAIN = "".join(
 
 def main() -> int:
     """Run both in turn, print and keep what they took; return the exit code."""
-    options = _options()
+    options = sized_parser(__doc__).parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
         spark = start_session("local[2]", {"spark.driver.memory": options.driver_memory})
@@ -73,7 +80,7 @@ def main() -> int:
                 list(run_batches(pipeline, spark))
                 seconds[way].append(round(time.monotonic() - started, 2))
             say(f"batch {day + 1}: {', '.join(f'{way} {took[-1]} s' for way, took in seconds.items())}")
-        written = {way: _bytes(pipeline.lake) for way, pipeline in pipelines.items()}
+        written = {way: written_bytes(pipeline.lake) for way, pipeline in pipelines.items()}
         joins = {
             way: sum(map(live_bytes, tables_below(Path(pipeline.lake) / "joins")))
             for way, pipeline in pipelines.items()
@@ -121,26 +128,12 @@ def _write(ids: DataFrame, folder: Path, table: str, day: int, more: list[Column
             _spread(F.lit("size"), 500).alias("size"),
         ]
     )
-    file = folder / table / f"2024-01-{day + 1:02}.parquet"
     rows = ids.select(F.lit("u").alias("op"), "id", *more, *own, F.lit(day).alias("day"))
-    rows.coalesce(1).write.parquet(f"{file}.made")
-    (made,) = Path(f"{file}.made").glob("*.parquet")
-    made.rename(file)
+    write_day(rows, folder, table, day)
 
 
 def _spread(seed: Column, values: int) -> Column:
     return F.pmod(F.xxhash64("id", seed), F.lit(values))
-
-
-def _bytes(folder: str) -> int:
-    return sum(file.stat().st_size for file in Path(folder).rglob("*.parquet"))
-
-
-def _options() -> argparse.Namespace:
-    found = parser(__doc__)
-    found.add_argument("--rows", type=int, default=1_500_000, help="of the left table (default: 1,500,000)")
-    found.add_argument("--batches", type=int, default=6)
-    return found.parse_args()
 
 
 if __name__ == "__main__":

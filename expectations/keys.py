@@ -21,9 +21,8 @@ Kind = Literal["inner", "left", "table", "history", "stream", "stream_left", "ba
 """What a rule is about: a join of tables by its `how`, a declared table, the history of a versioned one, the join of a
 stream (inner, or left), or the batches of such a join."""
 
-TABLE_JOINS: Mapping[How, Kind] = {"inner": "inner", "left": "left"}
 STREAM_JOINS: Mapping[How, Kind] = {"inner": "stream", "left": "stream_left"}
-"""The kind that a join of tables, or of a stream, is by its `how`."""
+"""The kind that the join of a stream is by its `how`; that of a join of tables is called so itself."""
 
 
 def stream_kind(how: How, *, condition: bool) -> Kind:

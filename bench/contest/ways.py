@@ -23,6 +23,27 @@ def parser(doc: str | None) -> argparse.ArgumentParser:
     return found
 
 
+def sized_parser(doc: str | None) -> argparse.ArgumentParser:
+    """The same of those that make their data, of so many rows and batches."""
+    found = parser(doc)
+    found.add_argument("--rows", type=int, default=1_500_000, help="of the left table (default: 1,500,000)")
+    found.add_argument("--batches", type=int, default=6)
+    return found
+
+
+def write_day(rows: DataFrame, folder: Path, table: str, day: int) -> None:
+    """Write what a table changes on a day as one Parquet file; days count from 0, the first of January 2024."""
+    file = folder / table / f"2024-01-{day + 1:02}.parquet"
+    rows.coalesce(1).write.parquet(f"{file}.made")
+    (made,) = Path(f"{file}.made").glob("*.parquet")
+    made.rename(file)
+
+
+def written_bytes(folder: str) -> int:
+    """Bytes of all data files below a folder, those of older versions included."""
+    return sum(file.stat().st_size for file in Path(folder).rglob("*.parquet"))
+
+
 def in_own_lake(folder: Path, text: str, name: str) -> Pipeline:
     """A pipeline in `folder` with a lake for one of the ways; `text` has `./lake` for it."""
     return load_text(text.replace("./lake", f"./lake-{name}"), folder / "lakejoin.yaml")

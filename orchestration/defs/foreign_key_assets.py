@@ -57,10 +57,10 @@ def upstream(pipeline: Pipeline, name: str, step: str) -> list[tuple[str, str]]:
     """What a step reads, as names and steps."""
     match step:
         case "subscription_log":
-            left = _part(pipeline, name).left
+            left = _part(pipeline, name)[0].left
             return [(left, "joined" if left in pipeline.joins else "table")]
         case "response_log":
-            return [(name, "subscription_log"), (_part(pipeline, name).right, "table")]
+            return [(name, "subscription_log"), (_part(pipeline, name)[0].right, "table")]
         case _:
             return [(part, "response_log") for part in pipeline.joins[name].part_names]
 
@@ -69,37 +69,33 @@ def description(pipeline: Pipeline, name: str, step: str) -> str:
     """A step in a sentence or two."""
     match step:
         case "subscription_log":
-            part = _part(pipeline, name)
-            on = _condition(pipeline, part)
+            part, texts = _part(pipeline, name)
+            on = _condition(part, texts)
             return f"What the changes of `{part.left}` told `{part.right}`: subscribe, or unsubscribe ({on})."
         case "response_log":
-            part = _part(pipeline, name)
+            part, _ = _part(pipeline, name)
             return (
                 f"What `{part.right}` answered to the subscriptions of `{part.left}`, and whether an answer "
                 "still fitted the left row (applied), came second (superseded) or came too late (stale)."
             )
         case "joined":
-            spec = pipeline.join_spec(name)
             rights = " and ".join(
-                f"{part.how} join `{part.right}` on {_condition(pipeline, part)}" for part in spec.parts
+                f"{part.how} join `{part.right}` on {_condition(part, texts)}"
+                for part, _, texts in pipeline.foreign_keys(name)
             )
-            return f"`{spec.left}` {rights}: one commit for each batch."
+            return f"`{pipeline.joins[name].left_side}` {rights}: one commit for each batch."
         case _:
             return f"Every emission of `{name}` in order, those included that changed nothing."
 
 
-def _part(pipeline: Pipeline, name: str) -> JoinSpec:
-    """The join with one right side, by its name."""
-    return next(
-        part for part in pipeline.join_spec(name.split("/", maxsplit=1)[0]).parts if part.name == name
-    )
+def _part(pipeline: Pipeline, name: str) -> tuple[JoinSpec, tuple[str, ...]]:
+    """The join with one right side, by its name, and the foreign key as the file has it."""
+    join, *_ = name.split("/")
+    return next((part, texts) for part, _, texts in pipeline.foreign_keys(join) if part.name == name)
 
 
-def _condition(pipeline: Pipeline, part: JoinSpec) -> str:
+def _condition(part: JoinSpec, texts: tuple[str, ...]) -> str:
     """What the two sides of a join have in common, as SQL says it."""
-    texts = next(
-        texts for of, _, texts in pipeline.foreign_keys(part.name.split("/")[0]) if of.name == part.name
-    )
     left = [f"{part.left}.{text}" if text in part.left_columns.names else text for text in texts]
     return " and ".join(
         f"{text} = {part.right}.{column}" for text, column in zip(left, part.right_key, strict=True)
@@ -110,9 +106,9 @@ def columns(pipeline: Pipeline, name: str, step: str) -> Columns:
     """Columns of a step."""
     match step:
         case "subscription_log":
-            return subscription_schema(_part(pipeline, name)), _NOTES, ()
+            return subscription_schema(_part(pipeline, name)[0]), _NOTES, ()
         case "response_log":
-            return response_schema(_part(pipeline, name)), _NOTES, ()
+            return response_schema(_part(pipeline, name)[0]), _NOTES, ()
     spec = pipeline.join_spec(name)
     of_rights = {
         part.of_side(column): _NOTES[column] for part in spec.parts for column in (RIGHT_HASH, RIGHT_KEY)

@@ -102,8 +102,7 @@ def _reached(pipeline: Pipeline, name: str) -> set[str]:
     """What a declaration has an effect on: itself, and every join that reads it, over another join, too."""
     found = {name}
     for join in pipeline.joins:  # left sides come first
-        spec = pipeline.spec_of_join(join)
-        if {spec.left, *[part.right for part in spec.parts]} & found:
+        if pipeline.spec_of_join(join).reads & found:
             found.add(join)
     return found
 
@@ -136,8 +135,7 @@ def check_shape(pipeline: Pipeline, snapshot: Plan, name: str) -> None:
     names = {name}
     for join in reversed(pipeline.joins):  # right and left sides of a join come before it
         if join in names:
-            spec = pipeline.spec_of_join(join)
-            names |= {spec.left, *[part.right for part in spec.parts]}
+            names |= pipeline.spec_of_join(join).reads
     changed = [place for place in _changed(pipeline, snapshot, names) if not _rules_of(place)]
     if changed:
         raise _refusal(pipeline, replace(snapshot, batch=snapshot.batch - 1), changed)

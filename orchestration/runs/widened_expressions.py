@@ -69,8 +69,11 @@ def joins_that_see_types(
 
 def _computes_of_wider(pipeline: Pipeline, lake: Lake, join: ResultSpec, grown: Collection[str]) -> bool:
     """Whether an expression of a join reads a column that gets a wider type."""
-    keys = [text for part in join.parts for text in part.foreign_key]
-    texts = [*keys, *[entry.sql for entry in join.select or ()], *filter(None, [join.where])]
+    texts = [
+        *join.foreign_key_texts,
+        *[entry.sql for entry in join.select or ()],
+        *filter(None, [join.where]),
+    ]
     read = set(referenced_columns(filter(may_raise, texts)))
     right = {part.prefix + name for part in join.parts for name in _wider(pipeline, lake, part.right, grown)}
     return not read.isdisjoint(right.union(_wider(pipeline, lake, join.left, grown)))

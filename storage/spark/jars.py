@@ -117,7 +117,7 @@ def spark_resolver(
     """
     properties = [part for part in shlex.split(conf.get(_JAVA_OPTIONS, "")) if part.startswith("-D")]
     settings = {key: conf[key] for key in _PASSED_ON if key in conf} | {
-        _JAVA_OPTIONS: shlex.join(properties),
+        **({_JAVA_OPTIONS: shlex.join(properties)} if properties else {}),
         "spark.jars.excludes": ",".join(not_fetched),
         "spark.pyspark.python": sys.executable,
     }

@@ -11,9 +11,8 @@ import yaml
 from dagster import AssetKey
 from pyspark.sql import SparkSession
 
-from faults.shop import make_pipeline, run, write_lines
+from faults.shop import make_pipeline, result, run, write_lines
 from orchestration.checks.check_lake import check_lake
-from orchestration.config import Pipeline
 from orchestration.defs.code_location import pipeline_definitions
 from orchestration.lake_state.published_snapshot import published_snapshot
 from orchestration.show.stores import stored_tables
@@ -187,14 +186,6 @@ def _sum(amount: int | None, tax: int | None) -> int | None:
     return None if amount is None or tax is None else amount + tax
 
 
-def _result(pipeline: Pipeline, spark: SparkSession, join: str) -> list[Row]:
-    lake = Lake(pipeline.lake)
-    if lake.snapshot(joined_of(join)) is None:
-        return []
-    rows = spark.read.format("delta").load(lake.path(joined_of(join)))
-    return [row.asDict() for row in rows.select(*[c for c in rows.columns if not is_internal(c)]).collect()]
-
-
 def _sorted(rows: list[Row]) -> list[str]:
     return sorted(map(str, rows))
 
@@ -213,7 +204,7 @@ def test_each_result_is_that_of_its_rows(seed: int, days: int, tmp_path: Path, s
             write_lines(tmp_path / table / f"2024-01-0{day}.jsonl", lines)
         run(pipeline, spark)
         for join in pipeline.joins:
-            assert _sorted(_result(pipeline, spark, join)) == _sorted(model.answer(join)), (seed, day, join)
+            assert _sorted(result(pipeline, spark, join)) == _sorted(model.answer(join)), (seed, day, join)
     assert check_lake(pipeline, spark, batches=None).passed
     assert check_lake(pipeline, spark, batches=1).passed
 
@@ -319,7 +310,7 @@ def test_join_of_a_stream_selects_and_has_a_condition(tmp_path: Path, spark: Spa
     run(pipeline, spark)
     run(pipeline, spark, flush=True)
 
-    rows = sorted((tuple(row.values()) for row in _result(pipeline, spark, "sold")), key=lambda row: row[0])
+    rows = sorted((tuple(row.values()) for row in result(pipeline, spark, "sold")), key=lambda row: row[0])
     assert rows == [(1, 3, 6, 2), (3, 5, 5, None), (4, None, None, None), (5, 4, 8, 1)]
     lake = Lake(pipeline.lake)
     counts = Journal(lake).published[-1].joins["sold"]

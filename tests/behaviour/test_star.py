@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 import yaml
-from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 
-from faults.shop import make_pipeline, run, write_lines
+from faults.shop import make_pipeline, result, run, write_lines
 from orchestration.checks.check_lake import check_lake
 from orchestration.config import Pipeline
 from storage.lake.journal import Journal
-from storage.lake.layout import Lake, changelog_of, joined_of
+from storage.lake.layout import Lake, changelog_of
 from transforms.model.schemas import is_internal
 
 pytestmark = pytest.mark.spark
@@ -151,16 +150,6 @@ def _arrive(folder: Path, day: int, records: Mapping[str, list[Row]]) -> None:
         write_lines(folder / table / f"2024-01-{day:02}.jsonl", records.get(table, []))
 
 
-def _rows(pipeline: Pipeline, spark: SparkSession, table: str) -> list[SparkRow]:
-    lake = Lake(pipeline.lake)
-    return [] if lake.snapshot(table) is None else spark.read.format("delta").load(lake.path(table)).collect()
-
-
-def _result(pipeline: Pipeline, spark: SparkSession, join: str) -> list[Row]:
-    rows = _rows(pipeline, spark, joined_of(join))
-    return [{name: value for name, value in row.asDict().items() if not is_internal(name)} for row in rows]
-
-
 def _sorted(rows: Iterable[Row]) -> list[str]:
     return sorted(map(str, rows))
 
@@ -192,14 +181,15 @@ def test_each_row_has_its_right_rows(
         run(pipeline, spark)
         for join, answer in model.answers().items():
             if join in pipeline.joins:
-                assert _sorted(_result(pipeline, spark, join)) == _sorted(answer), (seed, day, join)
+                assert _sorted(result(pipeline, spark, join)) == _sorted(answer), (seed, day, join)
     assert check_lake(pipeline, spark, batches=1).passed
     assert check_lake(pipeline, spark, batches=None).passed
 
 
 def _changelog(pipeline: Pipeline, spark: SparkSession, join: str, *, all_of_it: bool) -> list[str]:
     """Each emission by its batch, of which it is left out where it changed nothing."""
-    rows = [row.asDict() for row in _rows(pipeline, spark, changelog_of(join))]
+    table = spark.read.format("delta").load(Lake(pipeline.lake).path(changelog_of(join)))
+    rows = [row.asDict() for row in table.collect()]
     shown = ("_lj_batch", "_lj_tombstone")
     return _sorted(
         {name: value for name, value in row.items() if not is_internal(name) or name in shown}

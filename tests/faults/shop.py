@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterable
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -13,7 +14,7 @@ from orchestration.config import Pipeline, load
 from orchestration.lake_state.published_snapshot import published_snapshot
 from orchestration.runs.run import run_batches
 from storage.lake.journal import Journal
-from storage.lake.layout import LEASE, PLAN, PUBLISHED, Lake
+from storage.lake.layout import LEASE, PLAN, PUBLISHED, Lake, joined_of
 from storage.state.pinned_state import State
 from transforms.model.schemas import is_internal, named
 
@@ -124,6 +125,17 @@ def joins(pipeline: Pipeline, spark: SparkSession) -> Content:
         rows = state.joined(pipeline.join_spec(name))
         found[name] = texts(rows.select(*[named(c) for c in rows.columns if not is_internal(c)]))
     return found
+
+
+def result(pipeline: Pipeline, spark: SparkSession, join: str) -> list[dict[str, Any]]:
+    """The rows of a join, without internal columns; none where it has no table."""
+    lake = Lake(pipeline.lake)
+    if lake.snapshot(joined_of(join)) is None:
+        return []
+    rows = spark.read.format("delta").load(lake.path(joined_of(join)))
+    return [
+        row.asDict() for row in rows.select(*[named(c) for c in rows.columns if not is_internal(c)]).collect()
+    ]
 
 
 def content(pipeline: Pipeline, spark: SparkSession) -> Content:

@@ -49,6 +49,16 @@ class ResultSpec:
         raise NotImplementedError
 
     @property
+    def reads(self) -> set[str]:
+        """The names of what it joins."""
+        return {self.left, *[part.right for part in self.parts]}
+
+    @property
+    def foreign_key_texts(self) -> list[str]:
+        """The SQL expressions of its foreign keys to all right sides."""
+        return [text for part in self.parts for text in part.foreign_key]
+
+    @property
     def needed(self) -> "tuple[JoinSpec, ...]":
         """Of several right sides those without whose row a left row has no joined row."""
         return ()
@@ -90,7 +100,7 @@ class ResultSpec:
 
     @property
     def joined_key(self) -> tuple[str, ...]:
-        """Columns of the joined table that identify its rows: the left key, after the right one if it is combined."""
+        """Columns of the joined table that identify its rows."""
         return self.joined_left_key
 
     @property

@@ -1,7 +1,6 @@
 """Checks what a batch does to a joined table against its rules, and counts it, in one Spark job for each join."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from typing import Protocol
 
@@ -16,9 +15,9 @@ from storage.spark.kept_frames import Frames
 from transforms.foreign_key_join.batch import JoinBatch, Messages
 from transforms.foreign_key_join.emissions import TOMBSTONE, hashes_of
 from transforms.foreign_key_join.resolution import RESOLUTIONS
-from transforms.model.join_sides import joined_right_key, joined_under_rules, left_under_rules
+from transforms.model.join_sides import joined_right_key, joined_under_rules, with_foreign_keys
 from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import BATCH, DELETED, HASH, PRIMARY_KEY, named
+from transforms.model.schemas import BATCH, PRIMARY_KEY, named
 from transforms.model.selection import WITHHELD, left_out, marks_of
 
 SIDE_COUNTS = ("subscriptions", "answers", "applied", "superseded", "stale")
@@ -116,10 +115,12 @@ def _seen_by_rules(batch: JoinBatch) -> DataFrame:
 def _rule_frames(batch: JoinBatch, messages: Messages, emissions: DataFrame) -> dict[str, DataFrame]:
     """The rows at hand as the five frames that the rules of `expectations` read, restricted to touched keys."""
     part = messages.spec
-    # apart from the row's own columns, which its foreign key is made of
-    identity = (F.col("primary_key").alias(PRIMARY_KEY), F.col("hash").alias(HASH))
-    left = batch.left.select(*identity, F.col("hash").isNull().alias(DELETED), "value.*")
-    left_rows = left_under_rules(left, replace(part, left_whole=True), F.col(PRIMARY_KEY))
+    left_rows = with_foreign_keys(batch.left, part).select(
+        "primary_key",
+        F.col(part.of_side("foreign_key")).alias("foreign_key"),
+        F.col("left_hash").alias("hash"),
+        F.col("left_hash").isNull().alias("deleted"),
+    )
     filtered = left_out(batch.spec, part)
     shown = emissions.where(~named(TOMBSTONE) if filtered is None else ~named(TOMBSTONE) | filtered)
     return {

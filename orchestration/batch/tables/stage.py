@@ -70,8 +70,9 @@ def _read_before(batch: Batch, table: TableSpec) -> list[str]:
     found: list[str] = []
     for spec in map(batch.pipeline.spec_of_join, batch.plan.joins):
         if spec.left == table.name:
-            keys = [text for part in spec.parts for text in part.foreign_key]
-            found += referenced_columns(keys) if spec.left_whole else spec.left_columns.names
+            found += (
+                referenced_columns(spec.foreign_key_texts) if spec.left_whole else spec.left_columns.names
+            )
         for part in spec.parts:
             if part.right == table.name and not part.right_whole:
                 found += part.right_columns.names

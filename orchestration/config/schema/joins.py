@@ -17,13 +17,15 @@ class DeclaredJoin(Named):
 
     told_by: ClassVar[str]
     """A key that all joins of the kind have, and none of another kind."""
+    left_named_by: ClassVar[str] = "left"
+    """The key that names the left side."""
     not_rebuilt: ClassVar[str] = ""
     """Why a join of this kind cannot be computed anew; empty where it can."""
 
     @property
     def left_side(self) -> str:
         """The name of what holds the foreign key."""
-        raise NotImplementedError
+        return str(getattr(self, self.left_named_by))
 
     @property
     def part_names(self) -> tuple[str, ...]:
@@ -72,11 +74,6 @@ class Join(DeclaredJoin):
     """What identifies a joined row: the `left` key, or `combined`: right key and left key, so that a new
     foreign key ends one row and begins another. Only with `how: inner`."""
 
-    @property
-    def left_side(self) -> str:
-        """The name of what holds the foreign key."""
-        return self.left
-
 
 class RightSide(Frozen):
     """A right side of a star."""
@@ -117,11 +114,6 @@ class Star(DeclaredJoin):
     `highwater`, the place of that row's change among the changes of its key."""
 
     @property
-    def left_side(self) -> str:
-        """The name of what holds the foreign key."""
-        return self.left
-
-    @property
     def part_names(self) -> tuple[str, ...]:
         """Below its own."""
         return tuple(f"{self.name}/{side}" for side in self.rights)
@@ -130,7 +122,7 @@ class Star(DeclaredJoin):
 class StreamJoin(DeclaredJoin):
     """A join of each record of a stream with the table row that its foreign key refers to (KIP-923)."""
 
-    told_by = "stream"
+    told_by = left_named_by = "stream"
     not_rebuilt = (
         "joins a stream, and what it met when its records came is no longer known: the history of its table reaches "
         "back no further than its retention. Give the join another name: it then begins with the records of the stream "
@@ -161,11 +153,6 @@ class StreamJoin(DeclaredJoin):
     where: str | None = None
     """SQL condition over the record's columns and prefixed ones of the table: rows that do not meet it are not in the
     result."""
-
-    @property
-    def left_side(self) -> str:
-        """The name of the stream."""
-        return self.stream
 
     @property
     def waits(self) -> bool:

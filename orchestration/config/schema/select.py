@@ -153,7 +153,7 @@ def _read(spec: ResultSpec) -> set[str]:
     """The columns of its rows that a join reads: for its result and its condition, and its keys."""
     texts = [
         *[entry.sql for entry in spec.select or ()], *filter(None, [spec.where]),
-        *[text for part in spec.parts for text in part.foreign_key],
+        *spec.foreign_key_texts,
     ]  # fmt: skip
     right_keys = [part.prefix + name for part in spec.parts for name in part.right_key]
     return {*spec.left_key, *referenced_columns(texts), *right_keys}
