@@ -65,10 +65,11 @@ lint: .venv/installed ## style, formatting, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-conformance: .venv/installed ## what Kafka Streams answered, case by case: event by event, in one batch, in random batches
+conformance: .venv/installed ## what Kafka Streams answered, case by case: event by event, in one batch, in random batches, by stars
 	$(BIN)/python tests/conformance/run.py tests/conformance/cases
 	$(BIN)/python tests/conformance/run.py tests/conformance/cases --batches one
 	$(BIN)/python tests/conformance/run.py tests/conformance/cases --batches random:1
+	$(BIN)/python tests/conformance/run.py tests/conformance/cases --only 'fk-*' --steps 15 --stars
 
 record: .venv/installed ## change data by Debezium from PostgreSQL and MariaDB, recorded anew: `make record ONLY=postgres`
 	cd tests && ../$(BIN)/python -m recordings.record $(ONLY)

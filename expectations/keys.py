@@ -17,9 +17,9 @@ from typing import Literal
 
 from transforms.model.specs import How
 
-Kind = Literal["inner", "left", "table", "history", "stream", "stream_left", "batches"]
-"""What a rule is about: a join of tables by its `how`, a declared table, the history of a versioned one, the join of a
-stream (inner, or left), or the batches of such a join."""
+Kind = Literal["inner", "left", "members", "groups", "table", "history", "stream", "stream_left", "batches"]
+"""What a rule is about: a join of tables by its `how`, the rows that are grouped, the groups, a declared table, the
+history of a versioned one, the join of a stream (inner, or left), or the batches of such a join."""
 
 STREAM_JOINS: Mapping[How, Kind] = {"inner": "stream", "left": "stream_left"}
 """The kind that the join of a stream is by its `how`; that of a join of tables is called so itself."""
@@ -40,6 +40,15 @@ JOIN_FRAMES: Mapping[str, tuple[str, ...]] = {
 """Frames of a join with their columns. `joined` also holds the pairs that do not meet the join's condition, as
 `filtered`. `subscriptions` are live ones, `answers` the last applied one of each key."""
 
+MEMBER_FRAMES: Mapping[str, tuple[str, ...]] = {
+    name: JOIN_FRAMES[name] for name in ("left_rows", "subscriptions")
+}
+"""Frames of what is grouped: rows with the key of their group, and to which groups they have subscribed."""
+GROUP_FRAMES: Mapping[str, tuple[str, ...]] = {
+    "expected": ("primary_key", "hash"),
+    "found": ("primary_key", "hash", "batch"),
+}
+"""Frames of groups: as their rows make them, and as they are kept."""
 TABLE_FRAMES: Mapping[str, tuple[str, ...]] = {"rows": ("primary_key", "hash", "deleted")}
 """The frame of a declared table: its current rows, tombstones included."""
 
@@ -93,6 +102,15 @@ _TABLE = """\
 SELECT primary_key, count(*) AS copies, sum(CASE WHEN deleted = (hash IS NOT NULL) THEN 1 ELSE 0 END) AS contradictions,
   max(hash) AS hash, max(deleted) AS deleted
 FROM {rows} GROUP BY primary_key"""
+_GROUPS = """\
+SELECT primary_key, count_if(kind = 'found') AS found, max(CASE WHEN kind = 'found' THEN hash END) AS found_hash,
+  count_if(kind = 'expected') AS expected, max(CASE WHEN kind = 'expected' THEN hash END) AS expected_hash,
+  max(batch) AS batch
+FROM (
+  SELECT primary_key, 'found' AS kind, hash, batch FROM {found}
+  UNION ALL SELECT primary_key, 'expected', hash, NULL FROM {expected}
+) parts
+GROUP BY primary_key"""
 _HISTORY = """\
 SELECT primary_key, count_if(kind = 'interval' AND ends > following) AS doubled,
   count_if(kind = 'interval' AND ends < following) AS gaps, count_if(kind = 'interval' AND ends <= begins) AS instants,
@@ -119,10 +137,13 @@ FROM (
 GROUP BY primary_key"""
 _BATCHES = "SELECT * FROM {batches}"
 _WHOLE: Mapping[Kind, str] = {
-    "table": _TABLE, "history": _HISTORY, "stream": _STREAM, "stream_left": _STREAM, "batches": _BATCHES
+    "groups": _GROUPS, "table": _TABLE, "history": _HISTORY, "stream": _STREAM, "stream_left": _STREAM,
+    "batches": _BATCHES,
 }  # fmt: skip
 """The views of what is no join of tables."""
 _FRAMES: Mapping[Kind, Mapping[str, tuple[str, ...]]] = {
+    "members": MEMBER_FRAMES,
+    "groups": GROUP_FRAMES,
     "table": TABLE_FRAMES,
     "history": HISTORY_FRAMES,
     "stream": STREAM_FRAMES,
@@ -140,18 +161,23 @@ def keys_sql(kind: Kind, hint: str = "") -> str:
     """Return the query that makes the view; it reads frames as `{name}`. `hint`: how Spark lays their union out."""
     if kind in _WHOLE:
         return _WHOLE[kind]
-    columns = [column for taken in _BY_PRIMARY_KEY.values() for column in taken]
-    parts = "\n    UNION ALL\n".join(_part(frame, columns) for frame in _BY_PRIMARY_KEY)
+    frames = [frame for frame in _BY_PRIMARY_KEY if frame in frames_for(kind)]
+    columns = [column for frame in frames for column in _BY_PRIMARY_KEY[frame]]
+    parts = "\n    UNION ALL\n".join(_part(frame, columns) for frame in frames)
     grouped = ",\n    ".join(f"{_GROUPED.get(column, f'max({column})')} AS {column}" for column in columns)
-    return f"""\
-SELECT k.*, r.primary_key IS NOT NULL AND NOT r.deleted AS right_lives, r.hash AS right_hash
-FROM (
+    by_key = f"""\
   SELECT primary_key,
     {grouped}
   FROM (SELECT {hint} * FROM (
 {parts}
   ) parts) rows_of_keys
-  GROUP BY primary_key
+  GROUP BY primary_key"""
+    if kind == "members":
+        return by_key
+    return f"""\
+SELECT k.*, r.primary_key IS NOT NULL AND NOT r.deleted AS right_lives, r.hash AS right_hash
+FROM (
+{by_key}
 ) k LEFT JOIN {{right_rows}} r ON r.primary_key = coalesce(k.right_key, k.foreign_key)"""
 
 

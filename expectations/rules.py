@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from expectations.keys import Kind, keys_sql
 
 _JOINS: tuple[Kind, ...] = ("inner", "left")
+_ROWS: tuple[Kind, ...] = (*_JOINS, "members")
 _STREAMS: tuple[Kind, ...] = ("stream", "stream_left")
 
 
@@ -106,6 +107,7 @@ RULES: tuple[Rule, ...] = (
         statement="Each left row with a foreign key has exactly one live subscription.",
         where="lives AND foreign_key IS NOT NULL AND subscriptions <> 1",
         shows="foreign_key, subscriptions",
+        kinds=_ROWS,
     ),
     Rule(
         name="no_other_subscription",
@@ -114,6 +116,7 @@ RULES: tuple[Rule, ...] = (
         # each was answered, so the left row that it names is at hand.
         where="subscriptions > 0 AND NOT (lives AND foreign_key IS NOT NULL)",
         shows="subscribed_key, subscribed_hash",
+        kinds=_ROWS,
     ),
     Rule(
         name="subscription_agrees",
@@ -122,6 +125,7 @@ RULES: tuple[Rule, ...] = (
         "  AND (subscribed_key IS DISTINCT FROM foreign_key OR subscribed_hash IS DISTINCT FROM left_hash)",
         shows="subscribed_key AS found_key, foreign_key AS expected_key,\n"
         "  subscribed_hash AS found_hash, left_hash AS expected_hash",
+        kinds=_ROWS,
     ),
     Rule(
         name="answer_subscribed",
@@ -148,6 +152,34 @@ RULES: tuple[Rule, ...] = (
         where="lives AND unmet = 0 AND (joined = 0 OR (right_key IS NULL AND right_lives))",
         shows="foreign_key, batch",
         kinds=("left",),
+    ),
+    Rule(
+        name="one_row_per_key",
+        statement="There is one row for each group.",
+        where="found > 1",
+        shows="found AS copies",
+        kinds=("groups",),
+    ),
+    Rule(
+        name="group_exists",
+        statement="No group outlives its rows, or is shown that does not meet the condition.",
+        where="found > 0 AND expected = 0",
+        shows="batch",
+        kinds=("groups",),
+    ),
+    Rule(
+        name="group_current",
+        statement="A group is made of its current rows.",
+        where="found > 0 AND expected > 0 AND found_hash IS DISTINCT FROM expected_hash",
+        shows="found_hash AS found, expected_hash AS expected, batch",
+        kinds=("groups",),
+    ),
+    Rule(
+        name="nothing_pending",
+        statement="Every group that has rows and meets the condition is there.",
+        where="expected > 0 AND found = 0",
+        shows="expected_hash AS expected",
+        kinds=("groups",),
     ),
     Rule(
         name="one_row_per_key",

@@ -7,11 +7,12 @@ from typing import Protocol
 
 from orchestration.batch.context import Batch, JoinResults
 from orchestration.batch.joins.gate import JOIN_COUNTS
+from orchestration.batch.joins.groups import GROUP_COUNTS
 from orchestration.batch.joins.stage import ForeignKeyJoins
 from orchestration.batch.streams.stage import StreamJoins
 from orchestration.batch.streams.stream_join_batch import STREAM_JOIN_COUNTS
 from orchestration.batch.tables.table import TableBatch
-from orchestration.config import AnyJoin, Join, Star, StreamJoin
+from orchestration.config import AnyJoin, Group, Join, Star, StreamJoin
 
 
 class JoinStage(Protocol):
@@ -42,6 +43,8 @@ class JoinKind:
 
 
 JOIN_STAGES: Mapping[type[AnyJoin], JoinKind] = {
-    **dict.fromkeys((Join, Star), JoinKind(ForeignKeyJoins, JOIN_COUNTS, gated=True)),
+    Join: JoinKind(ForeignKeyJoins, JOIN_COUNTS, gated=True),
+    Star: JoinKind(ForeignKeyJoins, JOIN_COUNTS, gated=True),
     StreamJoin: JoinKind(StreamJoins, STREAM_JOIN_COUNTS, gated=False),
+    Group: JoinKind(ForeignKeyJoins, GROUP_COUNTS, gated=True),
 }

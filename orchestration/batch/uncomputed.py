@@ -21,7 +21,7 @@ from transforms.model.expressions import any_fails
 from transforms.model.printable_text import printable
 from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import named
-from transforms.model.selection import FAILED, may_fail
+from transforms.model.selection import FAILED
 
 UNCOMPUTED = "uncomputed"
 _log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class Uncomputed:
     @classmethod
     def results(cls, batch: Batch, join: ResultSpec) -> "Uncomputed":
         """What is selected of pairs, and the condition on them, of emissions with `FAILED`."""
-        asked = may_fail(join)
+        asked = join.computed_texts
         what = f"what is selected, or the condition ({', '.join(asked)}),"
         so = "a value is null, and a condition is not met"
         return cls(batch.pipeline, join.name, what, so, named(FAILED) if asked else None)

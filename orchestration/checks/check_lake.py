@@ -102,7 +102,7 @@ def _assets(pipeline: Pipeline, scope: Scope) -> list[Asset]:
             if name in scope.journal.kept
             for asset in JOIN_RULES[type(join)].assets(pipeline, name, scope)
         ]
-        for joins in (pipeline.joins_of_tables, pipeline.joins_of_streams)
+        for joins in (pipeline.kept_by_key, pipeline.joins_of_streams)
     )
     return [*tables, *of_joins, *histories, *of_streams]
 

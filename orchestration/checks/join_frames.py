@@ -76,9 +76,9 @@ class Scope:
         for rows in self.kept:
             rows.unpersist()
 
-    def keys(self, rows: DataFrame) -> Keys:
+    def keys(self, rows: DataFrame, *, null_matches: bool = False) -> Keys:
         """Touched keys, to look rows up by."""
-        return Keys(rows, few=self.touched <= BROADCAST)
+        return Keys(rows, few=self.touched <= BROADCAST, null_matches=null_matches)
 
     @property
     def in_one_task(self) -> bool:
@@ -100,8 +100,9 @@ def join_assets(pipeline: Pipeline, name: str, scope: Scope) -> list[Asset]:
     """Return the five frames of a join, and of a star those of its join with each right side."""
     join = pipeline.join_spec(name)
     keys = None if scope.since is None else scope.keep(_touched(pipeline, join, scope))
-    left_rows = scope.keep(_left_rows(pipeline, join, scope, keys))
-    joined = scope.keep(_of_keys(scope.state.joined(join), join.joined_left_key, scope, keys))
+    left_rows = scope.keep(rows_of_left(pipeline, join, scope, keys))
+    stored, null_matches = scope.state.joined(join), join.key_may_be_null
+    joined = scope.keep(_of_keys(stored, join.joined_left_key, scope, keys, null_matches=null_matches))
     right_rows = [
         scope.keep(_right_rows(pipeline, part, left_rows, joined, scope, keys)) for part in join.parts
     ]
@@ -134,14 +135,14 @@ def _touched(pipeline: Pipeline, join: ResultSpec, scope: Scope) -> DataFrame:
     They are those of changed left rows, of messages, of answers, and of subscribers of changed right rows.
     """
     if join.left in pipeline.joins:
-        left = _recent(scope.state.joined(pipeline.join_spec(join.left)), scope)
+        left = recent(scope.state.joined(pipeline.keyed_spec(join.left)), scope)
     else:
         left = _changed(pipeline.tables[join.left].spec, scope)
     keys = left.select(key_struct(join.left_key).alias("key"))
     for part in join.parts:
         logs = [
-            _recent(read_log(scope.state, subscription_log_of(part.name), subscription_schema(part)), scope),
-            _recent(read_log(scope.state, response_log_of(part.name), response_schema(part)), scope),
+            recent(read_log(scope.state, subscription_log_of(part.name), subscription_schema(part)), scope),
+            recent(read_log(scope.state, response_log_of(part.name), response_schema(part)), scope),
         ]
         for named_by in (*logs, _subscribers(pipeline.tables[part.right].spec, part, scope)):
             keys = keys.unionByName(named_by.select(F.col("primary_key").alias("key")))
@@ -157,10 +158,11 @@ def _subscribers(right: TableSpec, join: JoinSpec, scope: Scope) -> DataFrame:
 def _changed(table: TableSpec, scope: Scope) -> DataFrame:
     """Changes that were a key's state after their batch."""
     schema = changes_schema(table.columns, table.sequence)
-    return _recent(read_log(scope.state, changes_of(table.name), schema), scope).where(CURRENT)
+    return recent(read_log(scope.state, changes_of(table.name), schema), scope).where(CURRENT)
 
 
-def _recent(rows: DataFrame, scope: Scope) -> DataFrame:
+def recent(rows: DataFrame, scope: Scope) -> DataFrame:
+    """Those of the batches that are looked at."""
     return rows if scope.since is None else rows.where(named(BATCH) > scope.since)
 
 
@@ -178,10 +180,12 @@ def _keyed(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
     )
 
 
-def _left_rows(pipeline: Pipeline, join: ResultSpec, scope: Scope, keys: DataFrame | None) -> DataFrame:
+def rows_of_left(pipeline: Pipeline, join: ResultSpec, scope: Scope, keys: DataFrame | None) -> DataFrame:
+    """Rows of a left side, tombstones of a table included: all of them, or those of `keys`."""
     if join.left in pipeline.joins:
-        source = pipeline.join_spec(join.left)
-        rows = _of_keys(scope.state.joined(source), join.left_key, scope, keys)
+        source = pipeline.keyed_spec(join.left)
+        stored, null_matches = scope.state.joined(source), source.key_may_be_null
+        rows = _of_keys(stored, join.left_key, scope, keys, null_matches=null_matches)
         return with_joined_hash(rows, join.left_columns).withColumns(
             {DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)}
         )
@@ -225,8 +229,12 @@ def _lacking(left: DataFrame, rights: Sequence[DataFrame], join: ResultSpec) -> 
     return emit_pairs(pair(inserts, of_rights[0], unchanged[0], join.parts[0].how), join)
 
 
-def _of_keys(rows: DataFrame, key: tuple[str, ...], scope: Scope, keys: DataFrame | None) -> DataFrame:
-    return rows if keys is None else restrict(rows, scope.keys(spread(keys, "key", key)), key)
+def _of_keys(
+    rows: DataFrame, key: tuple[str, ...], scope: Scope, keys: DataFrame | None, *, null_matches: bool
+) -> DataFrame:
+    if keys is None:
+        return rows
+    return restrict(rows, scope.keys(spread(keys, "key", key), null_matches=null_matches), key)
 
 
 def _subscriptions(join: JoinSpec, scope: Scope, keys: DataFrame | None) -> DataFrame:
@@ -240,7 +248,7 @@ def _subscriptions(join: JoinSpec, scope: Scope, keys: DataFrame | None) -> Data
 
 def _answers(join: JoinSpec, scope: Scope) -> DataFrame:
     """The last applied answer of each primary key: a batch applies at most one."""
-    log = _recent(read_log(scope.state, response_log_of(join.name), response_schema(join)), scope)
+    log = recent(read_log(scope.state, response_log_of(join.name), response_schema(join)), scope)
     last = F.max_by(F.struct("foreign_key", "hash", "cause"), named(BATCH)).alias("last")
     applied = log.where(F.col("resolution") == "applied").groupBy("primary_key").agg(last)
     return applied.select("primary_key", "last.*")

@@ -6,9 +6,10 @@ from typing import Any
 
 from expectations.keys import Kind, stream_kind
 from expectations.validation import Asset
+from orchestration.checks.group_frames import ROWS, group_assets
 from orchestration.checks.join_frames import Scope, join_assets
 from orchestration.checks.time_frames import BATCHES, stream_join_assets
-from orchestration.config import AnyJoin, Join, Pipeline, Star, StreamJoin
+from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class JoinRules:
 
     kinds: Callable[[Any], Mapping[str, Kind]]
     """The kinds that the rules of the result go by, by what stands after the name of the join: each right side of a
-    star, else nothing."""
+    star, the rows of groups, else nothing."""
     of_buffer: tuple[str, Kind] | None
     """What else is checked where rows wait: how it is called after the join, and the kind its rules go by."""
     assets: Callable[[Pipeline, str, Scope], list[Asset]]
@@ -38,5 +39,11 @@ JOIN_RULES: Mapping[type[AnyJoin], JoinRules] = {
         of_buffer=(BATCHES, "batches"),
         assets=stream_join_assets,
         touched=("received", "released"),
+    ),
+    Group: JoinRules(
+        kinds=lambda _: {"": "groups", ROWS: "members"},
+        of_buffer=None,
+        assets=group_assets,
+        touched=("subscriptions", "emissions"),
     ),
 }

@@ -3,10 +3,10 @@
 from orchestration.config.loading import load, load_text
 from orchestration.config.pipeline import Pipeline
 from orchestration.config.problems import ConfigurationError
-from orchestration.config.schema.joins import AnyJoin, Join, Star, StreamJoin
+from orchestration.config.schema.joins import AnyJoin, Group, Join, Star, StreamJoin
 from orchestration.config.schema.model import Input
 
 __all__ = [
-    "AnyJoin", "ConfigurationError", "Input", "Join", "Pipeline", "Star", "StreamJoin", "load",
+    "AnyJoin", "ConfigurationError", "Group", "Input", "Join", "Pipeline", "Star", "StreamJoin", "load",
     "load_text",
 ]  # fmt: skip

@@ -6,11 +6,11 @@ Only `load` makes a `Pipeline`, for it has also checked what concerns several va
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import Field, PrivateAttr
 from pyspark.sql.types import StructType
 
 from orchestration.config.document import line_of
@@ -19,7 +19,8 @@ from orchestration.config.schema.column_types import type_text
 from orchestration.config.schema.expression_types import Columns
 from orchestration.config.schema.expressions import expression_type
 from orchestration.config.schema.frozen import Frozen
-from orchestration.config.schema.joins import AnyJoin, Join, Star, StreamJoin
+from orchestration.config.schema.groups import as_group, columns_of_key
+from orchestration.config.schema.joins import AnyJoin, Group, InJoins, Join, Star, StreamJoin
 from orchestration.config.schema.model import Engine, Input, Maintenance, Spark, Table
 from orchestration.config.schema.select import as_sql, star_with_result, with_result, with_selected
 from orchestration.config.schema.stream import Stream
@@ -27,6 +28,7 @@ from orchestration.config.schema.values import LakePath, Name
 from storage.lake.plan import Kind as BatchKind
 from storage.sources.database.dumps import DUMPS
 from storage.sources.files.path_patterns import has_day, has_hour
+from transforms.model.group_spec import GroupSpec
 from transforms.model.result_spec import ResultSpec
 from transforms.model.specs import JoinSpec, StarSpec, StreamJoinSpec
 
@@ -60,26 +62,16 @@ class Pipeline(Frozen):
     )
     """When the lake is tidied up, and what may go; see below."""
     tables: Annotated[dict[Name, Table], Field(min_length=1)]
-    """Tables by name; see below. Tables, streams and joins share one set of names."""
+    """Tables by name; see below. Tables, streams, joins and groups share one set of names."""
     streams: dict[Name, Stream] = Field(default={})
     """Streams by name; see below."""
-    joins: dict[Name, AnyJoin] = Field(default={})
+    declared_joins: dict[Name, InJoins] = Field(default={}, alias="joins")
     """Joins by name: of a table with a table, or of a stream with a table; see below."""
+    groups: dict[Name, Group] = Field(default={})
+    """Groups by name: what rows of a table or a join have together; see below."""
+    _joins: dict[str, AnyJoin] = PrivateAttr({})
     _path: Path = PrivateAttr(Path())
     _lines: Mapping[KeyPath, int] = PrivateAttr({})
-
-    @field_validator("joins")
-    @classmethod
-    def _left_sides_first(cls, joins: dict[str, AnyJoin]) -> dict[str, AnyJoin]:
-        """Whoever runs the joins in their order finds a join's left side done; ties stay as declared."""
-        ordered: dict[str, AnyJoin] = {}
-        for name in joins:
-            chain, step = [], name
-            while step in joins and step not in ordered and step not in chain:
-                chain.append(step)
-                step = joins[step].left_side
-            ordered |= {link: joins[link] for link in reversed(chain)}
-        return ordered
 
     def model_post_init(self, context: Any) -> None:
         """Tell each part what it is called and where it was read."""
@@ -88,8 +80,14 @@ class Pipeline(Frozen):
         for name, read in self.inputs.items():
             read._name = name  # noqa: SLF001 - set once, before anyone sees the table
             read._dumps = f"{self.lake.rstrip('/')}/{DUMPS}/{name}"  # noqa: SLF001 - as above
+        self._joins = _left_sides_first({**self.declared_joins, **self.groups})
         for name, join in self.joins.items():
             join._name = name  # noqa: SLF001 - as above
+
+    @property
+    def joins(self) -> dict[str, AnyJoin]:
+        """Joins and groups. Whoever runs them in their order finds a left side done; ties stay as declared."""
+        return self._joins
 
     @property
     def path(self) -> Path:
@@ -121,8 +119,11 @@ class Pipeline(Frozen):
         return {**self.tables, **self.streams}
 
     def section_of(self, name: str) -> str:
-        """Where the file declares a table or stream."""
-        return "tables" if name in self.tables else "streams"
+        """Where the file declares what has a name."""
+        names: dict[str, Collection[str]] = {
+            "tables": self.tables, "streams": self.streams, "joins": self.declared_joins
+        }  # fmt: skip
+        return next((section for section, declared in names.items() if name in declared), "groups")
 
     def read_by(self, kind: BatchKind, name: str) -> Input:
         """A table or stream as a batch of a kind reads it."""
@@ -139,6 +140,11 @@ class Pipeline(Frozen):
         return {name: join for name, join in self.joins.items() if isinstance(join, Join | Star)}
 
     @property
+    def kept_by_key(self) -> dict[str, Join | Star | Group]:
+        """These, and groups: whatever keeps a table in which each key has one row."""
+        return {name: join for name, join in self.joins.items() if not isinstance(join, StreamJoin)}
+
+    @property
     def joins_of_streams(self) -> dict[str, StreamJoin]:
         """The joins that begin with a stream."""
         return {name: join for name, join in self.joins.items() if isinstance(join, StreamJoin)}
@@ -152,13 +158,22 @@ class Pipeline(Frozen):
         """A mistake that only showed after the file was read, with the line it stands on."""
         return Problem(str(self._path), line_of(self._lines, path), path, message)
 
+    def keyed_spec(self, name: str) -> JoinSpec | StarSpec | GroupSpec:
+        """What keeps a table by key as the stages take it."""
+        return self.group_spec(name) if name in self.groups else self.join_spec(name)
+
+    def group_spec(self, name: str) -> GroupSpec:
+        """Groups as the stages take them."""
+        group = self.groups[name]
+        return as_group(name, group, *self._left_of(group.of), of_join=group.of in self.joins)
+
     def join_spec(self, name: str) -> JoinSpec | StarSpec:
-        """A join that keeps a table as the stages take it: the rows and keys of its sides, its foreign keys as SQL."""
+        """A join of tables as the stages take it: the rows and keys of its sides, its foreign keys as SQL."""
         join, of_join = self.joins[name], self.joins[name].left_side in self.joins
         if isinstance(join, Star):
             return star_with_result(self._star_spec(name, join), join.select, join.where, of_join=of_join)
         assert isinstance(join, Join)
-        columns, key = self._left_of(join)
+        columns, key = self._left_of(join.left)
         right = self.tables[join.right].spec
         spec = JoinSpec(
             name=name,
@@ -174,19 +189,20 @@ class Pipeline(Frozen):
             changelog=join.changelog,
             resolution=join.resolution,
             result_key=join.result_key,
+            left_key_may_be_null=self._may_be_null(join.left),
         )
         return with_result(spec, join.select, join.where, of_join=of_join)
 
-    def _left_of(self, join: Join | Star) -> tuple[StructType, tuple[str, ...]]:
-        """The columns of a join's left side, and its key."""
-        if join.left in self.joins:
-            first = self.join_spec(join.left)
+    def _left_of(self, name: str) -> tuple[StructType, tuple[str, ...]]:
+        """The columns of a left side, and its key."""
+        if name in self.joins:
+            first = self.keyed_spec(name)
             return first.columns, first.joined_key
-        table = self.tables[join.left].spec
+        table = self.tables[name].spec
         return table.columns, table.key
 
     def _star_spec(self, name: str, join: Star) -> StarSpec:
-        columns, key = self._left_of(join)
+        columns, key = self._left_of(join.left)
         rights = [
             JoinSpec(
                 name=part,
@@ -204,7 +220,14 @@ class Pipeline(Frozen):
             )
             for part, (side, right) in zip(join.part_names, join.rights.items(), strict=True)
         ]
-        return StarSpec(name, join.left, columns, key, tuple(rights), changelog=join.changelog)
+        return StarSpec(
+            name, join.left, columns, key, tuple(rights), changelog=join.changelog,
+            left_key_may_be_null=self._may_be_null(join.left),
+        )  # fmt: skip
+
+    def _may_be_null(self, name: str) -> bool:
+        """Whether a part of the key of a left side may be null: those of groups may."""
+        return name in self.joins and self.keyed_spec(name).key_may_be_null
 
     def stream_join_spec(self, name: str) -> StreamJoinSpec:
         """The join of a stream as the stages take it."""
@@ -232,9 +255,15 @@ class Pipeline(Frozen):
         return _SPECS[type(self.joins[name])](self, name)
 
     def foreign_keys(self, name: str) -> list[tuple[JoinSpec, KeyPath, tuple[str, ...]]]:
-        """The foreign keys of a join: of each right side the join with it, where the file says the key, and how."""
-        join, place = self.joins[name], ("joins", name)
+        """The foreign keys of a join: of each right side the join with it, where the file says the key, and how.
+
+        Of groups what their rows have in common, which leads to the group.
+        """
+        join, place = self.joins[name], (self.section_of(name), name)
         parts = self.spec_of_join(name).parts
+        if isinstance(join, Group):
+            texts = tuple(entry.text for entry in columns_of_key(join.by))
+            return [(part, (*place, "by"), texts) for part in parts]
         if isinstance(join, Star):
             return [
                 (part, (*place, "rights", part.side, "foreign_key"), join.rights[part.side].foreign_key)
@@ -260,8 +289,12 @@ class Pipeline(Frozen):
             "name": self.name,
             "tables": {name: _table_shape(table) for name, table in self.tables.items()},
             "streams": {name: _stream_shape(stream) for name, stream in self.streams.items()},
-            "joins": {name: join.model_dump(mode="json") for name, join in self.joins.items()},
-        }
+            "joins": {name: join.model_dump(mode="json") for name, join in self.declared_joins.items()},
+        } | (
+            {"groups": {name: group.model_dump(mode="json") for name, group in self.groups.items()}}
+            if self.groups
+            else {}
+        )
 
     @property
     def fingerprint(self) -> str:
@@ -273,7 +306,19 @@ _SPECS: Mapping[type[AnyJoin], Callable[[Pipeline, str], ResultSpec]] = {
     Join: Pipeline.join_spec,
     Star: Pipeline.join_spec,
     StreamJoin: Pipeline.stream_join_spec,
+    Group: Pipeline.group_spec,
 }
+
+
+def _left_sides_first(joins: Mapping[str, AnyJoin]) -> dict[str, AnyJoin]:
+    ordered: dict[str, AnyJoin] = {}
+    for name in joins:
+        chain, step = [], name
+        while step in joins and step not in ordered and step not in chain:
+            chain.append(step)
+            step = joins[step].left_side
+        ordered |= {link: joins[link] for link in reversed(chain)}
+    return ordered
 
 
 def _input_shape(read: Input) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from expectations.rules import Rule, rules_for
 from orchestration.checks.check_lake import Checked, check_lake
 from orchestration.checks.join_rules import JOIN_RULES
 from orchestration.checks.time_frames import HISTORY
-from orchestration.config import Pipeline, Star
+from orchestration.config import Group, Pipeline, Star
 from orchestration.defs.asset_keys import step_key, table_key
 from orchestration.defs.check_cursor import THROUGH, first_batch
 from orchestration.defs.spark_resource import RunSpark
@@ -106,9 +106,9 @@ def _subjects(pipeline: Pipeline) -> dict[AssetCheckKey, tuple[str, Rule]]:
 
 
 def _side(pipeline: Pipeline, checked: str) -> str:
-    """What the checks of a star's right side are called before their rule."""
+    """What the checks of a star's right side, or of the rows of groups, are called before their rule."""
     join, _, side = checked.partition(".")
-    return f"{side}_" if isinstance(pipeline.joins.get(join), Star) else ""
+    return f"{side}_" if side and isinstance(pipeline.joins.get(join), Star | Group) else ""
 
 
 def _seen_through(checked: Checked, first: int | None) -> int:

@@ -46,7 +46,7 @@ def lake_assets(pipeline: Pipeline) -> list[LakeAsset]:
     found += [
         LakeAsset(table_key(pipeline, name), "stream", name, records_of(name)) for name in pipeline.streams
     ]
-    for name, join in (pipeline.joins_of_streams | pipeline.joins_of_tables).items():
+    for name, join in (pipeline.joins_of_streams | pipeline.kept_by_key).items():
         found += [
             LakeAsset(step_key(pipeline, part, step), step, part, table)
             for part, step, table in JOIN_ASSETS[type(join)].steps(pipeline, name)

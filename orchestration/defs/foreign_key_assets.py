@@ -15,7 +15,7 @@ from transforms.foreign_key_join.subscriptions import STEP, subscription_schema
 from transforms.model.schemas import BATCH, LEFT_HASH, POSITION, RIGHT_HASH, RIGHT_KEY
 from transforms.model.specs import JoinSpec
 
-_NOTES: Mapping[str, str] = {
+NOTES: Mapping[str, str] = {
     "foreign_key": "Key of the right row that is asked; null when the left row refers to nothing",
     "primary_key": "Key of the left row",
     "hash": "Hash of the left value that the message was sent for",
@@ -34,6 +34,8 @@ _NOTES: Mapping[str, str] = {
     RIGHT_KEY: "Key of the right row, of which the result has no columns; null where nothing matched",
     TOMBSTONE: "True where the emission deleted its key",
 }
+FLAGS = (StructField(TOMBSTONE, BooleanType()), StructField("redundant", BooleanType()))
+"""What the changelog says of each emission beside its row."""
 
 
 def steps(pipeline: Pipeline, name: str) -> list[tuple[str, str, str]]:
@@ -106,15 +108,14 @@ def columns(pipeline: Pipeline, name: str, step: str) -> Columns:
     """Columns of a step."""
     match step:
         case "subscription_log":
-            return subscription_schema(_part(pipeline, name)[0]), _NOTES, ()
+            return subscription_schema(_part(pipeline, name)[0]), NOTES, ()
         case "response_log":
-            return response_schema(_part(pipeline, name)[0]), _NOTES, ()
+            return response_schema(_part(pipeline, name)[0]), NOTES, ()
     spec = pipeline.join_spec(name)
     of_rights = {
-        part.of_side(column): _NOTES[column] for part in spec.parts for column in (RIGHT_HASH, RIGHT_KEY)
+        part.of_side(column): NOTES[column] for part in spec.parts for column in (RIGHT_HASH, RIGHT_KEY)
     }
-    notes = {**_NOTES, **of_rights, **origins(spec)}
+    notes = {**NOTES, **of_rights, **origins(spec)}
     if step == "joined":
         return joined_schema(spec), notes, spec.joined_key
-    flags = [StructField(TOMBSTONE, BooleanType()), StructField("redundant", BooleanType())]
-    return StructType([*joined_schema(spec), *flags]), notes, ()
+    return StructType([*joined_schema(spec), *FLAGS]), notes, ()

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from orchestration.config import AnyJoin, Join, Pipeline, Star, StreamJoin
-from orchestration.defs import foreign_key_assets, stream_join_assets
+from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
+from orchestration.defs import foreign_key_assets, group_assets, stream_join_assets
 from orchestration.defs.time_asset_specs import Columns
 
 
@@ -27,5 +27,6 @@ JOIN_ASSETS: Mapping[type[AnyJoin], JoinAssets] = {
         (Join, foreign_key_assets),
         (Star, foreign_key_assets),
         (StreamJoin, stream_join_assets),
+        (Group, group_assets),
     )
 }

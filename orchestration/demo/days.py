@@ -4,6 +4,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F
 from orchestration.batch.context import Progress
 from orchestration.config import Pipeline
 from orchestration.config.schema.expressions import referenced_columns
+from orchestration.config.schema.groups import columns_of_key
 from orchestration.demo.csv_comparison import Comparison, compare, read_expected
 from orchestration.demo.example import Example
 from orchestration.errors import WrongUsage
@@ -19,6 +21,7 @@ from storage.errors import LakejoinError
 from storage.lake.layout import PLAN, Lake, joined_of
 from storage.lake.lock import writing
 from storage.lake.plan import Published
+from transforms.model.group_spec import GroupSpec
 from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import named
 
@@ -71,12 +74,45 @@ def _compared(example: Example, spark: SparkSession, batch: Published) -> Iterat
             f"batch {batch.batch} covers {len(batch.dates)} days; the demo compares day by day"
         )
     lake = Lake(example.pipeline.lake)
-    for name in example.pipeline.joins_of_tables:
-        table = joined_of(name)
+    for name in example.pipeline.kept_by_key:
+        table, day = joined_of(name), batch.dates[0]
         reader = spark.read.format("delta").option("versionAsOf", batch.versions[table])
-        join = example.pipeline.join_spec(name)
-        expected = _selected(read_expected(spark, str(example.answer(name, batch.dates[0]))), join)
+        join = example.pipeline.keyed_spec(name)
+        expected = (
+            _grouped(example, spark, name, day)
+            if isinstance(join, GroupSpec)
+            else _selected(_answer(example, spark, join, day), join)
+        )
         yield compare(name, reader.load(lake.path(table)), expected, join.joined_key)
+
+
+def _grouped(example: Example, spark: SparkSession, name: str, day: date) -> DataFrame:
+    """What Spark's own GROUP BY makes of the database's rows of a table."""
+    group = example.pipeline.groups[name]
+    rows = read_expected(spark, str(example.rows(group.of, day)))
+    typed = rows.select(
+        *[
+            named(f.name).try_cast(f.dataType).alias(f.name)
+            for f in example.pipeline.tables[group.of].spec.columns
+            if f.name in rows.columns
+        ]
+    )
+    by = [F.expr(column.text).alias(column.name) for column in columns_of_key(group.by)]
+    grouped = typed.groupBy(*by).agg(*[F.expr(text).alias(made) for made, text in group.select.items()])
+    return grouped.select(*[named(column).cast("string").alias(column) for column in grouped.columns])
+
+
+def _answer(example: Example, spark: SparkSession, join: ResultSpec, day: date) -> DataFrame:
+    """What the database answered for the first right side, joined with its rows of a star's other right sides."""
+    first, *others = join.parts
+    rows = read_expected(spark, str(example.answer(first, day)))
+    for part in others:
+        right = read_expected(spark, str(example.rows(part.right, day)))
+        renamed = right.select(*[named(name).alias(part.prefix + name) for name in right.columns])
+        pairs = zip(part.foreign_key, part.right_key, strict=True)
+        same = [F.expr(text) == named(part.prefix + name) for text, name in pairs]
+        rows = rows.join(renamed, same, part.how)
+    return rows
 
 
 def _selected(rows: DataFrame, join: ResultSpec) -> DataFrame:

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from orchestration.config import Pipeline, load
 from orchestration.errors import WrongUsage
+from transforms.model.specs import JoinSpec
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "flights"
 """The example that comes with the project."""
@@ -15,7 +16,7 @@ DEMO = EXAMPLE / "lakejoin.yaml"
 
 @dataclass(frozen=True)
 class Example:
-    """A folder with `lakejoin.yaml`, and in `data/expected/DAY` the database's `inner_join`, `left_join`."""
+    """A folder with `lakejoin.yaml`, and in `data/expected/DAY` the database's `inner_join`, `left_join` and tables."""
 
     pipeline: Pipeline
     expected: Path
@@ -29,17 +30,25 @@ class Example:
 
     @property
     def comparisons(self) -> int:
-        """How many comparisons there are in all: each join of tables on each day."""
-        return len(self.days) * len(self.pipeline.joins_of_tables)
+        """How many comparisons there are in all: each join of tables, and each group, on each day."""
+        return len(self.days) * len(self.pipeline.kept_by_key)
 
-    def answer(self, join: str, day: date) -> Path:
-        """Return the file with the database's answer for a join at the end of a day."""
-        stem = f"{self.pipeline.join_spec(join).parts[0].how}_join.csv"
-        found = sorted((self.expected / day.isoformat()).glob(f"{stem}*"))
+    def answer(self, join: JoinSpec, day: date) -> Path:
+        """Return the file with the database's answer for a join with one right side at the end of a day."""
+        return self._file(f"{join.how}_join", day)
+
+    def rows(self, table: str, day: date) -> Path:
+        """Return the file with the database's rows of a table at the end of a day, named as the table's folder.
+
+        The left join has the rows of its left table.
+        """
+        return self._file(PurePath(self.pipeline.tables[table].source.path).parent.name, day, "left_join")
+
+    def _file(self, stem: str, day: date, other: str = "") -> Path:
+        folder = self.expected / day.isoformat()
+        found = [file for name in (stem, other) if name for file in sorted(folder.glob(f"{name}.csv*"))]
         if not found:
-            raise WrongUsage(
-                f"{self.expected / day.isoformat()}: no {stem} or {stem}.gz to compare {join} with"
-            )
+            raise WrongUsage(f"{folder}: no {stem}.csv or {stem}.csv.gz to compare with")
         return found[0]
 
 

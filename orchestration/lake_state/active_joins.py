@@ -32,7 +32,10 @@ def new_joins(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Collect
     left = [name for name in new if name not in rebuilt and join_remains(lake, name)]
     if left:
         anew = {*rebuilt, *left} & pipeline.rebuildable.keys()
-        told = [pipeline.problem(("joins", name), _left_behind(pipeline, lake, name, anew)) for name in left]
+        told = [
+            pipeline.problem((pipeline.section_of(name), name), _left_behind(pipeline, lake, name, anew))
+            for name in left
+        ]
         raise ConfigurationChanged(*map(str, told))
     return new
 

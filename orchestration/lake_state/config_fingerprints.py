@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from types import ModuleType
 from typing import Any
 
-from orchestration.config import Pipeline
+from orchestration.config import Group, Pipeline
 from orchestration.config.problems import KeyPath, Problem
 from orchestration.lake_state import expression_version, hash_version
 from orchestration.lake_state.active_joins import kept_joins, rebuild_command
@@ -20,11 +20,16 @@ _CHANGEABLE: Mapping[str, frozenset[str]] = {
     "tables": frozenset({"tombstone_retention", "on_truncate", "where"}),
     "streams": frozenset({"where"}),
     "joins": frozenset().union(*[kind.changeable for kind in JOINS_IN_LAKE.values()]),
+    "groups": frozenset(JOINS_IN_LAKE[Group].changeable),
 }
 """Settings that count for future batches only, and leave what is in the lake as it is."""
 _SINCE = {"select", "where"}
 """Settings of joins that plans of earlier versions do not say: then they were not given."""
-_KINDS = (("tables", "key"), ("streams", "key"), *[("joins", kind.told_by) for kind in JOINS_IN_LAKE])
+_KINDS = (
+    ("tables", "key"),
+    ("streams", "key"),
+    *[("groups" if kind is Group else "joins", kind.told_by) for kind in JOINS_IN_LAKE],
+)
 """What can be declared by a name, each with a setting that all of its kind have and nothing else of that name has."""
 _PROGRAM: Mapping[str, ModuleType] = {rules.SETTING: rules for rules in (hash_version, expression_version)}
 """What the program decides and no configuration says, by the name that a plan has for it."""
@@ -37,8 +42,8 @@ def shapes_of(pipeline: Pipeline) -> dict[str, str]:
     """
     return {
         f"{kind}/{name}/{setting}": _fingerprint(value)
-        for kind in ("tables", "streams", "joins")
-        for name, settings in pipeline.shape[kind].items()
+        for kind in ("tables", "streams", "joins", "groups")
+        for name, settings in pipeline.shape.get(kind, {}).items()
         for setting, value in _flat(settings).items()
         if setting not in _CHANGEABLE[kind]
     } | _merged(rules.of_joins(pipeline) for rules in _PROGRAM.values())
@@ -70,7 +75,7 @@ def readings_of(pipeline: Pipeline) -> dict[str, str]:
         settings[f"{kind}/{name}/max_future"] = str(read.max_future)
     for name, join in pipeline.joins.items():
         for setting in JOINS_IN_LAKE[type(join)].changeable:
-            settings[f"joins/{name}/{setting}"] = getattr(join, setting)
+            settings[f"{pipeline.section_of(name)}/{name}/{setting}"] = getattr(join, setting)
     fingerprints = {name: _fingerprint(value) for name, value in settings.items()}
     return fingerprints | _merged(rules.of_inputs(pipeline) for rules in _PROGRAM.values())
 
@@ -216,7 +221,7 @@ def _path(setting: str) -> KeyPath:
 
 
 def _ways_for(pipeline: Pipeline, kind: str, name: str, setting: str, anew: Collection[str]) -> str:
-    if kind != "joins":
+    if kind not in {"joins", "groups"}:
         migrated = f", or, where columns were added or widened: `lakejoin migrate {pipeline.path}`"
         dated = ", or take a path that has a `{date}` if the former one had it, and only then"
         return {"columns": migrated, "source.path": dated, "": ", or give it another name"}.get(setting, "")

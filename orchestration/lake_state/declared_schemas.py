@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from pyspark.sql.types import BooleanType, DataType, StructField, StructType
 
-from orchestration.config import AnyJoin, Join, Pipeline, Star, StreamJoin
+from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
 from orchestration.config.problems import KeyPath
 from storage.delta_log.snapshot import Snapshot
 from storage.delta_table.schema_evolution import schema_of
@@ -26,6 +26,7 @@ from transforms.foreign_key_join.emissions import REDUNDANT, TOMBSTONE, joined_s
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema
 from transforms.model.join_sides import left_rows_schema
+from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import changes_schema, is_internal, rows_schema
 from transforms.parsing.schema_drift import widens
 from transforms.stream_join.records import stream_schema
@@ -58,9 +59,21 @@ def _of_foreign_keys(pipeline: Pipeline, name: str) -> Iterator[tuple[str, Struc
             left = pipeline.tables[join.left].spec
             yield left_rows_of(part.name), left_rows_schema(part, rows_schema(left.columns, left.sequence))
         yield response_log_of(part.name), response_schema(part)
+    yield from _result(join)
+
+
+def _of_groups(pipeline: Pipeline, name: str) -> Iterator[tuple[str, StructType]]:
+    group = pipeline.group_spec(name)
+    for part in group.parts:
+        yield subscription_log_of(part.name), subscription_schema(part)
+        yield subscription_store_of(part.name), subscription_schema(part)
+    yield from _result(group)
+
+
+def _result(join: ResultSpec) -> Iterator[tuple[str, StructType]]:
     told = [StructField(column, BooleanType()) for column in (TOMBSTONE, REDUNDANT)]
-    yield changelog_of(name), StructType([*joined_schema(join), *told])
-    yield joined_of(name), joined_schema(join)
+    yield changelog_of(join.name), StructType([*joined_schema(join), *told])
+    yield joined_of(join.name), joined_schema(join)
 
 
 def _of_stream_join(pipeline: Pipeline, name: str) -> Iterator[tuple[str, StructType]]:
@@ -71,6 +84,7 @@ _TABLES: Mapping[type[AnyJoin], Callable[[Pipeline, str], Iterator[tuple[str, St
     Join: _of_foreign_keys,
     Star: _of_foreign_keys,
     StreamJoin: _of_stream_join,
+    Group: _of_groups,
 }
 
 
@@ -104,7 +118,8 @@ def check_types(pipeline: Pipeline, snapshots: Mapping[str, Snapshot]) -> None:
     `snapshots`: tables of the lake. Raises `ConfigurationChanged` with every column.
     """
     declared: dict[str, tuple[KeyPath, StructType]] = {
-        joined_of(name): (("joins", name), pipeline.spec_of_join(name).columns) for name in pipeline.joins
+        joined_of(name): ((pipeline.section_of(name), name), pipeline.spec_of_join(name).columns)
+        for name in pipeline.joins
     }
     for name, read in pipeline.inputs.items():
         path = (pipeline.section_of(name), name, "columns")

@@ -25,7 +25,7 @@ def of_joins(pipeline: Pipeline) -> dict[str, str]:
     """The specification of the joins on whose foreign keys it has a bearing, by names as `shapes_of` has them."""
     return {
         f"joins/{name}/{SETTING}": str(SPECIFICATION)
-        for name in pipeline.joins
+        for name in pipeline.declared_joins
         if any(_VARIABLE in text for _, _, texts in pipeline.foreign_keys(name) for text in texts)
     }
 

@@ -1,9 +1,9 @@
 """Lists the tables and stages that a pipeline has."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from orchestration.config import AnyJoin, Join, Pipeline, Star, StreamJoin
+from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
 from storage.lake.layout import (
     QUARANTINE,
     changelog_of,
@@ -54,8 +54,14 @@ _OF_STREAM = JoinInLake(
     tables=(joined_of,), stages=("late", "joined"), tables_of_part=(), stages_of_part=(), by_key=False, bases={},
     changeable=("late",),
 )  # fmt: skip
+_OF_GROUPS = replace(
+    _OF_TABLES,
+    tables_of_part=(subscription_log_of, subscription_store_of),
+    stages_of_part=("subscription_log",),
+    bases={subscription_store_of: lambda part, _: subscription_log_of(part)},
+)
 JOINS_IN_LAKE: Mapping[type[AnyJoin], JoinInLake] = {
-    Join: _OF_TABLES, Star: _OF_TABLES, StreamJoin: _OF_STREAM
+    Join: _OF_TABLES, Star: _OF_TABLES, StreamJoin: _OF_STREAM, Group: _OF_GROUPS
 }  # fmt: skip
 
 
@@ -65,7 +71,7 @@ def state_tables(pipeline: Pipeline) -> list[str]:
     histories = [versions_of(name) for name, table in pipeline.tables.items() if table.versioned]
     of_joins, of_streams = (
         [table for join in joins.values() for table in _tables(join)]
-        for joins in (pipeline.joins_of_tables, pipeline.joins_of_streams)
+        for joins in (pipeline.kept_by_key, pipeline.joins_of_streams)
     )
     return [QUARANTINE, *of_tables, *histories, *of_joins, *map(records_of, pipeline.streams), *of_streams]
 
@@ -93,7 +99,7 @@ def log_of(pipeline: Pipeline, name: str) -> str:
 
 def stages_of(pipeline: Pipeline) -> list[str]:
     """Every stage of a batch that commits to a table of data, as its transaction identifiers call it."""
-    joins = pipeline.joins_of_tables | pipeline.joins_of_streams
+    joins = pipeline.kept_by_key | pipeline.joins_of_streams
     return [
         *[f"{kind}/{name}" for name in pipeline.tables for kind in ("changes", "quarantine")],
         *[f"{kind}/{name}" for name in pipeline.streams for kind in ("records", "quarantine")],

@@ -12,6 +12,7 @@ from orchestration.config import ConfigurationError, Pipeline
 from orchestration.config.checks.joins import type_mistake
 from orchestration.config.problems import Problem
 from orchestration.spark_errors import reason_of
+from transforms.model.group_spec import GroupSpec
 from transforms.model.result_spec import ResultSpec, Selected
 from transforms.model.specs import JoinSpec
 
@@ -52,6 +53,8 @@ def _problems(pipeline: Pipeline, join: ResultSpec, spark: SparkSession) -> list
 
 def _result_problems(pipeline: Pipeline, join: ResultSpec, spark: SparkSession) -> list[Problem]:
     """What is wrong with what a join selects, and with its condition."""
+    if isinstance(join, GroupSpec):
+        return _group_problems(pipeline, join, spark)
     expressions = [entry for entry in join.select or () if entry.column is None]
     if not expressions and join.where is None:
         return []
@@ -62,9 +65,25 @@ def _result_problems(pipeline: Pipeline, join: ResultSpec, spark: SparkSession) 
         if (mistake := _mistake(pair, entry.sql, entry.sql, partial(_value_mistake, entry)))
     ]
     if join.where is not None:
-        text = pipeline.joins[join.name].where or join.where
+        text = pipeline.declared_joins[join.name].where or join.where
         if mistake := _mistake(pair, join.where, text, partial(_condition_mistake, text)):
             found.append(pipeline.problem(("joins", join.name, "where"), mistake))
+    return found
+
+
+def _group_problems(pipeline: Pipeline, group: GroupSpec, spark: SparkSession) -> list[Problem]:
+    """What is wrong with the aggregates of groups, and with their condition."""
+    rows, place, found = _no_rows(spark, group.left_columns), ("groups", group.name), []
+    for entry in group.aggregates:
+        for index, text in enumerate(entry.expressions):
+            wanted = Selected(entry.name, entry.of, text) if index == 0 and entry.of is not None else None
+            judged = partial(_value_mistake, wanted) if wanted else lambda _: None
+            if mistake := _mistake(rows, text, text, judged):
+                found.append(pipeline.problem((*place, "select", entry.name), mistake))
+    if group.having is not None:
+        judged = partial(_condition_mistake, group.having)
+        if mistake := _mistake(_no_rows(spark, group.columns), group.having, group.having, judged):
+            found.append(pipeline.problem((*place, "having"), mistake))
     return found
 
 
@@ -109,4 +128,6 @@ def _condition_mistake(text: str, dtype: DataType) -> str | None:
 
 def _key_mistake(join: JoinSpec, index: int, text: str, dtype: DataType) -> str | None:
     key = join.right_key[index]
+    if join.null_refers:
+        return _value_mistake(Selected(key, join.right_columns[key].dataType, text), dtype)
     return type_mistake(text, text, dtype, f"{join.right}.{key}", join.right_columns[key].dataType)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from pyspark.sql import Column, SparkSession
 
-from orchestration.config import AnyJoin, Join, Pipeline, Star, StreamJoin
+from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
 from orchestration.config.schema.model import Table
 from orchestration.lake_state.fold_progress import finished_state
 from orchestration.lake_state.inventory import results_by_key
@@ -47,9 +47,12 @@ class JoinStore:
     fold: Callable[[SparkSession, Lake, Journal, Plan, JoinSpec], None]
 
 
+_SUBSCRIPTIONS = JoinStore(subscription_store_of, "subscriptions", fold_subscriptions)
 _STORES: Mapping[type[AnyJoin], tuple[JoinStore, ...]] = {
-    **dict.fromkeys((Join, Star), (JoinStore(subscription_store_of, "subscriptions", fold_subscriptions),)),
+    Join: (_SUBSCRIPTIONS,),
+    Star: (_SUBSCRIPTIONS,),
     StreamJoin: (),
+    Group: (_SUBSCRIPTIONS,),
 }
 """The bases of the joins of each kind, of each of their right sides."""
 

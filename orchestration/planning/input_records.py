@@ -20,7 +20,6 @@ from storage.lake.plan import Plan
 from storage.sources.planned.planned_file import end_of
 from storage.sources.reader import read_records
 from storage.spark.kept_frames import Frames, aggregated, framing
-from storage.spark.session import changed_settings
 from storage.state.pinned_state import State
 from transforms.changelog.filtered_rows import filtered, is_unmet
 from transforms.changelog.snapshot_changes import (
@@ -35,9 +34,6 @@ from transforms.model.schemas import DELETED, HASH, POSITION, POSITION_TYPE, SEQ
 from transforms.parsing.ambiguity import MARKS
 from transforms.stream_join.records import is_event
 
-_OF_SNAPSHOTS = {"spark.sql.constraintPropagation.enabled": "false"}
-"""Spark derives constraints from the checks of a record, and with each column of text that has another type twice as
-many where every row is an upsert: a snapshot with 17 columns was not planned in four minutes."""
 THREADS = 8
 """How many sources, or stages of a batch, are worked on side by side; most of the time each waits for Spark."""
 
@@ -144,9 +140,5 @@ def reading(
     pipeline: Pipeline, spark: SparkSession, plan: Plan, *, keeps: bool = True
 ) -> Iterator[InputRecords]:
     """The records of a plan, and frames to work with them; all that was kept is gone at the end."""
-    has_snapshots = bool(pipeline.snapshot_tables) or plan.kind == "reconcile"
-    with (
-        changed_settings(spark, _OF_SNAPSHOTS if has_snapshots else {}),
-        framing(spark, Lake(pipeline.lake).scratch(), plan.records) as frames,
-    ):
+    with framing(spark, Lake(pipeline.lake).scratch(), plan.records) as frames:
         yield InputRecords(pipeline, spark, plan, frames, keeps)

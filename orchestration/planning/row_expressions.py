@@ -6,6 +6,7 @@ from orchestration.config import Pipeline
 from orchestration.config.schema.expressions import referenced_columns, renamed
 from storage.lake.plan import Plan
 from transforms.model.expressions import RowExpression, may_raise
+from transforms.model.group_spec import GroupSpec
 from transforms.model.result_spec import ResultSpec
 from transforms.model.specs import JoinSpec
 
@@ -45,6 +46,9 @@ def _of_right(spec: ResultSpec, part: JoinSpec) -> list[RowExpression]:
 
 
 def _results(spec: ResultSpec) -> list[RowExpression]:
+    if isinstance(spec, GroupSpec):
+        texts = [(entry.name, text) for entry in spec.aggregates for text in entry.expressions]
+        return _of_records((f"{name} of {spec.name}", text) for name, text in texts)
     selected = [(f"select of {spec.name}", entry.sql) for entry in spec.select or () if entry.column is None]
     condition = [] if spec.where is None else [(f"where of {spec.name}", spec.where)]
     return _of_records([*selected, *condition])
@@ -69,9 +73,8 @@ def conditions(pipeline: Pipeline, name: str) -> list[RowExpression]:
 
 
 def _foreign_keys(spec: ResultSpec) -> list[RowExpression]:
-    return _of_records(
-        (f"foreign key of {part.name}", text) for part in spec.parts for text in part.foreign_key
-    )
+    what = "by" if isinstance(spec, GroupSpec) else "foreign key"
+    return _of_records((f"{what} of {part.name}", text) for part in spec.parts for text in part.foreign_key)
 
 
 def _of_records(expressions: Iterable[tuple[str, str]]) -> list[RowExpression]:

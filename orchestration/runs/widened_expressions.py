@@ -22,6 +22,7 @@ from storage.lake.journal import Journal
 from storage.lake.layout import Lake, joined_of
 from storage.state.pinned_state import State
 from transforms.model.expressions import may_raise, or_null
+from transforms.model.group_spec import GroupSpec
 from transforms.model.join_sides import foreign_key
 from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import DELETED, SEQUENCE, named
@@ -74,6 +75,8 @@ def _computes_of_wider(pipeline: Pipeline, lake: Lake, join: ResultSpec, grown: 
         *[entry.sql for entry in join.select or ()],
         *filter(None, [join.where]),
     ]
+    if isinstance(join, GroupSpec):
+        texts += [text for entry in join.aggregates for text in entry.expressions]
     read = set(referenced_columns(filter(may_raise, texts)))
     right = {part.prefix + name for part in join.parts for name in _wider(pipeline, lake, part.right, grown)}
     return not read.isdisjoint(right.union(_wider(pipeline, lake, join.left, grown)))
@@ -82,7 +85,7 @@ def _computes_of_wider(pipeline: Pipeline, lake: Lake, join: ResultSpec, grown: 
 def _wider(pipeline: Pipeline, lake: Lake, name: str, grown: Collection[str]) -> list[str]:
     """The columns of a table, stream or join that get a wider type; all of one that a migration left half done."""
     is_join = name in pipeline.joins
-    declared = pipeline.join_spec(name).columns if is_join else pipeline.inputs[name].spec.columns
+    declared = pipeline.spec_of_join(name).columns if is_join else pipeline.inputs[name].spec.columns
     snapshot = lake.snapshot(joined_of(name) if is_join else log_of(pipeline, name))
     if snapshot is None:
         return []
@@ -98,12 +101,19 @@ def _left_rows(pipeline: Pipeline, state: State, join: JoinSpec) -> DataFrame | 
         if snapshot is None:
             return None
         stored = schema_of(snapshot.delta)
-        return state.joined(_as_joined(pipeline.join_spec(join.left), stored))
+        return state.joined(_as_joined(pipeline.keyed_spec(join.left), stored))
     return _records(pipeline, state, join.left)
 
 
-def _as_joined(spec: JoinSpec | StarSpec, stored: StructType) -> JoinSpec | StarSpec:
+def _as_joined(spec: JoinSpec | StarSpec | GroupSpec, stored: StructType) -> ResultSpec:
     """A join with the columns and types that its table has now."""
+    if isinstance(spec, GroupSpec):
+        aggregates = [
+            replace(entry, dtype=stored[entry.name].dataType)
+            for entry in spec.aggregates
+            if entry.name in stored.names
+        ]
+        return replace(spec, aggregates=tuple(aggregates))
     select = spec.select and tuple(
         replace(entry, dtype=stored[entry.name].dataType)
         for entry in spec.select

@@ -5,7 +5,7 @@ from functools import partial
 
 from pyspark.sql.types import StructType
 
-from orchestration.config import AnyJoin, Join, Pipeline, Star, StreamJoin
+from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
 from orchestration.show.key_ranges import Ordered
 from orchestration.show.store_view import StoredTable
 from storage.lake.layout import shown_name, subscription_store_of
@@ -59,6 +59,7 @@ _STORED: Mapping[type[AnyJoin], Callable[[Pipeline, str], list[StoredTable]]] = 
     Join: _of_foreign_keys,
     Star: _of_foreign_keys,
     StreamJoin: _of_stream_join,
+    Group: lambda *_: [],  # a part of their key may be null, so Spark looks them up
 }
 """What is kept by key of the joins of each kind."""
 

@@ -8,7 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructType
 
-from orchestration.config import AnyJoin, Join, Pipeline, Star, StreamJoin
+from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
 from orchestration.errors import unknown
 from orchestration.show.frame_view import View, view_by_key
 from orchestration.show.time_views import Open, stream_join_views, time_views
@@ -25,6 +25,7 @@ from storage.state.pinned_state import State, read_log
 from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import STEP, live_subscriptions, subscription_schema
+from transforms.model.group_spec import GroupSpec
 from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import BATCH, DELETED, POSITION, QUARANTINE_SCHEMA, changes_schema, named
 from transforms.model.specs import JoinSpec, TableSpec
@@ -50,7 +51,7 @@ def views(pipeline: Pipeline) -> dict[str, Open]:
         found[name] = partial(_table, table.spec)
         found[f"{name}.rows"] = partial(_rows, table.spec)
         found[f"{name}.changes"] = partial(_changes, table.spec)
-    for name, of_tables in pipeline.joins_of_tables.items():
+    for name, of_tables in pipeline.kept_by_key.items():
         found |= _VIEWS[type(of_tables)](pipeline, name)
     found |= time_views(pipeline)
     for name, of_stream in pipeline.joins_of_streams.items():
@@ -88,10 +89,25 @@ def _join_views(pipeline: Pipeline, name: str) -> dict[str, Open]:
     return found
 
 
+def _group_views(pipeline: Pipeline, name: str) -> dict[str, Open]:
+    group = pipeline.group_spec(name)
+    (part,) = group.parts
+    log, store = subscription_log_of(name), subscription_store_of(name)
+    found: dict[str, Open] = {
+        name: partial(_joined, group),
+        shown_name(log): partial(_log, part, log, subscription_schema(part)),
+        shown_name(store): partial(_store, part),
+    }
+    if group.changelog:
+        found[shown_name(changelog_of(name))] = partial(_changelog, group)
+    return found
+
+
 _VIEWS: Mapping[type[AnyJoin], Callable[[Pipeline, str], dict[str, Open]]] = {
     Join: _join_views,
     Star: _join_views,
     StreamJoin: stream_join_views,
+    Group: _group_views,
 }
 """What can be shown of the joins of each kind."""
 
@@ -118,7 +134,8 @@ def _changelog(join: ResultSpec, state: State) -> View:
     schema = StructType([*joined_schema(join)]).add(TOMBSTONE, BooleanType()).add("redundant", BooleanType())
     rows = read_log(state, changelog_of(join.name), schema)
     # where a row leaves a pair for another, the retraction comes first
-    order = (*map(named, join.joined_left_key), named(BATCH), named(TOMBSTONE).desc())
+    key = join.joined_key if isinstance(join, GroupSpec) else join.joined_left_key
+    order = (*map(named, key), named(BATCH), named(TOMBSTONE).desc())
     view = view_by_key(shown_name(changelog_of(join.name)), rows, join.joined_key)
     return replace(view, order=order)
 

@@ -40,7 +40,7 @@ SMALL_PAGES = {"parquet.page.row.count.limit": "2000"}
 """The rows of a page, for what is written to be looked up by its order; by default 20,000."""
 BY_PAGES = {"parquet.filter.dictionary.enabled": "false"}
 """How Parquet is read by many values: it would look each up in a dictionary that it reads anew each time."""
-
+_NULL = "null"
 
 Count = Callable[[int, int], None]
 """Told how many files of a table are read, of how many."""
@@ -80,6 +80,8 @@ class Few:
     """A column of them and of the table, by which its files are ordered, if by any; of a struct its first field is."""
     most: int | None = None
     """At most so many, where that is known."""
+    null_matches: bool = False
+    """Whether a null in a key is a value like others; the bounds of a file say nothing of it."""
 
     def values(self) -> list[Any] | None:
         """The values of the column, or of its first field, each once; None where there are many, or none is sure.
@@ -93,6 +95,8 @@ class Few:
         sure = F.is_valid_utf8(value) if isinstance(dtype, StringType) else F.lit(True)
         found = self.keys.select(value, sure).limit(MOST_VALUES + 1).collect()
         if len(found) > MOST_VALUES or any(is_sure is False for _, is_sure in found):
+            return None
+        if self.null_matches and any(value is None for value, _ in found):
             return None
         return sorted({value for value, _ in found if value is not None})
 
@@ -169,8 +173,11 @@ def holding(few: Few, files: Sequence[Range]) -> list[bool]:
         value.between(_bound(files[group[0]].least), _bound(max(files[n].greatest for n in group)))
         for group in groups
     ]
-    inside = few.keys.select(*[is_within.alias(str(n)) for n, is_within in enumerate(within)])
+    is_null = [value.isNull().alias(_NULL)] * few.null_matches
+    inside = few.keys.select(*[is_within.alias(str(n)) for n, is_within in enumerate(within)], *is_null)
     found = aggregated(inside, *[F.bool_or(name).alias(name) for name in inside.columns])
+    if few.null_matches and found[_NULL]:
+        return [True] * len(files)
     passed_over = {n for number, group in enumerate(groups) if not found[str(number)] for n in group}
     return [n not in passed_over for n in range(len(files))]
 

@@ -160,7 +160,7 @@ class DeltaTransaction:
             return Replaced(self._nil, 0)
         version = int(self._transaction.snapshot().version())
         place = [F.col("_metadata.file_path").alias(FILE), F.col("_metadata.row_index").alias(ROW)]
-        few = Few(keys.rows, key.names[0]) if keys.few else None
+        few = Few(keys.rows, key.names[0], null_matches=keys.null_matches) if keys.few else None
         paths = data_paths(self.path, version, key, few, count)
         if not paths:
             return Replaced(self._nil, 0)

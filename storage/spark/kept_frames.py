@@ -24,9 +24,6 @@ SMALL = 200_000
 _FOR_SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
-    # What Spark derives of a frame is kept with it, in names that a union with the frames it stems from may not know:
-    # "key not found". For few rows it derives nothing that is worth its while.
-    "spark.sql.constraintPropagation.enabled": "false",
 }
 _FOR_LARGE = {"spark.sql.files.openCostInBytes": "1m"}
 """Spark splits a file into a part for each core; all but the last are longer by the cost it assumes of opening one."""
@@ -84,9 +81,9 @@ class Frames:
         """
         return frame.coalesce(1) if self.small else frame
 
-    def keys(self, rows: DataFrame, most: int | None = None) -> Keys:
+    def keys(self, rows: DataFrame, most: int | None = None, *, null_matches: bool = False) -> Keys:
         """Keys of the batch, to look rows up by; `most`: at most so many, where that is known."""
-        return Keys(rows, few=self.small, most=most)
+        return Keys(rows, few=self.small, most=most, null_matches=null_matches)
 
     def expect(self, rows: int) -> None:
         """Go on as a large batch if the rows that this one turns out to touch do not fit one task."""

@@ -45,6 +45,10 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.databricks.delta.changeDataFeed.defaultSchemaModeForColumnMappingTable": "legacy",
         # The source of our MERGEs is computed once already.
         "spark.databricks.delta.merge.materializeSource": "none",
+        # What Spark derives of the checks of a record doubles with each column that is told twice: a snapshot of 17
+        # columns, a chain of four joins were never planned. And it is kept with a frame in names that a union with the
+        # frames it stems from may not know: "key not found".
+        "spark.sql.constraintPropagation.enabled": "false",
         # A batch makes some 700 pieces of code; by default the last 100 are kept, and each batch compiles all anew.
         "spark.sql.codegen.cache.maxEntries": "5000",
         # What Spark says of each query before it runs it, for a web page that nobody opens; by default in full.

@@ -48,7 +48,7 @@ def apply_emissions(  # noqa: PLR0913
         if (state := settled()) is not None:
             _merge(emissions, path, join, transaction.stating(state.metadata))
         return
-    keys = Keys(emissions.select(*map(named, join.joined_key)), few)
+    keys = Keys(emissions.select(*map(named, join.joined_key)), few, null_matches=join.key_may_be_null)
     rows, key = joined_rows(emissions, join), join.joined_key_type
     replace(rows, keys, key, path, transaction, ready=settled, begun=begun, count=count)
 

@@ -33,7 +33,7 @@ from storage.spark.kept_frames import aggregated
 from transforms.changelog.current_rows import latest_rows, settled
 from transforms.changelog.replaced_files import replaced
 from transforms.changelog.versions import as_versions, versions_schema
-from transforms.foreign_key_join.emissions import hashes_of, joined_schema
+from transforms.foreign_key_join.emissions import joined_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema
 from transforms.model.event_time import latest, moved_back
 from transforms.model.guards import guarded
@@ -161,12 +161,12 @@ class State:
         return rows.select(*[named(name) for name in schema.names])
 
     def joined_hashes(self, join: ResultSpec, few: DataFrame | None) -> DataFrame:
-        """The columns that tell joined rows: the key as primary_key, and those of `hashes_of`; no other is read.
+        """The columns that tell joined rows: the key as primary_key, and `ResultSpec.hashes`; no other is read.
 
         `few`: emissions that fit one task, to have only the rows that they meet.
         """
         key = key_struct(join.joined_key).alias("primary_key")
-        rows = self.joined(join).select(key, *map(named, hashes_of(join)))
+        rows = self.joined(join).select(key, *[named(field.name) for field in join.hashes])
         return rows if few is None else restrict(rows, Keys(few.select(key), few=True), ("primary_key",))
 
     def has_rows(self, table: str) -> bool:
@@ -211,7 +211,9 @@ class State:
 
 def _few(keys: Keys | None, column: str) -> Few | None:
     """The keys by which files are passed over, if they are few enough; else None."""
-    return Few(keys.rows, column, keys.most) if keys is not None and keys.few else None
+    if keys is None or not keys.few:
+        return None
+    return Few(keys.rows, column, keys.most, null_matches=keys.null_matches)
 
 
 def _is_overtaken(plan: Plan, copy: str, base: str) -> bool:

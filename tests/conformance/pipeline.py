@@ -46,12 +46,17 @@ def run_cases(
     folder: Path,
     spark: SparkSession,
     progress: Callable[[int, int], None],
+    *,
+    stars: bool = False,
 ) -> dict[str, Answers]:
-    """Run the cases in one pipeline below `folder` and return what each was answered, by its name."""
+    """Run the cases in one pipeline below `folder` and return what each was answered, by its name.
+
+    With `stars` each join is a star with one right side.
+    """
     cuts = {case.name: batches.cut(case) for case in cases}
     days = _write_sources(cases, cuts, folder)
     path = folder / "lakejoin.yaml"
-    path.write_text(yaml.safe_dump(_configuration(cases), sort_keys=False), "utf-8")
+    path.write_text(yaml.safe_dump(_configuration(cases, stars=stars), sort_keys=False), "utf-8")
     pipeline = load(path)
     batch_days: dict[int, int] = {}
     for done, report in enumerate(run_batches(pipeline, spark), start=1):
@@ -60,7 +65,7 @@ def run_cases(
     return _read_answers(cases, cuts, batch_days, Path(pipeline.lake), spark)
 
 
-def _configuration(cases: Iterable[Case]) -> dict[str, Any]:
+def _configuration(cases: Iterable[Case], *, stars: bool) -> dict[str, Any]:
     joins = {_join_of(case): case for case in cases}
     sides = ["left", "right", *(["right2"] if any(case.topology == "fk-chain" for case in cases) else [])]
     firsts = {case.how for case in cases}
@@ -83,7 +88,7 @@ def _configuration(cases: Iterable[Case]) -> dict[str, Any]:
             }
             for side in sides
         },
-        "joins": declared,
+        "joins": {name: _as_star(join) for name, join in declared.items()} if stars else declared,
     }
 
 
@@ -92,6 +97,13 @@ def _join(left: str, right: str, member: str, how: str, prefix: str) -> dict[str
     # what is everything anyway makes no difference
     result = {"select": ["*"], "where": "true"} if how == "left" else {}
     return {**sides, "how": how, "prefix": prefix, "changelog": True, **result}
+
+
+def _as_star(join: dict[str, Any]) -> dict[str, Any]:
+    """The same join as a star with one right side, whose name gives the prefix."""
+    side = {"table": join["right"], "foreign_key": join["foreign_key"], "how": join["how"]}
+    of_all = {key: join[key] for key in ("left", "changelog", "select", "where") if key in join}
+    return of_all | {"rights": {join["prefix"].removesuffix("_"): side}}
 
 
 def _join_of(case: Case) -> str:

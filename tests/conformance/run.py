@@ -1,4 +1,4 @@
-"""Holds Lakejoin against Kafka Streams: `run.py CASES_DIR [--only GLOB] [--batches …] [--steps N]`.
+"""Holds Lakejoin against Kafka Streams: `run.py CASES_DIR [--only GLOB] [--batches …] [--steps N] [--stars]`.
 
 Prints a line with the first difference for each case that fails, the skipped cases with their reason and,
 last, `N passed, N failed`. A case that raises, or whose file cannot be read, fails alone: its line says what was
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             cases.append(case)
         else:
             skipped[case.name] = reason
-    failures |= run(cases, batches)
+    failures |= run(cases, batches, stars=options.stars)
     for name, difference in sorted(failures.items()):
         _say(f"FAIL {name}: {difference}")
     _say_skipped(skipped)
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if failures else 0
 
 
-def run(cases: Sequence[Case], batches: Batches) -> dict[str, str]:
+def run(cases: Sequence[Case], batches: Batches, *, stars: bool = False) -> dict[str, str]:
     """Run the cases and return the first difference of each that failed, by its name."""
     failures = {}
     for case in cases:
@@ -100,7 +100,11 @@ def run(cases: Sequence[Case], batches: Batches) -> dict[str, str]:
     # tables of their own cost a batch even where they have no input, so the few long cases run apart
     short = [case for case in timed if len(case.events) <= _SHORT]
     long = [case for case in timed if len(case.events) > _SHORT]
-    for of_kind, run_of_kind in ((untimed, run_cases), (short, run_timed), (long, run_timed)):
+    for of_kind, run_of_kind in (
+        (untimed, partial(run_cases, stars=stars)),
+        (short, run_timed),
+        (long, run_timed),
+    ):
         failures |= run_apart(of_kind, partial(_run_pipeline, run_of_kind, batches=batches, spark=spark))
     return failures
 
@@ -162,6 +166,9 @@ def _parser() -> argparse.ArgumentParser:
         default=40,
         metavar="N",
         help="events after which per-event ends (default: 40)",
+    )
+    parser.add_argument(
+        "--stars", action="store_true", help="each join of tables as a star with one right side"
     )
     return parser
 

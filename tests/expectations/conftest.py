@@ -31,6 +31,8 @@ SCHEMAS = {
         "filtered": pa.bool_(),
     },
     "answers": {"primary_key": LEFT, "foreign_key": RIGHT, "hash": HASH, "cause": pa.string()},
+    "expected": {"primary_key": LEFT, "hash": HASH},
+    "found": {"primary_key": LEFT, "hash": HASH, "batch": pa.int64()},
     "rows": {"primary_key": LEFT, "hash": HASH, "deleted": pa.bool_()},
     "versions": {"primary_key": LEFT, "valid_from": TIME, "valid_to": TIME},
     "latest": {"primary_key": LEFT, "hash": HASH},
@@ -79,6 +81,12 @@ def sound_state(kind: Kind) -> State:
         return _sound_times(kind)
     if kind == "table":
         return {"rows": [filled("rows", 1, 11, False), filled("rows", 4, None, True)]}
+    if kind == "groups":
+        groups = [("expected", 1, 11), ("expected", 2, 12), ("found", 1, 11, 1), ("found", 2, 12, 2)]
+        return {name: [filled(*row) for row in groups if row[0] == name] for name in ("expected", "found")}
+    if kind == "members":
+        state = sound_state("inner")
+        return {name: state[name] for name in ("left_rows", "subscriptions")}
     unmatched = [filled("joined", key, key + 10, None, None, 3) for key in (3, 5, 6)]
     return {
         "left_rows": [

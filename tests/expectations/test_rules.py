@@ -26,7 +26,8 @@ State = dict[str, list[dict[str, Any]]]
 Change = tuple[str, str, tuple[object, ...]]  # add to a frame, or drop a row by the beginning of its values
 HOURS = [datetime(2013, 1, 1, hour, tzinfo=UTC) for hour in range(4)]
 STREAMS: tuple[Kind, ...] = ("stream", "stream_left")
-KINDS: tuple[Kind, ...] = ("inner", "left", "table", "history", *STREAMS, "batches")
+ROWS: tuple[Kind, ...] = ("inner", "left", "members")
+KINDS: tuple[Kind, ...] = (*ROWS, "groups", "table", "history", *STREAMS, "batches")
 
 
 def add(frame: str, *values: object) -> Change:
@@ -41,6 +42,10 @@ def drop(frame: str, key: object) -> Change:
 
 CASES: list[tuple[str, tuple[Kind, ...], str, list[Change]]] = [
     ("one_row_per_key", ("inner", "left"), "the key is joined twice", [add("joined", 1, 11, "A", 21, 3)]),
+    ("one_row_per_key", ("groups",), "a group is there twice", [add("found", 1, 11, 3)]),
+    ("group_exists", ("groups",), "a group has no rows any more", [drop("expected", 1)]),
+    ("group_current", ("groups",), "a row has changed since", [drop("found", 1), add("found", 1, 91, 1)]),
+    ("nothing_pending", ("groups",), "a group is not there", [drop("found", 2)]),
     ("one_row_per_key", ("table",), "the table has a key twice", [add("rows", 1, 12, False)]),
     ("hash_of_live_row", ("table",), "a live row has no hash", [add("rows", 2, None, False)]),
     ("hash_of_live_row", ("table",), "a tombstone has a hash", [add("rows", 2, 12, True)]),
@@ -103,30 +108,30 @@ CASES: list[tuple[str, tuple[Kind, ...], str, list[Change]]] = [
         "a pair was joined that does not meet it",
         [add("joined", 1, None, None, None, None, True)],
     ),
-    ("one_subscription", ("inner", "left"), "there is none", [drop("subscriptions", 5)]),
-    ("one_subscription", ("inner", "left"), "there are two", [add("subscriptions", "A", 1, 11)]),
+    ("one_subscription", ROWS, "there is none", [drop("subscriptions", 5)]),
+    ("one_subscription", ROWS, "there are two", [add("subscriptions", "A", 1, 11)]),
     (
         "no_other_subscription",
-        ("inner", "left"),
+        ROWS,
         "the left row has no foreign key",
         [add("subscriptions", "A", 3, 13)],
     ),
-    ("no_other_subscription", ("inner", "left"), "the left row is gone", [add("subscriptions", "B", 4, 14)]),
+    ("no_other_subscription", ROWS, "the left row is gone", [add("subscriptions", "B", 4, 14)]),
     (
         "no_other_subscription",
-        ("inner", "left"),
+        ROWS,
         "the left row was purged",
         [add("subscriptions", "B", 9, 19)],
     ),
     (
         "subscription_agrees",
-        ("inner", "left"),
+        ROWS,
         "it has an older hash",
         [drop("subscriptions", 5), add("subscriptions", "Z", 5, 95)],
     ),
     (
         "subscription_agrees",
-        ("inner", "left"),
+        ROWS,
         "it is under another foreign key",
         [drop("subscriptions", 5), add("subscriptions", "A", 5, 15)],
     ),

@@ -12,10 +12,16 @@ from storage.errors import LakeInconsistent
 LOGS = (
     "tables/orders/changes", "tables/weather/changes", "streams/departures/records", "quarantine",
     "joins/left/subscription_log", "joins/left/response_log", "joins/inner/changelog", "joins/inner/joined",
-    "joins/at_time/joined",
+    "joins/at_time/joined", "joins/star/next/response_log",
+    "joins/totals/joined",
 )  # fmt: skip
 """One table of each kind that a batch commits to."""
-BASES = ("tables/orders/rows", "tables/weather/versions", "joins/left/subscription_store")
+BASES = (
+    "tables/orders/rows",
+    "tables/weather/versions",
+    "joins/left/subscription_store",
+    "joins/star/next/subscription_store",
+)
 """One of each kind that maintenance writes."""
 
 

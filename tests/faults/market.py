@@ -1,4 +1,4 @@
-"""Every kind of table in one lake: the shop's foreign-key joins, and the board's stream, history and grace."""
+"""Every kind of table in one lake: the shop's foreign-key joins, a star and groups, the board's stream and history."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +10,27 @@ from faults.shop import make_pipeline
 from orchestration.config import Pipeline
 
 DAYS = board.DAYS
-JOINS = ("inner", "left", "at_time", "known")
+JOINS = ("inner", "left", "star", "totals", "cities", "at_time", "known")
+STAR = {
+    "left": "orders",
+    "rights": {
+        "customer": {"table": "customers", "foreign_key": ["customer"], "how": "inner", "prefix": "its_"},
+        "next": {"table": "orders", "foreign_key": ["amount div 10"], "how": "left"},
+    },
+    "changelog": True,
+}
+"""The left table is one of its right ones."""
+GROUPS = {
+    "totals": {
+        "of": "orders", "by": ["customer"],
+        "select": {"n": "count(*)", "ids": "collect(id)", "most": "max(amount)"}, "changelog": True,
+    },
+    "cities": {
+        "of": "left", "by": [{"city": "right_city"}], "select": {"n": "count(*)", "spent": "sum(amount)"},
+        "having": "n > 1",
+    },
+}  # fmt: skip
+"""Of a table, and of a join; with a null in what rows have in common."""
 
 
 def _merged() -> str:
@@ -21,8 +41,9 @@ def _merged() -> str:
         "select": ["* except (right_customer, right_at)", {"dear": "amount > 15"}],
         "where": "id < 6 or right_city is null",
     }
+    both["joins"]["star"] = STAR
     both["tables"]["orders"]["where"] = "amount is null or amount <> 44"
-    return yaml.safe_dump({"name": "market", "lake": "./lake", **both}, sort_keys=False)
+    return yaml.safe_dump({"name": "market", "lake": "./lake", **both, "groups": GROUPS}, sort_keys=False)
 
 
 CONFIGURATION = _merged()

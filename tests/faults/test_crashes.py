@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from faults.crashing import WHEN, Crash, Point, When, all_commits, commits
 from faults.lakes import forget_logs
-from faults.market import DAYS, make_market
+from faults.market import DAYS, GROUPS, JOINS, make_market
 from faults.shop import CUSTOMERS, Content, content, copy_of, make_shop, run, write_lines
 from orchestration.config import Pipeline, load
 from orchestration.errors import WrongUsage
@@ -174,12 +174,15 @@ def _rebuild(pipeline: Pipeline, spark: SparkSession) -> None:
 def test_second_batch_makes_every_kind_of_commit(second_batch: Case) -> None:
     """Plan, a log of changes or records and quarantine of each source, those of joins, joined tables, the end."""
     logs = {
-        f"joins/{join}/{log}" for join in ("inner", "left") for log in ("subscription_log", "response_log")
-    }
-    joined = {f"joins/{join}/joined" for join in ("inner", "left", "at_time", "known")}
+        f"joins/{join}/{log}"
+        for join in ("inner", "left", "star/customer", "star/next")
+        for log in ("subscription_log", "response_log")
+    } | {f"joins/{group}/subscription_log" for group in GROUPS}
+    joined = {f"joins/{join}/joined" for join in JOINS}
     changes = {f"tables/{table}/changes" for table in ("orders", "customers", "weather")}
     assert {*second_batch.points} == {
-        PLAN, PUBLISHED, "quarantine", "streams/departures/records", "joins/inner/changelog", *logs, *joined, *changes,
+        PLAN, PUBLISHED, "quarantine", "streams/departures/records", *logs, *joined, *changes,
+        *[f"joins/{join}/changelog" for join in ("inner", "star", "totals")],
     }  # fmt: skip
     assert (second_batch.points[0], second_batch.points[-1]) == (PLAN, PUBLISHED)
     assert second_batch.points.count("quarantine") == 5  # of three tables and a stream, and what came late

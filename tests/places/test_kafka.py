@@ -332,7 +332,9 @@ def test_pipeline_over_topics_has_what_postgres_answered(
     for pipeline in pipelines.values():
         lake = Lake(pipeline.lake)
         for join in pipeline.joins:
-            expected = read_expected(spark, str(example.answer(join, example.days[-1])))
+            expected = read_expected(
+                spark, str(example.answer(example.pipeline.join_spec(join), example.days[-1]))
+            )
             joined = spark.read.format("delta").load(lake.path(joined_of(join)))
             joined = joined.where("flight_id > 0")
             assert compare(join, joined, expected, ("flight_id",)).equal, join

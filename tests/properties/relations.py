@@ -1,6 +1,6 @@
 """The joins that every scenario runs, and what they must hold: by the model, and by Spark's own join.
 
-Inner and left over one pair of tables, a join over a join, and a table joined with itself.
+Inner and left over one pair of tables, a join over a join, a table joined with itself, and a star of all these.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,6 +44,35 @@ VARIANTS: Mapping[str, dict[str, Any]] = {
     "paired_twice": _join("paired", "right_rows", "fk2", "left", "second_") | {"resolution": "highwater"},
 }
 """The two other variants of the foreign-key join, one also as the left side of another join."""
+STARS: Mapping[str, dict[str, Any]] = {
+    "starred": {
+        "left": "left_rows",
+        "rights": {
+            "right": {"table": "right_rows", "foreign_key": ["case_id", "fk"], "how": "inner"},
+            "second": {"table": "right_rows", "foreign_key": ["case_id", "fk2"], "how": "left"},
+            "parent": {"table": "left_rows", "foreign_key": ["case_id", "fk2"], "how": "left"},
+        },
+    },
+    "star_of_inner_sides": {
+        "left": "left_rows",
+        "rights": {
+            "right": {"table": "right_rows", "foreign_key": ["case_id", "fk"], "how": "inner"},
+            "second": {"table": "right_rows", "foreign_key": ["case_id", "fk2"], "how": "inner"},
+        },
+    },
+    "after_star": _join("starred", "right_rows", "fk2", "inner", "third_"),
+}
+"""A table with several others at once, also as the left side of another join."""
+
+
+def sides_of(name: str, join: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The right sides of a join as joins with one right side, by the names that their messages are kept under."""
+    if "rights" not in join:
+        return {name: dict(join)}
+    return {
+        f"{name}/{side}": {"left": join["left"], "prefix": f"{side}_", **right, "right": right["table"]}
+        for side, right in join["rights"].items()
+    }
 
 
 def joined_by_model(
@@ -61,14 +90,17 @@ def joined_by_model(
     }
     joined: dict[str, dict[CaseKey, Row]] = {}
     for name, join in joins.items():
-        right_names = columns["left" if join["right"] == TABLES["left"] else "right"]
-        pairs = relational_join(
-            known[join["left"]], known[join["right"]], _foreign_key(join["foreign_key"][1]), join["how"]
-        )
-        known[name] = joined[name] = {
-            key: {**left, **{join["prefix"] + c: right[c] if right else None for c in right_names}}
-            for key, (left, right) in pairs.items()
-        }
+        rows = known[join["left"]]
+        for side in sides_of(name, join).values():
+            right_names = columns["left" if side["right"] == TABLES["left"] else "right"]
+            pairs = relational_join(
+                rows, known[side["right"]], _foreign_key(side["foreign_key"][1]), side["how"]
+            )
+            rows = {
+                key: {**left, **{side["prefix"] + c: right[c] if right else None for c in right_names}}
+                for key, (left, right) in pairs.items()
+            }
+        known[name] = joined[name] = dict(rows)
     return joined
 
 
@@ -89,15 +121,17 @@ def joined_by_spark(
     known: dict[str, DataFrame] = {TABLES[side]: _latest(spark, side, rows) for side, rows in records.items()}
     joined = {}
     for name, join in joins.items():
-        left, prefix = known[join["left"]], join["prefix"]
-        right = known[join["right"]]
-        right = right.select(*[F.col(column).alias(prefix + column) for column in right.columns])
-        same_key = [
-            left[member] == right[prefix + column]
-            for member, column in zip(join["foreign_key"], ("case_id", "key"), strict=True)
-        ]
-        known[name] = left.join(right, same_key, join["how"])
-        joined[name] = rows_of(known[name])
+        rows = known[join["left"]]
+        for side in sides_of(name, join).values():
+            right, prefix = known[side["right"]], side["prefix"]
+            right = right.select(*[F.col(column).alias(prefix + column) for column in right.columns])
+            same_key = [
+                rows[member] == right[prefix + column]
+                for member, column in zip(side["foreign_key"], ("case_id", "key"), strict=True)
+            ]
+            rows = rows.join(right, same_key, side["how"])
+        known[name] = rows
+        joined[name] = rows_of(rows)
     return joined
 
 

@@ -1,5 +1,6 @@
-"""Highwater marks and combined keys keep what hashes and left keys keep: the batch join after every batch."""
+"""Marks, combined keys and stars keep what hashes, left keys and chains keep: the batch join after every batch."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,7 +15,7 @@ from conformance import pipeline as conformance
 from conformance.case import Batches, load_cases, skip_reason
 from conformance.run import differences
 from properties.corners import AT_ONCE, BACKWARDS, IN_ORDER
-from properties.relations import VARIANTS
+from properties.relations import STARS, VARIANTS
 from properties.scenarios import UNSHRUNK, Scenario, scenarios
 from properties.trial import Trial
 
@@ -47,16 +48,26 @@ def test_marks_and_pairs_are_right_in_all_corners(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("scenario", [IN_ORDER, BACKWARDS, AT_ONCE], ids=["in order", "backwards", "at once"])
+def test_stars_are_right_in_all_corners(scenario: Scenario, spark: SparkSession, tmp_path: Path) -> None:
+    """The same table on several sides, the left table as its own right one, and a join over a star."""
+    Trial(scenario, tmp_path, spark, joins=STARS).run()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("joins", [VARIANTS, STARS], ids=["variants", "stars"])
 @settings(UNSHRUNK, max_examples=2)
 @given(scenario=scenarios(_SIDE_BY_SIDE))
-def test_marks_and_pairs_are_right_after_every_batch(scenario: Scenario, spark: SparkSession) -> None:
+def test_variants_and_stars_are_right_after_every_batch(
+    joins: Mapping[str, dict[str, Any]], scenario: Scenario, spark: SparkSession
+) -> None:
     """Random changes, cuts and orders of days, with a fold after every batch."""
     assume(sum(map(len, scenario.sequences)) > 6 * _SIDE_BY_SIDE)
     with (
         TemporaryDirectory(prefix="trial-") as path,
         mock.patch("storage.state.folds.BATCHES_BEHIND", 1),
     ):
-        Trial(scenario, Path(path), spark, joins=VARIANTS).run()
+        Trial(scenario, Path(path), spark, joins=joins).run()
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from typing import Any
 
 from faults.crashing import WHEN
 from orchestration.maintenance.steps import WORKS
-from properties.relations import TABLES
+from properties.relations import TABLES, sides_of
 from properties.scenarios import Change, Side
 from soak.actions import (
     Action,
@@ -46,6 +46,7 @@ class Author:
         self, random: Random, sequences: Sequence[Sequence[Change]], joins: Mapping[str, dict[str, Any]]
     ) -> None:
         self._random, self._joins = random, joins
+        self._sides = [side for name, join in joins.items() for side in sides_of(name, join)]
         self._added = random.choice(_SIDES)
         self._files = SourceFiles(random, sequences, self._added)
 
@@ -131,7 +132,7 @@ class Author:
 
     def _early(self) -> Any:
         """A table that a batch commits to before any joined one."""
-        logs = [log(join) for join in self._joins for log in (subscription_log_of, response_log_of)]
+        logs = [log(side) for side in self._sides for log in (subscription_log_of, response_log_of)]
         tables = [PLAN, QUARANTINE, *[*map(changes_of, TABLES.values()), *logs] * 2]
         return self._random.choice(tables), self._random.choice(WHEN)
 
@@ -142,7 +143,7 @@ class Author:
 
     def _fold_crash(self) -> Crash:
         """A crash at a table that a fold commits to."""
-        bases = [*map(rows_of, TABLES.values()), *map(subscription_store_of, self._joins)]
+        bases = [*map(rows_of, TABLES.values()), *map(subscription_store_of, self._sides)]
         return Crash(self._random.choice([MAINTENANCE, *bases]), self._random.choice(WHEN))
 
     def _migration_crash(self) -> Crash:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from properties.relations import JOINS, VARIANTS
+from properties.relations import JOINS, STARS, VARIANTS
 from properties.scenarios import DAYS, random_sequence
 from soak.actions import Action, History
 from soak.author import Author
@@ -21,8 +21,9 @@ _PIPELINES: tuple[Mapping[str, dict[str, Any]], ...] = (
     {name: JOINS[name] for name in ("enriched", "with_parent")},
     {"matched": JOINS["matched"], "matched_twice": JOINS["enriched_twice"] | {"left": "matched"}},
     {name: VARIANTS[name] for name in ("paired", "paired_twice")},
+    {"starred": STARS["starred"]},
 )
-"""A batch takes as long as it has joins. Inner and left ones, joins over joins, and of a table with itself."""
+"""A batch takes as long as it has joins. Inner and left ones, joins over joins, of a table with itself, and a star."""
 _WAYS = ("whole", "whole", "late file", "growing", "open end", "torn, settled", "torn, read")
 _IN_THE_WAY = ("nothing", "crash", "crash", "two crashes", "crash, fold", "fold cut off", "overtaken")
 _BETWEEN = ("again", "again", "touched", "migrate", "retry", "maintain")

@@ -19,7 +19,6 @@ from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import (
     BATCH,
     HASH,
-    HASH_TYPE,
     LEFT_HASH,
     PRIMARY_KEY,
     RIGHT_HASH,
@@ -44,24 +43,7 @@ TOLD = "told"
 
 def joined_schema(join: ResultSpec) -> StructType:
     """Schema of `joins/J/joined`: its columns, internal columns."""
-    internal = [
-        StructField(part.of_side(name), HASH_TYPE if name == RIGHT_HASH else part.foreign_key_type)
-        for part, name in of_rights(join)
-    ]
-    return StructType(
-        [*join.columns, StructField(BATCH, LongType()), StructField(LEFT_HASH, HASH_TYPE), *internal]
-    )
-
-
-def of_rights(join: ResultSpec) -> list[tuple[JoinSpec, str]]:
-    """The internal columns of a joined row that tell its right rows: their hash, and their key if it is not selected.
-
-    They are called so by `JoinSpec.of_side`.
-    """
-    names = [
-        (part, [RIGHT_HASH] if part.joined_right_key else [RIGHT_HASH, RIGHT_KEY]) for part in join.parts
-    ]
-    return [(part, name) for part, found in names for name in found]
+    return StructType([*join.columns, StructField(BATCH, LongType()), *join.internal_columns])
 
 
 def retract_and_add(pairs: DataFrame) -> DataFrame:
@@ -118,7 +100,7 @@ def emit_pairs(pairs: DataFrame, join: ResultSpec) -> DataFrame:
     right_value; for a combined key cause and before_foreign_key as well; of a star `TOLD`. Returns what `emit_results`
     does, and the columns of `marks_of`; of a star also left rows for which nothing is emitted, as `WITHHELD`.
     """
-    kept, internal = ~F.col(TOMBSTONE), of_rights(join)
+    kept = ~F.col(TOMBSTONE)
     of_star = [name for name in marks_of(join) if name not in {FILTERED, FAILED}]
     rows = _with_tombstone(pairs, join).select(
         F.col("primary_key").alias(PRIMARY_KEY),
@@ -126,24 +108,19 @@ def emit_pairs(pairs: DataFrame, join: ResultSpec) -> DataFrame:
         *of_star,
         *_columns(join),
         F.col("left_hash").alias(LEFT_HASH),
-        *[
-            (F.col(part.of_side("right_hash")) if name == RIGHT_HASH else _right_key(part)).alias(
-                part.of_side(name)
-            )
-            for part, name in internal
-        ],
+        *[F.col(part.of_side("right_hash")).alias(part.of_side(RIGHT_HASH)) for part in join.parts],
+        *[_right_key(part).alias(part.of_side(RIGHT_KEY)) for part in join.parts],
     )
     rows = judged(rows, join, kept)
     if join.where is not None:
         rows = rows.withColumn(TOMBSTONE, F.col(TOMBSTONE) | F.col(FILTERED))
-    hashes_and_keys = (LEFT_HASH, *[part.of_side(name) for part, name in internal])
     return rows.select(
         PRIMARY_KEY,
         TOMBSTONE,
         *marks_of(join),
         *selected(join, kept, _keys(join)),
         no_batch(),
-        *[F.when(kept, F.col(name)).alias(name) for name in hashes_and_keys],
+        *[F.when(kept, F.col(field.name)).alias(field.name) for field in join.internal_columns],
     )
 
 
@@ -213,11 +190,6 @@ def changelog_rows(emissions: DataFrame, before: DataFrame, join: ResultSpec) ->
     return redundant(keyed, before, join).select(*map(named, columns))
 
 
-def hashes_of(join: ResultSpec) -> list[str]:
-    """The internal columns that hold the hashes of a joined row's rows."""
-    return [LEFT_HASH, *[part.of_side(RIGHT_HASH) for part in join.parts]]
-
-
 def redundant(emissions: DataFrame, before: DataFrame, join: ResultSpec) -> DataFrame:
     """Mark the emissions that leave the joined table as it was.
 
@@ -225,7 +197,7 @@ def redundant(emissions: DataFrame, before: DataFrame, join: ResultSpec) -> Data
     hashes of the joined rows before it, at least those of the emissions' keys: a joined row is all that its rows hold,
     so these tell it. Returns `emissions` with a boolean `REDUNDANT`.
     """
-    hashes = hashes_of(join)
+    hashes = [field.name for field in join.hashes]
     stored = beside(before, _STORED, *hashes)
     same = [named(name).eqNullSafe(F.col(f"{_STORED}_{name}")) for name in hashes]
     return (

@@ -62,9 +62,12 @@ def or_null(value: Column) -> Column:
     return attempt(value)[0]
 
 
-def computed(text: str, dtype: DataType) -> Column:
-    """What an expression of the configuration gives for a row, as a type; null for a row for which it raises."""
-    value = F.expr(text).cast(dtype)
+def computed(text: str, dtype: DataType | None = None) -> Column:
+    """What an expression of the configuration gives for a row; null for a row for which it raises.
+
+    `dtype`: the type that it is cast to, if to any.
+    """
+    value = F.expr(text) if dtype is None else F.expr(text).cast(dtype)
     return or_null(value) if may_raise(text) else value
 
 

@@ -27,14 +27,12 @@ from transforms.model.specs import JoinSpec
 
 
 def foreign_key(join: JoinSpec) -> Column:
-    """The foreign key of a left row: null if any of its parts is, or cannot be computed."""
+    """The foreign key of a left row: null if any of its parts is, or cannot be computed, and null refers to nothing."""
     parts = [
         computed(text, f.dataType) for text, f in zip(join.foreign_key, join.foreign_key_type, strict=True)
     ]
-    complete = reduce(and_, [part.isNotNull() for part in parts])
-    return F.when(
-        complete, F.struct(*[p.alias(n) for p, n in zip(parts, join.foreign_key_type.names, strict=True)])
-    )
+    key = F.struct(*[p.alias(n) for p, n in zip(parts, join.foreign_key_type.names, strict=True)])
+    return key if join.null_refers else F.when(reduce(and_, [part.isNotNull() for part in parts]), key)
 
 
 def left_hash(join: ResultSpec) -> Column:

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from transforms.model.schemas import named
+
+_SOUGHT = "_lj_sought_"
+
 
 @dataclass(frozen=True)
 class Keys:
@@ -17,6 +21,8 @@ class Keys:
     """Whether every task can hold them all: then a join with them needs no shuffle."""
     most: int | None = None
     """At most so many, where that is known."""
+    null_matches: bool = False
+    """Whether a null in a key is a value like others, as in that of a group; else it is equal to none."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,11 @@ class KeyTotals:
 def restrict(rows: DataFrame, keys: Keys, key: tuple[str, ...]) -> DataFrame:
     """The rows of these keys."""
     wanted = F.broadcast(keys.rows) if keys.few else keys.rows
-    return rows.join(wanted, list(key), "left_semi")
+    if not keys.null_matches:
+        return rows.join(wanted, list(key), "left_semi")
+    sought = wanted.select(*[named(name).alias(f"{_SOUGHT}{number}") for number, name in enumerate(key)])
+    same = [named(name).eqNullSafe(F.col(f"{_SOUGHT}{number}")) for number, name in enumerate(key)]
+    return rows.join(sought, same, "left_semi")
 
 
 def key_hash(key: Sequence[Column]) -> Column:

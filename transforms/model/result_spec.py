@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pyspark.sql.types import DataType, StructField, StructType
 
+from transforms.model.expressions import may_raise
+from transforms.model.schemas import HASH_TYPE, LEFT_HASH, RIGHT_HASH, RIGHT_KEY
+
 if TYPE_CHECKING:
     from transforms.model.specs import JoinSpec
 
@@ -40,6 +43,8 @@ class ResultSpec:
     """Columns of the result, the key among them (KIP-213's ValueJoiner); None for all of all rows."""
     where: str | None
     """SQL condition over `pair_columns` that a joined row meets."""
+    left_key_may_be_null: bool
+    """Whether a part of the left key may be null, and is then a value like others: the left side are groups."""
     left_whole: bool
     """Whether the join reads every column of its left side, or that side is another join: `HASH` is their hash."""
 
@@ -79,9 +84,36 @@ class ResultSpec:
         return StructType([StructField(entry.name, entry.dtype) for entry in self.select])
 
     @property
+    def hashes(self) -> list[StructField]:
+        """Internal columns of the joined table: the hashes of the rows that a joined row is made of."""
+        names = [LEFT_HASH, *[part.of_side(RIGHT_HASH) for part in self.parts]]
+        return [StructField(name, HASH_TYPE) for name in names]
+
+    @property
+    def internal_columns(self) -> list[StructField]:
+        """All of them but the batch: beside each right hash the key of the right row, if the result lacks that."""
+        left, *rights = self.hashes
+        found = [left]
+        for part, right in zip(self.parts, rights, strict=True):
+            key = StructField(part.of_side(RIGHT_KEY), part.foreign_key_type)
+            found += [right] if part.joined_right_key else [right, key]
+        return found
+
+    @property
     def may_lack_rows(self) -> bool:
         """Whether a left row may have no joined row."""
         return self.where is not None or any(part.how == "inner" for part in self.parts)
+
+    @property
+    def computed_texts(self) -> list[str]:
+        """SQL of the result over a row of `pair_columns`, and of its condition, as far as it may raise for a row."""
+        selected = [entry.sql for entry in self.select or () if entry.column is None]
+        return [sql for sql in (self.where, *selected) if sql is not None and may_raise(sql)]
+
+    @property
+    def key_may_be_null(self) -> bool:
+        """Whether a part of the key of the joined table may be null, and is then a value like others."""
+        return self.left_key_may_be_null
 
     def in_result(self, columns: Iterable[str]) -> tuple[str, ...] | None:
         """What the result calls some of `pair_columns`; None where it lacks one."""

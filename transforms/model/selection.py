@@ -22,11 +22,6 @@ LACKS = "_lj_lacks"
 """True for a left row of a star that lacks the right row of a side, which calls the column by `JoinSpec.of_side`."""
 
 
-def may_fail(join: ResultSpec) -> list[str]:
-    """The condition and the selected expressions of a join, as far as they may raise for a pair of rows."""
-    return [sql for sql in (join.where, *_expressions(join)) if sql is not None and may_raise(sql)]
-
-
 def _expressions(join: ResultSpec) -> list[str]:
     return [entry.sql for entry in join.select or () if entry.column is None]
 
@@ -40,7 +35,7 @@ def judged(pairs: DataFrame, join: ResultSpec, kept: Column | None = None) -> Da
     kept = F.lit(True) if kept is None else kept
     if join.where is not None:
         pairs = pairs.withColumn(FILTERED, kept & ~meets(join.where))
-    if not may_fail(join):
+    if not join.computed_texts:
         return pairs
     fails = F.lit(False)
     if values := list(filter(may_raise, _expressions(join))):
@@ -54,7 +49,7 @@ def judged(pairs: DataFrame, join: ResultSpec, kept: Column | None = None) -> Da
 def marks_of(join: ResultSpec) -> list[str]:
     """The columns that say what becomes of a pair of rows: those that `judged` adds, and those of a star."""
     of_star = [WITHHELD, *[part.of_side(LACKS) for part in join.needed]] if join.needed else []
-    return [FILTERED] * (join.where is not None) + [FAILED] * bool(may_fail(join)) + of_star
+    return [FILTERED] * (join.where is not None) + [FAILED] * bool(join.computed_texts) + of_star
 
 
 def left_out(join: ResultSpec, part: JoinSpec) -> Column | None:

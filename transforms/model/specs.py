@@ -101,6 +101,9 @@ class JoinSpec(ResultSpec):
     """Whether the join reads every column of its left side, or that side is another join: `HASH` is their hash."""
     right_whole: bool = True
     """Whether it reads every column of its right side."""
+    left_key_may_be_null: bool = False
+    null_refers: bool = False
+    """Whether a foreign key of which a part is null refers to a row, as to a group; in a join it refers to none."""
     side: str = ""
     """What a star calls the right side, of which this is the join with its left side; else empty."""
 
@@ -145,6 +148,7 @@ class StarSpec(ResultSpec):
     select: tuple[Selected, ...] | None = None
     where: str | None = None
     left_whole: bool = True
+    left_key_may_be_null: bool = False
     result_key: ResultKey = "left"
 
     @property

@@ -1,6 +1,7 @@
 """Checks what a batch does to a joined table against its rules, and counts it, in one Spark job for each join."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Protocol
 
@@ -8,12 +9,13 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from expectations.gate import SAMPLES, gate
+from expectations.keys import Kind
 from expectations.totals import differing_totals
 from orchestration.batch.uncomputed import Uncomputed, as_counts
 from storage.errors import LakeInconsistent, LakejoinError
 from storage.spark.kept_frames import Frames
 from transforms.foreign_key_join.batch import JoinBatch, Messages
-from transforms.foreign_key_join.emissions import TOMBSTONE, hashes_of
+from transforms.foreign_key_join.emissions import TOMBSTONE
 from transforms.foreign_key_join.resolution import RESOLUTIONS
 from transforms.model.join_sides import joined_right_key, joined_under_rules, with_foreign_keys
 from transforms.model.result_spec import ResultSpec
@@ -52,33 +54,26 @@ def judge(
     emissions = _seen_by_rules(batch)
     emissions = emissions if batch.first else frames.keep_if_large(emissions)
     small = frames.small
-    held = [(messages.spec, _rule_frames(batch, messages, emissions)) for messages in batch.messages]
+    held = [
+        Held(messages.spec.side, messages.spec.how, _rule_frames(batch, messages, emissions))
+        for messages in batch.messages
+    ]
     # one row a count and a broken rule
     parts = _counts(batch, emissions)
-    for part, of_part in held:
+    for spec, part in zip(batch.spec.parts, held, strict=True):
         if batch.first:  # of many rows: whether any rule may be broken
-            results = differing_totals(of_part, part.how, batch.first.keys)
+            results = differing_totals(part.frames, spec.how, batch.first.keys)
+            parts = parts.unionByName(results.withColumn("side", F.lit(part.side)))
         else:
-            results = gate(of_part, part.how, small=small, digests=not small)
-        parts = parts.unionByName(results.withColumn("side", F.lit(part.side)))
+            parts = parts.unionByName(broken(part, small=small))
     of_keys, of_results = uncomputed
     made = emissions if batch.made is None else batch.made
     asked = {
-        "uncomputed keys": (of_keys, _left_values(batch)),
+        "uncomputed keys": (of_keys, left_values(batch.left)),
         "uncomputed results": (of_results, (made, named(PRIMARY_KEY))),
     }
-    for rule, (asks, of_rows) in asked.items():
-        if asks.fails is not None:
-            parts = parts.unionByName(asks.in_gate(*of_rows, rule).withColumn("side", F.lit("")))
-    found = {(row["side"], row["rule"]): row for row in frames.gather(parts).collect()}
-    failing = {rule: row for rule in asked if (row := found.pop(("", rule), None))}
+    found, told = collected(parts, asked, frames)
     counts = _collected(batch.spec, found)
-    if found and not small:
-        found = {
-            (part.side, row["rule"]): row
-            for part, of_part in held
-            for row in gate(of_part, part.how).collect()
-        }
     if contradictory := counts.pop("contradictory"):
         samples = _contradictory(batch)
         raise LakeInconsistent(
@@ -88,18 +83,65 @@ def judge(
             *_rows(contradictory, samples),
             *ways_out(samples=samples, rules=()),
         )
+    refuse_broken(batch.spec.name, held, found, accept, ways_out, small=small)
+    return counts | as_counts(*told)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is held against rules."""
+
+    side: str
+    """What a star calls the right side; else empty."""
+    kind: Kind
+    frames: Mapping[str, DataFrame]
+
+
+Found = dict[tuple[str, str], Row]
+"""Counts and broken rules of a gate, by side and name."""
+
+
+def broken(held: Held, *, small: bool) -> DataFrame:
+    """A row for each broken rule; of many rows without samples that say something."""
+    results = gate(held.frames, held.kind, small=small, digests=not small)
+    return results.withColumn("side", F.lit(held.side))
+
+
+def collected(
+    parts: DataFrame, asked: Mapping[str, tuple[Uncomputed, tuple[DataFrame, Column]]], frames: Frames
+) -> tuple[Found, list[int]]:
+    """Run the one job of a gate: the counts and broken rules, and of how many rows something cannot be computed.
+
+    `parts`: a row of each. `asked`: what is asked of which rows, with their key.
+    """
+    for rule, (asks, of_rows) in asked.items():
+        if asks.fails is not None:
+            parts = parts.unionByName(asks.in_gate(*of_rows, rule).withColumn("side", F.lit("")))
+    found = {(row["side"], row["rule"]): row for row in frames.gather(parts).collect()}
+    failing = {rule: row for rule in asked if (row := found.pop(("", rule), None))}
+    return found, [
+        asked[rule][0].told(row["offending"], row["sample"] or ()) for rule, row in failing.items()
+    ]
+
+
+def refuse_broken(
+    name: str, held: Sequence[Held], found: Found, accept: Sequence[str], ways_out: WaysOut, *, small: bool
+) -> None:
+    """Raise `GateFailed` where a rule is broken that `accept` does not name. `found`: what is left after the counts."""
+    if found and not small:
+        found = {
+            (part.side, row["rule"]): row for part in held for row in gate(part.frames, part.kind).collect()
+        }
     violated = {place: row for place, row in found.items() if row["rule"] not in accept}
     if violated:
         samples = [sample for row in violated.values() for sample in row["sample"] or ()]
         rules = list(dict.fromkeys(row["rule"] for row in violated.values()))
-        raise GateFailed(*_message(batch.spec.name, violated), *ways_out(samples=samples, rules=rules))
-    told = [asked[rule][0].told(row["offending"], row["sample"] or ()) for rule, row in failing.items()]
-    return counts | as_counts(*told)
+        raise GateFailed(*_message(name, violated), *ways_out(samples=samples, rules=rules))
 
 
-def _left_values(batch: JoinBatch) -> tuple[DataFrame, Column]:
+def left_values(rows: DataFrame) -> tuple[DataFrame, Column]:
     """The left rows that live, with their own columns; and their key, under a name apart from these."""
-    live = batch.left.where(F.col("hash").isNotNull())
+    live = rows.where(F.col("hash").isNotNull())
     return live.select(F.col("primary_key").alias(PRIMARY_KEY), "value.*"), named(PRIMARY_KEY)
 
 
@@ -107,7 +149,10 @@ def _seen_by_rules(batch: JoinBatch) -> DataFrame:
     """The emissions, and rows that are withheld, as far as rules and counts look at them: keys, hashes, marks."""
     join = batch.spec
     keys = dict.fromkeys(name for part in join.parts for name in joined_right_key(part))
-    columns = [named(name) for name in (TOMBSTONE, *marks_of(join), *hashes_of(join), *keys, BATCH)]
+    columns = [
+        named(name)
+        for name in (TOMBSTONE, *marks_of(join), *[field.name for field in join.hashes], *keys, BATCH)
+    ]
     rows = batch.emissions.select(PRIMARY_KEY, *columns)
     return rows if batch.withheld is None else rows.unionByName(batch.withheld.select(PRIMARY_KEY, *columns))
 
@@ -183,17 +228,17 @@ def _collected(join: ResultSpec, found: dict[tuple[str, str], Row]) -> dict[str,
 def _counts(batch: JoinBatch, emissions: DataFrame) -> DataFrame:
     resolution = F.col("resolution")
     emitted = ~named(WITHHELD) if batch.spec.needed else F.lit(True)
-    counted = [
-        _named(
+    parts = [
+        counted(
             emissions,
             {"emissions": F.count_if(emitted), "tombstones": F.count_if(emitted & F.col(TOMBSTONE))},
         )
     ]
     for messages in batch.messages:
         side = messages.spec.side
-        counted += [
-            _named(messages.log, {"subscriptions": F.count(F.lit(1))}, side),
-            _named(
+        parts += [
+            counted(messages.log, {"subscriptions": F.count(F.lit(1))}, side),
+            counted(
                 messages.responses,
                 {
                     "answers": F.count(F.lit(1)),
@@ -202,14 +247,15 @@ def _counts(batch: JoinBatch, emissions: DataFrame) -> DataFrame:
                 side,
             ),
         ]
-    return reduce(DataFrame.unionByName, counted)
+    return reduce(DataFrame.unionByName, parts)
 
 
-def _named(rows: DataFrame, counts: dict[str, Column], side: str = "") -> DataFrame:
-    counted = rows.agg(*[value.alias(name) for name, value in counts.items()])
+def counted(rows: DataFrame, counts: dict[str, Column], side: str = "") -> DataFrame:
+    """Counts of rows as rows of what a gate gathers."""
+    totals = rows.agg(*[value.alias(name) for name, value in counts.items()])
     pairs = F.array(*[F.struct(F.lit(name).alias("rule"), F.col(name).alias("offending")) for name in counts])
     none = F.lit(None).cast("array<string>")
-    return counted.select(F.inline(pairs)).withColumns({"sample": none, "side": F.lit(side)})
+    return totals.select(F.inline(pairs)).withColumns({"sample": none, "side": F.lit(side)})
 
 
 def _contradictory(batch: JoinBatch) -> list[str]:

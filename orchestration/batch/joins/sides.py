@@ -14,6 +14,7 @@ from storage.state.pinned_state import State
 from transforms.foreign_key_join.batch import JoinBatch, Left, Right
 from transforms.foreign_key_join.emissions import TOMBSTONE, with_joined_hash
 from transforms.foreign_key_join.responses import last_changes
+from transforms.groups.batch import GroupBatch
 from transforms.model.join_sides import (
     left_changes,
     left_hash,
@@ -43,12 +44,20 @@ from transforms.model.specs import JoinSpec
 def left_table(
     join: ResultSpec, batch: TableBatch, rights: Sequence[Right], state: State, frames: Frames
 ) -> Left:
-    """A declared table as the left side; `rights`: what changed on the others, which is why rows are looked up."""
+    """A declared table as the left side; `rights`: what changed on the others, which is why rows are looked up.
+
+    What is grouped has no right side: of its rows those are looked up that are in a group with one that changed.
+    """
     changed, table = batch.counts["changed"], batch.spec
 
     def lookup(part: JoinSpec, to: Keys, keys: DataFrame) -> DataFrame:
         wanted = frames.keys(spread(keys, "primary_key", table.key))
         return left_valued(state.left_rows(part, table, wanted, to), part)
+
+    def lookup_of_group(keys: DataFrame) -> DataFrame:
+        wanted = frames.keys(spread(keys, "primary_key", table.key))
+        columns = rows_schema(join.left_columns, table.sequence).names
+        return left_valued(state.rows(table, wanted, columns), join)
 
     inserts, others = apart(batch.records, F.col(INSERTED), batch.inserts, changed, join, frames, batch.keys)
     rest = replace(batch, records=others)
@@ -63,7 +72,9 @@ def left_table(
         lookups=[
             partial(lookup, part, _pointed(part, right))
             for part, right in zip(join.parts, rights, strict=True)
-        ],
+        ]
+        if rights
+        else [lookup_of_group],
         inserts=inserts,
     )
 
@@ -74,7 +85,7 @@ def _pointed(join: JoinSpec, right: Right) -> Keys:
 
 
 def left_join(
-    join: ResultSpec, batch: JoinBatch, counts: Mapping[str, int], state: State, frames: Frames
+    join: ResultSpec, batch: JoinBatch | GroupBatch, counts: Mapping[str, int], state: State, frames: Frames
 ) -> Left:
     """Another join as the left side: its emissions of the batch, redundant ones included, are the changes."""
     rows = with_joined_hash(batch.emissions, join.left_columns).withColumns(
@@ -83,15 +94,16 @@ def left_join(
             POSITION: F.lit(None).cast(POSITION_TYPE),  # one emission of a key in a batch needs no order
         }
     )
-    stored = state.joined(batch.spec)
+    stored, null_matches = state.joined(batch.spec), batch.spec.key_may_be_null
 
     def lookup(keys: DataFrame) -> DataFrame:
-        wanted = frames.keys(spread(keys, "primary_key", join.left_key))
+        wanted = frames.keys(spread(keys, "primary_key", join.left_key), null_matches=null_matches)
         found = restrict(stored, wanted, join.left_key)
         hashed = with_joined_hash(found, join.left_columns)
         return left_valued(hashed.withColumn(POSITION, F.lit(None).cast(POSITION_TYPE)), join)
 
-    keys = frames.keys(batch.emissions.select(*[named(name) for name in join.left_key]))
+    changed_keys = batch.emissions.select(*[named(name) for name in join.left_key])
+    keys = frames.keys(changed_keys, null_matches=null_matches)
     before = restrict(stored, keys, join.left_key)
     changed = counts["emissions"]
     came = 0 if state.has_joined(join.left) else changed - counts["tombstones"]

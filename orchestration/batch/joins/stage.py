@@ -1,8 +1,10 @@
-"""Runs the foreign-key joins of a batch on their two sides and commits them: logs first, joined tables last."""
+"""Runs the foreign-key joins and groups of a batch, and commits them: logs first, joined tables last."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -10,6 +12,7 @@ from pyspark.sql import functions as F
 from orchestration.batch.context import Batch, GateResult, JoinResults
 from orchestration.batch.first_load import write_join
 from orchestration.batch.joins.gate import WaysOut, counts_of_nothing, counts_of_sides, judge
+from orchestration.batch.joins.groups import GROUP_COUNTS, judge_groups
 from orchestration.batch.joins.sides import left_bootstrap, left_join, left_table, right_table
 from orchestration.batch.joins.ways_out import ways_out
 from orchestration.batch.tables.table import TableBatch
@@ -22,19 +25,21 @@ from storage.state.joined_table import apply_emissions, create_joined
 from transforms.foreign_key_join.batch import JoinBatch, Left, Right
 from transforms.foreign_key_join.emissions import changelog_rows, with_joined_hash
 from transforms.foreign_key_join.join import join_batch
+from transforms.groups.batch import GroupBatch, group_batch
+from transforms.model.group_spec import GroupSpec
 from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import DELETED, POSITION, POSITION_TYPE
 
 
 class ForeignKeyJoins:
-    """The foreign-key joins of a batch, in their order: each runs after its two sides."""
+    """The foreign-key joins and groups of a batch, in their order: each runs after what it reads."""
 
     def __init__(self, batch: Batch, pool: ThreadPoolExecutor) -> None:
         self._batch, self._pool = batch, pool
-        declared = batch.pipeline.joins_of_tables
+        declared = batch.pipeline.kept_by_key
         self._names = [name for name in batch.plan.joins if name in declared]
         self._begun: dict[str, Future[DeltaTransaction]] = {}
-        self._joins: dict[str, JoinBatch] = {}
+        self._joins: dict[str, JoinBatch | GroupBatch] = {}
         self._gate_results: dict[str, GateResult] = {}
 
     def begin(self) -> None:
@@ -48,8 +53,9 @@ class ForeignKeyJoins:
         """Run each join, and let its messages and answers follow its gate."""
         logs: list[Future[None]] = []
         for name in self._names:
+            spec = self._batch.pipeline.keyed_spec(name)
             with self._batch.jobs_of(f"join/{name}"):
-                join, gate_result = self._run(self._batch.pipeline.join_spec(name), tables)
+                join, gate_result = self._run(spec, tables)
             self._joins[name], self._gate_results[name] = join, gate_result
             logs += commit_logs(self._batch, self._pool, join, gate_result)
         return logs
@@ -63,11 +69,37 @@ class ForeignKeyJoins:
         """What the gates counted."""
         counts = dict[str, Mapping[str, int]]()
         for name, join in self._joins.items():
-            counts |= counts_of_sides(join.spec, self._gate_results[name].result())
+            found = self._gate_results[name].result()
+            of_group = isinstance(join, GroupBatch)
+            counts |= {name: found} if of_group else counts_of_sides(join.spec, found)
         return JoinResults(counts)
 
-    def _run(self, join: ResultSpec, tables: Mapping[str, TableBatch]) -> tuple[JoinBatch, GateResult]:
+    def _group(self, group: GroupSpec, tables: Mapping[str, TableBatch]) -> tuple[GroupBatch, GateResult]:
+        """Bring groups up to date and start their gate."""
+        batch = self._batch
+        left = self._left(group, tables, ())
+        batch.frames.expect(left.changed)
+        result = group_batch(group, left, batch.state, batch.frames)
+        if not batch.frames.small:
+            result = replace(result, emissions=batch.frames.keep(result.emissions))
+        if not left.changed:
+            return result, _of_nothing(dict.fromkeys(GROUP_COUNTS, 0))
+        joins = {**self._joins, group.name: result}
+        return result, self._gated(judge_groups, result, partial(ways_out, batch, joins, tables, group.name))
+
+    def _gated(self, judged: Callable[..., dict[str, int]], result: Any, ways: WaysOut) -> GateResult:
+        """Begin what judges a result. Where many rows are judged, what follows would only take its processors."""
+        gate_result = self._pool.submit(_judged, judged, self._batch, result, ways)
+        if not self._batch.frames.small:
+            gate_result.result()
+        return gate_result
+
+    def _run(
+        self, join: ResultSpec, tables: Mapping[str, TableBatch]
+    ) -> tuple[JoinBatch | GroupBatch, GateResult]:
         """Run a join on its sides and start its gate; return both, the gate result perhaps still to come."""
+        if isinstance(join, GroupSpec):
+            return self._group(join, tables)
         batch = self._batch
         rights = [right_table(part, tables[part.right], batch.state, batch.frames) for part in join.parts]
         left = self._left(join, tables, rights)
@@ -75,17 +107,10 @@ class ForeignKeyJoins:
         batch.frames.expect(most)
         result = join_batch(join, left, rights, batch.state, batch.frames)
         if not most:
-            unchanged: GateResult = Future()
-            unchanged.set_result(counts_of_nothing(join))
-            return result, unchanged
+            return result, _of_nothing(counts_of_nothing(join))
         result = write_join(batch, self._pool, result, left.changed)
         joins = {**self._joins, join.name: result}
-        gate_result = self._pool.submit(
-            _judged, batch, result, partial(ways_out, batch, joins, tables, join.name)
-        )
-        if not batch.frames.small:
-            gate_result.result()  # what follows would only take the processors from the gate
-        return result, gate_result
+        return result, self._gated(judge, result, partial(ways_out, batch, joins, tables, join.name))
 
     def _left(self, join: ResultSpec, tables: Mapping[str, TableBatch], rights: Sequence[Right]) -> Left:
         batch = self._batch
@@ -94,7 +119,7 @@ class ForeignKeyJoins:
             if not bootstrapped:
                 counts = self._gate_results[join.left].result()
                 return left_join(join, self._joins[join.left], counts, batch.state, batch.frames)
-            source = batch.pipeline.join_spec(join.left)
+            source = batch.pipeline.keyed_spec(join.left)
             rows = with_joined_hash(batch.state.joined(source), join.left_columns).withColumns(
                 {DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)}
             )
@@ -105,10 +130,19 @@ class ForeignKeyJoins:
         return left_table(join, tables[join.left], rights, batch.state, batch.frames)
 
 
-def _judged(batch: Batch, join: JoinBatch, ways: WaysOut) -> dict[str, int]:
-    with batch.stage(f"join/{join.spec.name}"):
-        asked = (Uncomputed.keys(batch, join.spec.name), Uncomputed.results(batch, join.spec))
-        return judge(join, batch.accept, batch.frames, ways, asked)
+def _of_nothing(counts: dict[str, int]) -> GateResult:
+    """The gate of what nothing happened to."""
+    unchanged: GateResult = Future()
+    unchanged.set_result(counts)
+    return unchanged
+
+
+def _judged(
+    judged: Callable[..., dict[str, int]], batch: Batch, result: JoinBatch | GroupBatch, ways: WaysOut
+) -> dict[str, int]:
+    with batch.stage(f"join/{result.spec.name}"):
+        asked = (Uncomputed.keys(batch, result.spec.name), Uncomputed.results(batch, result.spec))
+        return judged(result, batch.accept, batch.frames, ways, asked)
 
 
 def _bootstrap(batch: Batch, join: ResultSpec, rows: DataFrame) -> Left:
@@ -117,11 +151,12 @@ def _bootstrap(batch: Batch, join: ResultSpec, rows: DataFrame) -> Left:
     return left_bootstrap(join, rows, count, batch.frames)
 
 
-def commit_logs(
-    batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, gate_result: GateResult
-) -> list[Future[None]]:
-    """Commit a join's messages and answers, and its changelog if it keeps one, once its gate lets them pass."""
-    name, logs = join.spec.name, list[tuple[str, str, DataFrame, str]]()
+def _messages(join: JoinBatch | GroupBatch) -> list[tuple[str, str, DataFrame, str]]:
+    """The logs of what the sides told each other: stage, table, rows, and which count says how many."""
+    if isinstance(join, GroupBatch):
+        name = join.spec.name
+        return [(f"subscription_log/{name}", subscription_log_of(name), join.log, "subscriptions")]
+    logs = []
     for messages in join.messages:
         spec = messages.spec
         logs += [
@@ -130,6 +165,14 @@ def commit_logs(
             (f"response_log/{spec.name}", response_log_of(spec.name), messages.responses,
              spec.of_side("answers")),
         ]  # fmt: skip
+    return logs
+
+
+def commit_logs(
+    batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch | GroupBatch, gate_result: GateResult
+) -> list[Future[None]]:
+    """Commit a join's messages and answers, and its changelog if it keeps one, once its gate lets them pass."""
+    name, logs = join.spec.name, _messages(join)
     if join.spec.changelog:
         # many emissions are not kept: to choose rows by them would compute them all once more
         before = batch.state.joined_hashes(join.spec, join.emissions if batch.frames.small else None)
@@ -150,7 +193,7 @@ def _begins(batch: Batch, name: str, stage: str) -> bool:
 
 
 def commit_joined(
-    batch: Batch, join: JoinBatch, gate_result: GateResult, ready: Callable[[], None],
+    batch: Batch, join: JoinBatch | GroupBatch, gate_result: GateResult, ready: Callable[[], None],
     begun: Future[DeltaTransaction] | None,
 ) -> None:  # fmt: skip
     """Change the joined table in one commit, once `ready` returns: then all logs of the batch are committed.

@@ -13,6 +13,7 @@ from orchestration.batch.tables.table import TableBatch
 from orchestration.config import Pipeline
 from orchestration.lake_state.active_joins import rebuild_command
 from transforms.foreign_key_join.batch import JoinBatch, Messages
+from transforms.groups.batch import GroupBatch
 from transforms.model.join_sides import joined_left_key
 from transforms.model.schemas import POSITION, named
 
@@ -28,7 +29,7 @@ def quarantine_command(pipeline: Pipeline, table: str, records: Sequence[tuple[s
 
 
 def ways_out(
-    batch: Batch, joins: Mapping[str, JoinBatch], tables: Mapping[str, TableBatch], name: str,
+    batch: Batch, joins: Mapping[str, JoinBatch | GroupBatch], tables: Mapping[str, TableBatch], name: str,
     *, samples: Collection[str], rules: Sequence[str],
 ) -> Iterator[str]:  # fmt: skip
     """Yield the lines of a message that say what helps.
@@ -56,7 +57,7 @@ def ways_out(
 
 
 def _records(
-    batch: Batch, joins: Mapping[str, JoinBatch], tables: Mapping[str, TableBatch], name: str,
+    batch: Batch, joins: Mapping[str, JoinBatch | GroupBatch], tables: Mapping[str, TableBatch], name: str,
     samples: Collection[str],
 ) -> dict[str, list[tuple[str, int]]]:  # fmt: skip
     """The first records of the batch with the offending keys, and with the right keys that they were joined by."""
@@ -64,17 +65,19 @@ def _records(
     keys = _keys(batch, joins[name], samples)
     while name in joins:
         join = joins[name]
-        for messages in join.messages:
+        for messages in join.messages if isinstance(join, JoinBatch) else ():
             _look_up(batch, tables, messages.spec.right, _right_keys(messages, keys), found)
         name = join.spec.left
         if name in joins:
+            if isinstance(joins[name], GroupBatch):
+                break  # a group is of many records
             # as keys of the left rows that the joined rows were made of, which may have other names
             keys = keys.select(joined_left_key(joins[name].spec).alias("key")).select("key.*")
     _look_up(batch, tables, name, keys, found)
     return dict(sorted(found.items(), key=lambda item: list(tables).index(item[0])))
 
 
-def _keys(batch: Batch, join: JoinBatch, samples: Collection[str]) -> DataFrame:
+def _keys(batch: Batch, join: JoinBatch | GroupBatch, samples: Collection[str]) -> DataFrame:
     texts = sorted({_key_text(sample) for sample in samples})
     of_type = join.spec.primary_key_type
     # the rules read the left key of every row, whatever identifies it in the joined table

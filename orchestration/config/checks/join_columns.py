@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from orchestration.config.checked_document import Reading
 from orchestration.config.checks.tables import columns_of, key_of
 from orchestration.config.problems import KeyPath
+from orchestration.config.schema.aggregates import aggregate
 from orchestration.config.schema.expression_types import Columns
+from orchestration.config.schema.groups import columns_of_key, key_column
 from orchestration.config.schema.joins import Join
 from orchestration.config.schema.select import Chosen, chosen, type_of_value
 
@@ -14,12 +16,38 @@ def left_side(reading: Reading, join: str) -> Columns | None:
     """The columns of the left side; None where a mistake keeps them from being known."""
     if stream := reading.value("joins", join, "stream"):
         return columns_of(reading, stream, "streams")
-    left = reading.value("joins", join, "left")
-    if left is None:
+    return _columns_of_source(reading, reading.value("joins", join, "left"))
+
+
+def source_columns(reading: Reading, group: str) -> Columns | None:
+    """The columns of what is grouped, likewise."""
+    return _columns_of_source(reading, reading.value("groups", group, "of"))
+
+
+def _columns_of_source(reading: Reading, name: str | None) -> Columns | None:
+    if name is None:
         return None
-    if left in reading.names("tables"):
-        return columns_of(reading, left)
-    return result_of(reading, left)  # this ends, since a cycle has been refused at one of its joins
+    if name in reading.names("tables"):
+        return columns_of(reading, name)
+    # this ends, since a cycle has been refused at one of its joins
+    return columns_of_group(reading, name) if name in reading.names("groups") else result_of(reading, name)
+
+
+def columns_of_group(reading: Reading, group: str) -> Columns | None:
+    """The columns of groups; None where a mistake keeps them from being known."""
+    columns = source_columns(reading, group)
+    by, select = (reading.value("groups", group, key) for key in ("by", "select"))
+    if columns is None or by is None or select is None:
+        return None
+    try:
+        found = [
+            *[key_column(column, columns) for column in columns_of_key(by)],
+            *[aggregate(name, text, columns) for name, text in select.items()],
+        ]
+    except ValueError:
+        return None
+    known = [column for column in found if column is not None]
+    return {column.name: column.dtype for column in known} if len(known) == len(found) else None
 
 
 @dataclass(frozen=True)
@@ -97,6 +125,9 @@ def _left_key(reading: Reading, join: str) -> tuple[str, ...] | None:
         return key_of(reading, left)
     if left is None:
         return None
+    if left in reading.names("groups"):
+        by = reading.value("groups", left, "by")
+        return None if by is None else tuple(column.name for column in columns_of_key(by))
     key = pair_key(reading, left)
     if key is None or reading.raw("joins", left, "select") is None:
         return key

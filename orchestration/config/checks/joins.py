@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pyspark.sql.types import DataType, StringType
 
 from orchestration.config.checked_document import Reading
+from orchestration.config.checks.groups import check_columns, check_source
 from orchestration.config.checks.join_columns import RightColumns, left_side, result_of, right_sides
 from orchestration.config.checks.results import check_result
 from orchestration.config.checks.streams import check_stream_join
@@ -13,17 +14,21 @@ from orchestration.config.problems import KeyPath, did_you_mean, listed
 from orchestration.config.schema.column_types import type_text
 from orchestration.config.schema.expression_types import Columns
 from orchestration.config.schema.expressions import expression_type
-from orchestration.config.schema.joins import TAKEN, AnyJoin, Join, Star, StreamJoin, model_of_join
+from orchestration.config.schema.joins import TAKEN, AnyJoin, Group, Join, Star, StreamJoin, model_of_join
 from orchestration.config.schema.values import check_column_name
 from transforms.model.schemas import quoted
 
 
 def check_joins(reading: Reading) -> None:
-    """Note the mistakes of every join; a join whose sides are in doubt is not looked into."""
+    """Note the mistakes of every join, and of groups; a join whose sides are in doubt is not looked into."""
     for join in reading.names("joins"):
         _check_shared_name(reading, join)
         _CHECKS[model_of_join(reading.raw("joins", join))](reading, join)
+    for group in reading.names("groups"):
+        _CHECKS[Group](reading, group)
     _check_cycles(reading)
+    for group in reading.names("groups"):
+        check_columns(reading, group)
     for join in reading.names("joins"):
         _check_result_key(reading, join)
         _check_foreign_key(reading, join)
@@ -34,7 +39,7 @@ def check_joins(reading: Reading) -> None:
 def _check_shared_name(reading: Reading, join: str) -> None:
     for kind in ("table", "stream"):
         if join in reading.names(f"{kind}s"):
-            message = f"a {kind} is named '{join}', too; tables, streams and joins share their names"
+            message = f"a {kind} is named '{join}', too; tables, streams, joins and groups share their names"
             reading.refuse(("joins", join), message, at_key=True)
 
 
@@ -57,12 +62,14 @@ _CHECKS: Mapping[type[AnyJoin], Callable[[Reading, str], None]] = {
     Join: _check_sides,
     Star: _check_star,
     StreamJoin: check_stream_join,
+    Group: check_source,
 }
 """What must fit together in a join of each kind, beside what all joins have in common."""
 
 
 def _check_left(reading: Reading, join: str) -> None:
-    left, known = reading.value("joins", join, "left"), [*reading.names("tables"), *reading.names("joins")]
+    left = reading.value("joins", join, "left")
+    known = [name for kind in ("tables", "joins", "groups") for name in reading.names(kind)]
     path = ("joins", join, "left")
     if left in reading.names("streams"):
         reading.refuse(
@@ -71,7 +78,7 @@ def _check_left(reading: Reading, join: str) -> None:
     elif left in reading.names("joins") and model_of_join(reading.raw("joins", left)) is StreamJoin:
         reading.refuse(path, f"'{left}' is the join of a stream, and only adds rows; begin with a table")
     elif left is not None and left not in known:
-        message = f"no table or join is named '{left}'{did_you_mean(left, known)}"
+        message = f"no table, join or groups are named '{left}'{did_you_mean(left, known)}"
         reading.refuse(path, f"{message} (there are: {listed(known)})")
 
 
@@ -81,6 +88,8 @@ def _check_right(reading: Reading, path: KeyPath) -> None:
         return
     if right in reading.names("joins"):
         message = f"'{right}' is a join; a join may only be a left side"
+    elif right in reading.names("groups"):
+        message = f"'{right}' are groups, which may only be a left side"
     elif right in reading.names("streams"):
         message = f"'{right}' is a stream; a right side is a table"
     else:
@@ -102,17 +111,22 @@ def _check_cycles(reading: Reading) -> None:
     """Name each cycle once, at its join that comes first in the file."""
     seen: set[str] = set()
     tables = set(reading.names("tables"))
-    joins = [name for name in reading.names("joins") if name not in tables]
-    for start in joins:
+    lefts = {
+        name: (kind, name, key)
+        for kind, key in (("joins", "left"), ("groups", "of"))
+        for name in reading.names(kind)
+        if name not in tables
+    }
+    for start, path in lefts.items():
         chain = [start]
-        left = reading.value("joins", start, "left")
-        while left in joins and left not in chain:
+        left = reading.value(*path)
+        while left in lefts and left not in chain:
             chain.append(left)
-            left = reading.value("joins", left, "left")
+            left = reading.value(*lefts[left])
         if left == start and not seen & set(chain):
             seen |= set(chain)
             message = f"these joins make a cycle: {' → '.join([*chain, start])}"
-            reading.refuse(("joins", start, "left"), f"{message}; begin it with a table")
+            reading.refuse(path, f"{message}; begin it with a table")
 
 
 def _check_foreign_key(reading: Reading, join: str) -> None:

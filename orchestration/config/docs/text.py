@@ -268,10 +268,51 @@ $stream_join
 Every record gives at most one row, which is never changed again. `{stream, table}` in place of
 `{left, right}` or `{left, rights}` tells the kinds of joins apart.
 
+## Groups
+
+Groups keep one row for each value that some columns of a table, of a join or of other groups have:
+
+```yaml
+groups:
+  customers_by_country:
+    of: orders_in_full
+    by: [customer_country, {month: "trunc(ordered_at, 'month')"}]
+    select:
+      orders: count(*)
+      revenue: sum(total)
+      last_order: max(ordered_at)
+      biggest: first(order_id, order by total desc)
+      items: "collect(struct(order_id, total), order by ordered_at)"
+    having: orders >= 10
+```
+
+$group
+
+Each batch computes the groups anew that it touches, from all their rows
+([decision 31](decisions/0031-a-row-subscribes-to-its-group.md)). The result is that of SQL's GROUP BY, in the table
+`joins/NAME/joined`; a group without rows goes. Rows with a null in what they have in common are a group, as in SQL. A
+join may have groups as its left side.
+
+| aggregate | what it is |
+|---|---|
+| `count(*)`, `count(x)`, `count(distinct x)` | how many rows, values that are not null, different values |
+| `sum(x)`, `avg(x)` | of numbers, with the types of Spark's own: whole numbers add up to `bigint` |
+| `min(x)`, `max(x)` | the least and the greatest |
+| `any(x)` | the value of the row with the least key |
+| `first(x, order by y, z)`, `last(…)` | the value of the first or last row in an order, or with `desc` in its reverse |
+| `collect(x, order by y)` | the values as an array, without nulls |
+| `map(k, x, order by y)` | a map of the values by `k`: of several rows with the same `k` the last |
+
+`x`, `y` and `k` are columns or SQL expressions over a row; `struct(a, b)` makes one value of several. In an order nulls
+come first; among equals, and without `order by`, the key of the rows decides. Floating-point numbers are added in the
+order of their size, so that their sum is always the same. A sum that is too great for its type is null, and counted as
+`uncomputed`. An expression that fails for a record puts it into quarantine; for the row of a join it is null, and
+counted likewise.
+
 ## Names
 
-Pipelines, tables, streams and joins: a letter a to z, then at most 62 of a to z, 0 to 9 and `_`. Tables,
-streams and joins share one set of names; `quarantine` is taken. Columns: any text without spaces, tabs, line
+Pipelines, tables, streams, joins and groups: a letter a to z, then at most 62 of a to z, 0 to 9 and `_`. Tables,
+streams, joins and groups share one set of names; `quarantine` is taken. Columns: any text without spaces, tabs, line
 breaks and ` , ; { } ( ) = `, which Delta Lake does not store in names; not what begins with `_lj_`,
 nor Delta Lake's `_change_type`, `_commit_version`, `_commit_timestamp`. Two columns may not differ in
 capitals only.

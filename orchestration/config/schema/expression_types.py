@@ -14,6 +14,7 @@ from pyspark.sql.types import (
     NumericType,
     ShortType,
     StringType,
+    StructField,
     StructType,
 )
 from sqlglot import exp
@@ -133,6 +134,17 @@ def _quotient_type(node: exp.Div, columns: Columns) -> DataType | None:
     return DoubleType() if whole else _sum_type(node, columns)
 
 
+def _struct_type(node: exp.Struct, columns: Columns) -> DataType | None:
+    """Of columns, and of what has a name; what Spark calls other fields depends on how they are written."""
+    named = [entry for entry in node.expressions if isinstance(entry, exp.PropertyEQ)]
+    types = [infer_type(entry.expression, columns) for entry in named]
+    if len(named) < len(node.expressions) or None in types:
+        return None
+    return StructType(
+        [StructField(entry.name, dtype) for entry, dtype in zip(named, types, strict=True) if dtype]
+    )
+
+
 def _width(dtype: DataType | None) -> int:
     return _WHOLE.index(type(dtype))
 
@@ -150,6 +162,7 @@ _RULES: tuple[tuple[type[exp.Expr] | tuple[type[exp.Expr], ...], _Rule], ...] = 
     ((exp.Concat, exp.DPipe, exp.Substring, exp.Left, exp.Right, exp.Pad), _text_type),
     ((exp.Length, exp.Year, exp.Month, exp.Day), lambda *_: IntegerType()),
     (exp.IntDiv, lambda *_: LongType()),
+    (exp.Struct, _struct_type),
     (exp.TsOrDsToDate, lambda *_: DateType()),
     ((exp.Predicate, exp.Connector, exp.Not, exp.Boolean), lambda *_: BooleanType()),
 )

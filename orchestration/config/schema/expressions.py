@@ -100,7 +100,10 @@ def type_by_rule(text: str, columns: Columns, rule: str) -> DataType | None:
     try:
         return expression_type(text, columns)
     except ValueError as error:
-        raise ValueError(f"{text!r} {error}".replace(RULE, rule)) from error
+        told = str(error).replace(RULE, rule)
+        raise ValueError(
+            f"{text!r}: {told}" if told.startswith("no column") else f"{text!r} {told}"
+        ) from error
 
 
 def referenced_columns(expressions: Iterable[str]) -> list[str]:

@@ -7,7 +7,7 @@ from pydantic import Discriminator, Field, Tag
 
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.model import Named
-from orchestration.config.schema.values import Duration, Name, ResultColumn
+from orchestration.config.schema.values import ColumnName, Duration, Name, ResultColumn
 from transforms.model.result_spec import ResultKey
 from transforms.model.specs import How, ResolvedBy
 
@@ -160,8 +160,26 @@ class StreamJoin(DeclaredJoin):
         return self.grace is not None
 
 
+class Group(DeclaredJoin):
+    """Rows of a table, of a join or of other groups, in groups: one row for each."""
+
+    told_by = left_named_by = "of"
+    of: Name
+    """Table, join or groups whose rows are grouped."""
+    by: Annotated[tuple[ResultColumn, ...], Field(min_length=1)]
+    """What rows of a group have in common, and what identifies the group: columns, and `{name: SQL expression}`. Null
+    is a value like others, as in SQL."""
+    select: Annotated[dict[ColumnName, str], Field(min_length=1)]
+    """The other columns, each an aggregate over the rows of a group: `count(*)`, `count(distinct x)`, `sum(x)`,
+    `first(x, order by y desc)`, `collect(x, order by y)` and others; see below."""
+    having: str | None = None
+    """SQL condition over the columns of a group: groups that do not meet it are not in the result."""
+    changelog: bool = False
+    """Also keep every emission, in order, in `joins/NAME/changelog`."""
+
+
 def kind_of_join(value: Any) -> str:
-    """`stream`, `star` or `foreign_key`, told by the keys that only one kind of join has."""
+    """`stream`, `star` or `foreign_key`, told by the keys that only one kind of join has; `group` of groups."""
     if isinstance(value, dict):
         if {"stream", "table"} & value.keys():
             return "stream"
@@ -169,16 +187,20 @@ def kind_of_join(value: Any) -> str:
     return next((tag for tag, model in JOIN_KINDS.items() if isinstance(value, model)), "foreign_key")
 
 
-AnyJoin = Annotated[
+AnyJoin = Join | Star | StreamJoin | Group
+"""Whatever makes a table of others."""
+InJoins = Annotated[
     Annotated[Join, Tag("foreign_key")] | Annotated[Star, Tag("star")] | Annotated[StreamJoin, Tag("stream")],
     Discriminator(kind_of_join),
 ]
-"""What may stand below `joins`: the one place that says which kinds of joins there are."""
+"""What may stand below `joins`."""
 
 JOIN_KINDS: Mapping[str, type[AnyJoin]] = {
-    tag.tag: model for model, tag in map(get_args, get_args(get_args(AnyJoin)[0]))
+    **{tag.tag: model for model, tag in map(get_args, get_args(get_args(InJoins)[0]))},
+    "group": Group,
 }
-"""The kinds of joins by their tags. What else is to be known of a kind stands in tables with its model as the key."""
+"""The kinds of joins by their tags, and groups: the one place that says which there are. What else is to be known of a
+kind stands in tables with its model as the key."""
 
 
 def model_of_join(value: Any) -> type[AnyJoin]:

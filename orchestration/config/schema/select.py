@@ -10,6 +10,7 @@ from pyspark.sql.types import DataType, StructType
 from orchestration.config.problems import listed
 from orchestration.config.schema.expression_types import Columns, unknown_column
 from orchestration.config.schema.expressions import referenced_columns, type_by_rule
+from transforms.model.group_spec import GroupSpec
 from transforms.model.result_spec import ResultSpec, Selected
 from transforms.model.schemas import quoted
 from transforms.model.specs import JoinSpec, StarSpec, StreamJoinSpec
@@ -135,6 +136,10 @@ def _condition_of(spec: ResultSpec, where: str | None) -> str | None:
 def sources_of(spec: ResultSpec) -> dict[str, list[tuple[str, str]]]:
     """What each column of a result is made of, as the names of tables, streams or joins and of their columns."""
     pair = {name: (spec.left, name) for name in spec.left_columns.names}
+    if isinstance(spec, GroupSpec):
+        by = {entry.name: [entry.sql] for entry in spec.by}
+        texts = by | {entry.name: [*entry.expressions] for entry in spec.aggregates}
+        return {name: [pair[read] for read in referenced_columns(found)] for name, found in texts.items()}
     for part in spec.parts:
         pair |= {part.prefix + name: (part.right, name) for name in part.right_columns.names}
     if spec.select is None:

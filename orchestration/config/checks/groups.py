@@ -1,0 +1,84 @@
+"""Checks groups: what is grouped, by what, and what is made of the rows of a group."""
+
+from orchestration.config.checked_document import Reading
+from orchestration.config.checks.conditions import check_condition
+from orchestration.config.checks.join_columns import columns_of_group, source_columns
+from orchestration.config.checks.tables import key_mistake
+from orchestration.config.problems import did_you_mean, listed
+from orchestration.config.schema.aggregates import aggregate
+from orchestration.config.schema.expression_types import Columns
+from orchestration.config.schema.groups import columns_of_key, key_column
+from orchestration.config.schema.joins import StreamJoin, model_of_join
+from orchestration.config.schema.select import twice
+
+
+def check_source(reading: Reading, group: str) -> None:
+    """Note what is wrong with the name of groups, and with what is grouped."""
+    _check_shared_name(reading, group)
+    _check_source(reading, group)
+
+
+def check_columns(reading: Reading, group: str) -> None:
+    """Note what is wrong with the columns of groups, and with their condition."""
+    columns = source_columns(reading, group)
+    if columns is not None:
+        _check_key(reading, group, columns)
+        _check_aggregates(reading, group, columns)
+        check_condition(reading, ("groups", group, "having"), columns_of_group(reading, group), "a group")
+    _check_names(reading, group)
+
+
+def _check_shared_name(reading: Reading, group: str) -> None:
+    for kind in ("table", "stream", "join"):
+        if group in reading.names(f"{kind}s"):
+            message = f"a {kind} is named '{group}', too; tables, streams, joins and groups share their names"
+            reading.refuse(("groups", group), message, at_key=True)
+
+
+def _check_source(reading: Reading, group: str) -> None:
+    path, source = ("groups", group, "of"), reading.value("groups", group, "of")
+    known = [name for kind in ("tables", "joins", "groups") for name in reading.names(kind)]
+    if source is None:
+        return
+    if source in reading.names("streams"):
+        reading.refuse(path, f"'{source}' is a stream; groups are of a table, a join or other groups")
+    elif source in reading.names("joins") and model_of_join(reading.raw("joins", source)) is StreamJoin:
+        reading.refuse(
+            path, f"'{source}' is the join of a stream, and only adds rows; group a table or a join"
+        )
+    elif source not in known:
+        message = f"no table, join or groups are named '{source}'{did_you_mean(source, known)}"
+        reading.refuse(path, f"{message} (there are: {listed(known)})")
+
+
+def _check_key(reading: Reading, group: str, columns: Columns) -> None:
+    for index, entry in enumerate(reading.value("groups", group, "by") or ()):
+        try:
+            found = [key_column(column, columns) for column in columns_of_key([entry])]
+        except ValueError as error:
+            reading.refuse(("groups", group, "by", index), str(error))
+            continue
+        for column in found:
+            if column is not None and (mistake := key_mistake(column.dtype)):
+                reading.refuse(("groups", group, "by", index), f"{column.name!r} is {mistake}")
+
+
+def _check_aggregates(reading: Reading, group: str, columns: Columns) -> None:
+    for name, text in (reading.value("groups", group, "select") or {}).items():
+        try:
+            aggregate(name, text, columns)
+        except ValueError as error:
+            reading.refuse(("groups", group, "select", name), str(error))
+
+
+def _check_names(reading: Reading, group: str) -> None:
+    by, select = (reading.value("groups", group, key) for key in ("by", "select"))
+    if by is None or select is None:
+        return
+    names = [*[column.name for column in columns_of_key(by)], *select]
+    if both := twice(names):
+        message = f"makes a second column {listed(both)}; give it another name"
+        reading.refuse(("groups", group, "select"), message, at_key=True)
+    if reading.value("groups", group, "changelog") and "redundant" in {name.lower() for name in names}:
+        message = "the changelog says in a column redundant of its own which emissions change nothing; leave it out, or"
+        reading.refuse(("groups", group, "changelog"), f"{message} give the column another name")

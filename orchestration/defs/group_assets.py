@@ -1,0 +1,65 @@
+"""Describes the steps of groups for Dagster: `subscription log → joined, changelog`."""
+
+from pyspark.sql.types import StructType
+
+from orchestration.config import Pipeline
+from orchestration.defs.column_lineage import origins
+from orchestration.defs.foreign_key_assets import FLAGS, NOTES
+from orchestration.defs.time_asset_specs import Columns
+from storage.lake.layout import changelog_of, joined_of, subscription_log_of
+from transforms.foreign_key_join.emissions import joined_schema
+from transforms.foreign_key_join.subscriptions import subscription_schema
+from transforms.model.schemas import HASH
+
+
+def steps(pipeline: Pipeline, name: str) -> list[tuple[str, str, str]]:
+    """Return the steps of groups: their name, the step, and the table below the lake that stands for it."""
+    found = [
+        (name, "subscription_log", subscription_log_of(name)),
+        (name, "joined", joined_of(name)),
+    ]
+    return [*found, (name, "changelog", changelog_of(name))] if pipeline.groups[name].changelog else found
+
+
+def upstream(pipeline: Pipeline, name: str, step: str) -> list[tuple[str, str]]:
+    """What a step reads, as names and steps."""
+    source = pipeline.groups[name].of
+    rows = (source, "joined" if source in pipeline.joins else "table")
+    match step:
+        case "subscription_log":
+            return [rows]
+        case "joined":
+            return [(name, "subscription_log"), rows]
+        case _:
+            return [(name, "subscription_log")]
+
+
+def description(pipeline: Pipeline, name: str, step: str) -> str:
+    """A step in a sentence or two."""
+    group = pipeline.groups[name]
+    by = ", ".join(f"`{column}`" for column in pipeline.group_spec(name).joined_key)
+    match step:
+        case "subscription_log":
+            return f"In which group the rows of `{group.of}` are, by {by}: subscribe, or unsubscribe."
+        case "joined":
+            having = f", those with {group.having}" if group.having else ""
+            return f"A row for each group of `{group.of}` by {by}{having}: one commit for each batch."
+        case _:
+            return f"Every emission of `{name}` in order."
+
+
+def columns(pipeline: Pipeline, name: str, step: str) -> Columns:
+    """Columns of a step."""
+    spec = pipeline.group_spec(name)
+    if step == "subscription_log":
+        (part,) = spec.parts
+        named = {
+            "foreign_key": "Key of the group",
+            "primary_key": "Key of the row",
+            "hash": "Hash of what is read of the row",
+        }
+        return subscription_schema(part), {**NOTES, **named}, ()
+    notes = {**NOTES, HASH: "Hash of the group's columns", **origins(spec)}
+    if step == "joined":
+        return joined_schema(spec), notes, spec.joined_key
+    return StructType([*joined_schema(spec), *FLAGS]), notes, ()

@@ -1,0 +1,1 @@
+"""Keeps the groups of rows, and what is made of each group, up to date."""
