@@ -101,9 +101,7 @@ def _begun(group: GroupSpec, inserts: Inserts) -> GroupBatch:
     rows = inserts.rows.select(
         F.col("foreign_key").alias(FOREIGN_KEY), F.col("primary_key").alias(PRIMARY_KEY), "value.*"
     )
-    found = aggregated_groups(rows, group).withColumns(
-        {PRIMARY_KEY: named(FOREIGN_KEY), THERE: F.lit(True)}
-    )
+    found = aggregated_groups(rows, group).withColumns({PRIMARY_KEY: named(FOREIGN_KEY), THERE: F.lit(True)})
     return GroupBatch(group, log, log, _as_rows(inserts), shown_groups(found, group))
 
 
