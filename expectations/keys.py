@@ -17,9 +17,12 @@ from typing import Literal
 
 from transforms.model.specs import How
 
-Kind = Literal["inner", "left", "members", "groups", "table", "history", "stream", "stream_left", "batches"]
-"""What a rule is about: a join of tables by its `how`, the rows that are grouped, the groups, a declared table, the
-history of a versioned one, the join of a stream (inner, or left), or the batches of such a join."""
+Kind = Literal[
+    "inner", "left", "members", "groups", "totals", "table", "history", "stream", "stream_left", "batches"
+]
+"""What a rule is about: a join of tables by its `how`, the rows that are grouped, the groups, what is kept beside those
+that are adjusted, a declared table, the history of a versioned one, the join of a stream (inner, or left), or the
+batches of such a join."""
 
 STREAM_JOINS: Mapping[How, Kind] = {"inner": "stream", "left": "stream_left"}
 """The kind that the join of a stream is by its `how`; that of a join of tables is called so itself."""
@@ -49,6 +52,8 @@ GROUP_FRAMES: Mapping[str, tuple[str, ...]] = {
     "found": ("primary_key", "hash", "batch"),
 }
 """Frames of groups: as their rows make them, and as they are kept."""
+TOTAL_FRAMES: Mapping[str, tuple[str, ...]] = {"totals": ("primary_key", "rows", "rest")}
+"""The frame of groups that are adjusted: how many rows each has, and whether anything that these added is there."""
 TABLE_FRAMES: Mapping[str, tuple[str, ...]] = {"rows": ("primary_key", "hash", "deleted")}
 """The frame of a declared table: its current rows, tombstones included."""
 
@@ -111,6 +116,7 @@ FROM (
   UNION ALL SELECT primary_key, 'expected', hash, NULL FROM {expected}
 ) parts
 GROUP BY primary_key"""
+_TOTALS = "SELECT * FROM {totals}"
 _HISTORY = """\
 SELECT primary_key, count_if(kind = 'interval' AND ends > following) AS doubled,
   count_if(kind = 'interval' AND ends < following) AS gaps, count_if(kind = 'interval' AND ends <= begins) AS instants,
@@ -137,13 +143,14 @@ FROM (
 GROUP BY primary_key"""
 _BATCHES = "SELECT * FROM {batches}"
 _WHOLE: Mapping[Kind, str] = {
-    "groups": _GROUPS, "table": _TABLE, "history": _HISTORY, "stream": _STREAM, "stream_left": _STREAM,
-    "batches": _BATCHES,
+    "groups": _GROUPS, "totals": _TOTALS, "table": _TABLE, "history": _HISTORY,
+    "stream": _STREAM, "stream_left": _STREAM, "batches": _BATCHES,
 }  # fmt: skip
 """The views of what is no join of tables."""
 _FRAMES: Mapping[Kind, Mapping[str, tuple[str, ...]]] = {
     "members": MEMBER_FRAMES,
     "groups": GROUP_FRAMES,
+    "totals": TOTAL_FRAMES,
     "table": TABLE_FRAMES,
     "history": HISTORY_FRAMES,
     "stream": STREAM_FRAMES,

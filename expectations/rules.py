@@ -161,6 +161,13 @@ RULES: tuple[Rule, ...] = (
         kinds=("groups",),
     ),
     Rule(
+        name="totals_agree",
+        statement="No more rows leave a group than came, and the last one leaves nothing behind.",
+        where="rows < 0 OR (rows = 0 AND rest)",
+        shows="rows",
+        kinds=("totals",),
+    ),
+    Rule(
         name="group_exists",
         statement="No group outlives its rows, or is shown that does not meet the condition.",
         where="found > 0 AND expected = 0",

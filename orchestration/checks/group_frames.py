@@ -30,9 +30,21 @@ ROWS = ".rows"
 
 
 def group_assets(pipeline: Pipeline, name: str, scope: Scope) -> list[Asset]:
-    """Return the frames of groups, and those of the rows that are grouped."""
+    """Return the frames of groups, and those of the rows that are grouped.
+
+    Of groups that are adjusted no log says which a batch has touched, so all are looked at.
+    """
     group = pipeline.group_spec(name)
     (part,) = group.parts
+    if group.adjusts:
+        left = rows_of_left(pipeline, group, scope, None)
+        return [
+            Asset(
+                name,
+                "groups",
+                {"expected": _expected(left, None, group), "found": _found(None, group, scope)},
+            )
+        ]
     messages = scope.state.subscriptions(part)
     touched = None
     if scope.since is not None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from expectations.keys import Kind, stream_kind
 from expectations.validation import Asset
@@ -10,13 +9,15 @@ from orchestration.checks.group_frames import ROWS, group_assets
 from orchestration.checks.join_frames import Scope, join_assets
 from orchestration.checks.time_frames import BATCHES, stream_join_assets
 from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
+from transforms.model.group_spec import GroupSpec
+from transforms.model.result_spec import ResultSpec
 
 
 @dataclass(frozen=True)
 class JoinRules:
     """What is checked of the joins of one kind."""
 
-    kinds: Callable[[Any], Mapping[str, Kind]]
+    kinds: Callable[[ResultSpec], Mapping[str, Kind]]
     """The kinds that the rules of the result go by, by what stands after the name of the join: each right side of a
     star, the rows of groups, else nothing."""
     of_buffer: tuple[str, Kind] | None
@@ -27,21 +28,34 @@ class JoinRules:
     """Counts of a batch that say how many rows of the join it touched."""
 
 
-def _of_tables(kinds: Callable[[Any], Mapping[str, Kind]]) -> JoinRules:
-    return JoinRules(kinds, of_buffer=None, assets=join_assets, touched=("subscriptions", "answers"))
+def _of_sides(spec: ResultSpec) -> Mapping[str, Kind]:
+    return {f".{part.side}" if part.side else "": part.how for part in spec.parts}
+
+
+def _of_stream(spec: ResultSpec) -> Mapping[str, Kind]:
+    (part,) = spec.parts
+    return {"": stream_kind(part.how, condition=spec.where is not None)}
+
+
+def _of_groups(spec: ResultSpec) -> Mapping[str, Kind]:
+    adjusts = isinstance(spec, GroupSpec) and spec.adjusts
+    return {"": "groups"} if adjusts else {"": "groups", ROWS: "members"}
+
+
+_OF_TABLES = JoinRules(_of_sides, of_buffer=None, assets=join_assets, touched=("subscriptions", "answers"))
 
 
 JOIN_RULES: Mapping[type[AnyJoin], JoinRules] = {
-    Join: _of_tables(lambda join: {"": join.how}),
-    Star: _of_tables(lambda join: {f".{side}": right.how for side, right in join.rights.items()}),
+    Join: _OF_TABLES,
+    Star: _OF_TABLES,
     StreamJoin: JoinRules(
-        kinds=lambda join: {"": stream_kind(join.how, condition=join.where is not None)},
+        kinds=_of_stream,
         of_buffer=(BATCHES, "batches"),
         assets=stream_join_assets,
         touched=("received", "released"),
     ),
     Group: JoinRules(
-        kinds=lambda _: {"": "groups", ROWS: "members"},
+        kinds=_of_groups,
         of_buffer=None,
         assets=group_assets,
         touched=("subscriptions", "emissions"),

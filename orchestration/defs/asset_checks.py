@@ -94,7 +94,9 @@ def _subjects(pipeline: Pipeline) -> dict[AssetCheckKey, tuple[str, Rule]]:
             found.append((step_key(pipeline, name, "versions"), HISTORY.format(name), "history"))
     for name, join in pipeline.joins.items():
         rules, key = JOIN_RULES[type(join)], step_key(pipeline, name, "joined")
-        found += [(key, name + after, kind) for after, kind in rules.kinds(join).items()]
+        found += [
+            (key, name + after, kind) for after, kind in rules.kinds(pipeline.spec_of_join(name)).items()
+        ]
         if rules.of_buffer and join.waits:
             called, kind = rules.of_buffer
             found.append((step_key(pipeline, name, "buffer"), called.format(name), kind))

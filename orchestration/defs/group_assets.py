@@ -9,16 +9,19 @@ from orchestration.defs.time_asset_specs import Columns
 from storage.lake.layout import changelog_of, joined_of, subscription_log_of
 from transforms.foreign_key_join.emissions import joined_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema
+from transforms.model.group_spec import TOTALS
 from transforms.model.schemas import HASH
 
 
 def steps(pipeline: Pipeline, name: str) -> list[tuple[str, str, str]]:
     """Return the steps of groups: their name, the step, and the table below the lake that stands for it."""
-    found = [
-        (name, "subscription_log", subscription_log_of(name)),
+    spec = pipeline.group_spec(name)
+    log = [(name, "subscription_log", subscription_log_of(name))] * (not spec.adjusts)
+    return [
+        *log,
         (name, "joined", joined_of(name)),
+        *[(name, "changelog", changelog_of(name))] * spec.changelog,
     ]
-    return [*found, (name, "changelog", changelog_of(name))] if pipeline.groups[name].changelog else found
 
 
 def upstream(pipeline: Pipeline, name: str, step: str) -> list[tuple[str, str]]:
@@ -28,10 +31,10 @@ def upstream(pipeline: Pipeline, name: str, step: str) -> list[tuple[str, str]]:
     match step:
         case "subscription_log":
             return [rows]
-        case "joined":
-            return [(name, "subscription_log"), rows]
+        case "changelog":
+            return [(name, "joined")]
         case _:
-            return [(name, "subscription_log")]
+            return [rows] if pipeline.group_spec(name).adjusts else [(name, "subscription_log"), rows]
 
 
 def description(pipeline: Pipeline, name: str, step: str) -> str:
@@ -59,7 +62,12 @@ def columns(pipeline: Pipeline, name: str, step: str) -> Columns:
             "hash": "Hash of what is read of the row",
         }
         return subscription_schema(part), {**NOTES, **named}, ()
-    notes = {**NOTES, HASH: "Hash of the group's columns", **origins(spec)}
+    notes = {
+        **NOTES,
+        TOTALS: "What the group is adjusted by: rows, counts and sums",
+        HASH: "Hash of the group's columns",
+        **origins(spec),
+    }
     if step == "joined":
         return joined_schema(spec), notes, spec.joined_key
     return StructType([*joined_schema(spec), *FLAGS]), notes, ()

@@ -93,11 +93,10 @@ def _group_views(pipeline: Pipeline, name: str) -> dict[str, Open]:
     group = pipeline.group_spec(name)
     (part,) = group.parts
     log, store = subscription_log_of(name), subscription_store_of(name)
-    found: dict[str, Open] = {
-        name: partial(_joined, group),
-        shown_name(log): partial(_log, part, log, subscription_schema(part)),
-        shown_name(store): partial(_store, part),
-    }
+    found: dict[str, Open] = {name: partial(_joined, group)}
+    if not group.adjusts:
+        found[shown_name(log)] = partial(_log, part, log, subscription_schema(part))
+        found[shown_name(store)] = partial(_store, part)
     if group.changelog:
         found[shown_name(changelog_of(name))] = partial(_changelog, group)
     return found

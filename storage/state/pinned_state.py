@@ -36,6 +36,7 @@ from transforms.changelog.versions import as_versions, versions_schema
 from transforms.foreign_key_join.emissions import joined_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema
 from transforms.model.event_time import latest, moved_back
+from transforms.model.group_spec import TOTALS, GroupSpec
 from transforms.model.guards import guarded
 from transforms.model.join_sides import FOREIGN_KEY, left_rows_schema
 from transforms.model.keys import Keys, restrict
@@ -168,6 +169,11 @@ class State:
         key = key_struct(join.joined_key).alias("primary_key")
         rows = self.joined(join).select(key, *[named(field.name) for field in join.hashes])
         return rows if few is None else restrict(rows, Keys(few.select(key), few=True), ("primary_key",))
+
+    def totals(self, group: GroupSpec, keys: Keys) -> DataFrame:
+        """What groups that are adjusted keep beside their rows, of some groups. `keys`: their columns."""
+        rows = restrict(self.joined(group), keys, group.joined_key)
+        return rows.select(key_struct(group.joined_key).alias(FOREIGN_KEY), named(TOTALS))
 
     def has_rows(self, table: str) -> bool:
         """Whether a declared table held anything before the batch; a first load has nothing to look up."""

@@ -33,6 +33,7 @@ SCHEMAS = {
     "answers": {"primary_key": LEFT, "foreign_key": RIGHT, "hash": HASH, "cause": pa.string()},
     "expected": {"primary_key": LEFT, "hash": HASH},
     "found": {"primary_key": LEFT, "hash": HASH, "batch": pa.int64()},
+    "totals": {"primary_key": LEFT, "rows": pa.int64(), "rest": pa.bool_()},
     "rows": {"primary_key": LEFT, "hash": HASH, "deleted": pa.bool_()},
     "versions": {"primary_key": LEFT, "valid_from": TIME, "valid_to": TIME},
     "latest": {"primary_key": LEFT, "hash": HASH},
@@ -84,6 +85,8 @@ def sound_state(kind: Kind) -> State:
     if kind == "groups":
         groups = [("expected", 1, 11), ("expected", 2, 12), ("found", 1, 11, 1), ("found", 2, 12, 2)]
         return {name: [filled(*row) for row in groups if row[0] == name] for name in ("expected", "found")}
+    if kind == "totals":
+        return {"totals": [filled("totals", 1, 2, True), filled("totals", 2, 0, False)]}
     if kind == "members":
         state = sound_state("inner")
         return {name: state[name] for name in ("left_rows", "subscriptions")}

@@ -27,7 +27,7 @@ Change = tuple[str, str, tuple[object, ...]]  # add to a frame, or drop a row by
 HOURS = [datetime(2013, 1, 1, hour, tzinfo=UTC) for hour in range(4)]
 STREAMS: tuple[Kind, ...] = ("stream", "stream_left")
 ROWS: tuple[Kind, ...] = ("inner", "left", "members")
-KINDS: tuple[Kind, ...] = (*ROWS, "groups", "table", "history", *STREAMS, "batches")
+KINDS: tuple[Kind, ...] = (*ROWS, "groups", "totals", "table", "history", *STREAMS, "batches")
 
 
 def add(frame: str, *values: object) -> Change:
@@ -43,6 +43,8 @@ def drop(frame: str, key: object) -> Change:
 CASES: list[tuple[str, tuple[Kind, ...], str, list[Change]]] = [
     ("one_row_per_key", ("inner", "left"), "the key is joined twice", [add("joined", 1, 11, "A", 21, 3)]),
     ("one_row_per_key", ("groups",), "a group is there twice", [add("found", 1, 11, 3)]),
+    ("totals_agree", ("totals",), "more rows went than came", [add("totals", 3, -1, False)]),
+    ("totals_agree", ("totals",), "what the last row added is there", [add("totals", 3, 0, True)]),
     ("group_exists", ("groups",), "a group has no rows any more", [drop("expected", 1)]),
     ("group_current", ("groups",), "a row has changed since", [drop("found", 1), add("found", 1, 91, 1)]),
     ("nothing_pending", ("groups",), "a group is not there", [drop("found", 2)]),

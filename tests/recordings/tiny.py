@@ -21,7 +21,7 @@ def write_pipeline(folder: Path, days: Sequence[str] = DAYS) -> Path:
     options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
     conf = {"spark.driver.extraJavaOptions": options, "spark.sql.shuffle.partitions": "2"}
     document |= {"name": "tiny", "spark": {"master": "local[2]", "conf": conf}}
-    del document["streams"]
+    del document["streams"], document["groups"]
     document["tables"] = {table: document["tables"][table] for table in TABLES}
     document["joins"] = {"flights_with_planes": document["joins"]["flights_with_planes"]}
     for table in TABLES:

@@ -15,10 +15,11 @@ from transforms.foreign_key_join.emissions import TOMBSTONE
 from transforms.foreign_key_join.insert_only import subscribe
 from transforms.foreign_key_join.subscriptions import live_subscriptions, send_subscriptions, with_previous
 from transforms.groups.aggregates import aggregated_groups
+from transforms.groups.totals import SIGN, adjusted, totals_of
 from transforms.model.expressions import meets
-from transforms.model.group_spec import GroupSpec
+from transforms.model.group_spec import TOTALS, GroupSpec
 from transforms.model.hashing import value_hash
-from transforms.model.join_sides import unknown
+from transforms.model.join_sides import unknown, with_foreign_keys
 from transforms.model.keys import Keys
 from transforms.model.schemas import FOREIGN_KEY, HASH, POSITION, PRIMARY_KEY, named, no_batch
 from transforms.model.selection import FAILED
@@ -28,14 +29,17 @@ THERE = "_lj_there"
 """True for a group that has rows."""
 
 
-class Subscriptions(Protocol):
-    """The messages that were sent before the batch."""
+class Stored(Protocol):
+    """The messages that were sent before the batch, and what it left of groups that are adjusted."""
 
     def has_subscriptions(self, join: str) -> bool:
         """Whether there are any."""
 
     def subscriptions_to(self, join: JoinSpec, keys: Keys) -> DataFrame:
         """Those to some groups. `keys`: the column `foreign_key`."""
+
+    def totals(self, group: GroupSpec, keys: Keys) -> DataFrame:
+        """`FOREIGN_KEY` and `TOTALS` of some groups. `keys`: their columns."""
 
 
 class Frames(Protocol):
@@ -59,18 +63,20 @@ class GroupBatch:
     """What a batch does to groups."""
 
     spec: GroupSpec
-    log: DataFrame
-    """Rows of `subscription_log`."""
-    store: DataFrame
-    """Live subscriptions to the groups that the batch touches."""
     rows: DataFrame
-    """primary_key, hash, position, value of the rows that subscribe to these, and of those that changed."""
+    """primary_key, hash, position, value of the rows that changed, and of those that subscribe to `store`."""
+    log: DataFrame | None
+    """Rows of `subscription_log`; None of groups that are adjusted, as in what follows."""
+    store: DataFrame | None
+    """Live subscriptions to the groups that the batch touches."""
     emissions: DataFrame
     """Rows of the groups with `PRIMARY_KEY`, the key of the group, `TOMBSTONE`, and `FAILED` where a value may fail."""
 
 
-def group_batch(group: GroupSpec, left: Left, stored: Subscriptions, frames: Frames) -> GroupBatch:
+def group_batch(group: GroupSpec, left: Left, stored: Stored, frames: Frames) -> GroupBatch:
     """Lead the changes of what is grouped to emissions; nothing is committed here."""
+    if group.adjusts:
+        return _adjusted(group, left, stored, frames)
     (part,) = group.parts
     if left.inserts is not None and left.inserts.alone and not stored.has_subscriptions(part.name):
         return _begun(group, left.inserts)
@@ -92,7 +98,7 @@ def group_batch(group: GroupSpec, left: Left, stored: Subscriptions, frames: Fra
         (lookup,) = left.lookups
         rows = rows.unionByName(frames.keep_if_small(lookup(unknown(store, "primary_key", changed))))
     emissions = frames.keep_if_small(_emissions(touched, store, rows, group))
-    return GroupBatch(group, log, store, rows, emissions)
+    return GroupBatch(group, rows, log, store, emissions)
 
 
 def _begun(group: GroupSpec, inserts: Inserts) -> GroupBatch:
@@ -102,7 +108,30 @@ def _begun(group: GroupSpec, inserts: Inserts) -> GroupBatch:
         F.col("foreign_key").alias(FOREIGN_KEY), F.col("primary_key").alias(PRIMARY_KEY), "value.*"
     )
     found = aggregated_groups(rows, group).withColumns({PRIMARY_KEY: named(FOREIGN_KEY), THERE: F.lit(True)})
-    return GroupBatch(group, log, log, _as_rows(inserts), shown_groups(found, group))
+    return GroupBatch(group, _as_rows(inserts), log, log, shown_groups(found, group))
+
+
+def _adjusted(group: GroupSpec, left: Left, stored: Stored, frames: Frames) -> GroupBatch:
+    """What groups that are adjusted make of changes: what each row was goes, and what it is now comes."""
+    (part,) = group.parts
+    rows = left.after
+    if left.inserts is not None:
+        rows = rows.unionByName(_as_rows(left.inserts))
+    rows = frames.keep_if_small(rows)
+    were = left.was.join(left.after.select("primary_key"), "primary_key", "left_semi")
+    signed = [
+        with_foreign_keys(of_rows.where(F.col("hash").isNotNull()), part).select(
+            F.col("foreign_key").alias(FOREIGN_KEY), F.lit(sign).alias(SIGN), "left_value.*"
+        )
+        for of_rows, sign in ((rows, 1), (were, -1))
+    ]
+    changes = frames.keep(totals_of(signed[0].unionByName(signed[1]), group))
+    keys = changes.select(f"{FOREIGN_KEY}.*")
+    before = stored.totals(group, frames.keys(keys, null_matches=True))
+    found = adjusted(changes, before, group).withColumn(PRIMARY_KEY, named(FOREIGN_KEY))
+    there = F.when(F.col(TOTALS)["rows"] > 0, True)
+    emissions = shown_groups(found.withColumn(THERE, there), group)
+    return GroupBatch(group, rows, None, None, frames.keep_if_small(emissions))
 
 
 def _as_rows(inserts: Inserts) -> DataFrame:
@@ -134,7 +163,8 @@ def shown_groups(found: DataFrame, group: GroupSpec) -> DataFrame:
     key = [named(PRIMARY_KEY)[name].alias(name) for name in group.joined_key]
     values = [named(aggregate.name) for aggregate in group.aggregates]
     marks = [F.coalesce(FAILED, F.lit(False)).alias(FAILED)] if group.computed_texts else []
-    rows = found.select(PRIMARY_KEY, *key, *values, *marks, F.col(THERE).isNotNull().alias(THERE))
+    totals = [named(TOTALS)] if group.adjusts and TOTALS in found.columns else []
+    rows = found.select(PRIMARY_KEY, *key, *values, *marks, *totals, F.col(THERE).isNotNull().alias(THERE))
     shown = F.col(THERE) if group.having is None else F.col(THERE) & meets(group.having)
     rows = rows.withColumn(TOMBSTONE, ~shown).withColumn(HASH, value_hash(group.columns))
     kept = ~F.col(TOMBSTONE)
@@ -146,4 +176,5 @@ def shown_groups(found: DataFrame, group: GroupSpec) -> DataFrame:
         *[F.when(kept, named(a.name)).alias(a.name) for a in group.aggregates],
         no_batch(),
         F.when(kept, F.col(HASH)).alias(HASH),
+        *totals,
     )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import DataType, DecimalType, IntegralType, LongType, StructField, StructType
 
 from transforms.model.expressions import may_raise
 from transforms.model.result_spec import ResultKey, ResultSpec, Selected
@@ -14,6 +14,10 @@ Function = Literal[
     "count", "count_distinct", "sum", "avg", "min", "max", "any", "first", "last", "collect", "map"
 ]
 """What is made of the rows of a group."""
+TOTALS = "_lj_totals"
+"""What groups that are adjusted keep beside each row: how many rows it has, and of each aggregate count and sum."""
+_MOST_DIGITS = 28
+"""Of decimals that are added without end: their sum has 38."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,16 @@ class Aggregate:
     def expressions(self) -> tuple[str, ...]:
         """All SQL that is evaluated for a row."""
         return (*self.arguments, *self.order)
+
+    @property
+    def is_adjusted(self) -> bool:
+        """Whether it follows from counts and exact sums, from which a row that goes can be taken away again."""
+        decimal = isinstance(self.of, DecimalType) and self.of.precision <= _MOST_DIGITS
+        return (
+            self.function == "count"
+            or (self.function == "sum" and (decimal or isinstance(self.of, IntegralType)))
+            or (self.function == "avg" and isinstance(self.of, IntegralType))
+        )
 
 
 @dataclass(frozen=True)
@@ -61,6 +75,26 @@ class GroupSpec(ResultSpec):
     select: tuple[Selected, ...] | None = None
     where: str | None = None
     result_key: ResultKey = "left"
+
+    @property
+    def adjusts(self) -> bool:
+        """Whether groups are adjusted by the rows that change, without a look at others (`transforms.groups.totals`).
+
+        A group that does not meet a condition has no row to keep its totals beside.
+        """
+        return self.having is None and all(aggregate.is_adjusted for aggregate in self.aggregates)
+
+    @property
+    def totals_type(self) -> StructType:
+        """What `TOTALS` holds: `rows`, and of the aggregate with a number its `count` and `sum`."""
+        found = [StructField("rows", LongType())]
+        for number, aggregate in enumerate(self.aggregates):
+            if aggregate.arguments:
+                found.append(StructField(f"count{number}", LongType()))
+            if aggregate.function != "count":
+                scale = aggregate.of.scale if isinstance(aggregate.of, DecimalType) else 0
+                found.append(StructField(f"sum{number}", DecimalType(38, scale)))
+        return StructType(found)
 
     @property
     def parts(self) -> tuple[JoinSpec, ...]:
@@ -106,8 +140,8 @@ class GroupSpec(ResultSpec):
 
     @property
     def internal_columns(self) -> list[StructField]:
-        """The hash."""
-        return self.hashes
+        """The hash, and the totals of groups that are adjusted."""
+        return [*self.hashes, StructField(TOTALS, self.totals_type)] if self.adjusts else self.hashes
 
     @property
     def may_lack_rows(self) -> bool:

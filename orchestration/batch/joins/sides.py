@@ -69,6 +69,7 @@ def left_table(
         changes=left_changes(rest.applied, join),
         before=live_keys(batch.before, join),
         after=left_valued(rest.current, join),
+        was=left_valued(batch.before.where(~named(DELETED)), join),
         lookups=[
             partial(lookup, part, _pointed(part, right))
             for part, right in zip(join.parts, rights, strict=True)
@@ -98,9 +99,7 @@ def left_join(
 
     def lookup(keys: DataFrame) -> DataFrame:
         wanted = frames.keys(spread(keys, "primary_key", join.left_key), null_matches=null_matches)
-        found = restrict(stored, wanted, join.left_key)
-        hashed = with_joined_hash(found, join.left_columns)
-        return left_valued(hashed.withColumn(POSITION, F.lit(None).cast(POSITION_TYPE)), join)
+        return left_valued(_as_rows(restrict(stored, wanted, join.left_key), join), join)
 
     changed_keys = batch.emissions.select(*[named(name) for name in join.left_key])
     keys = frames.keys(changed_keys, null_matches=null_matches)
@@ -116,8 +115,16 @@ def left_join(
         changes=left_changes(rest, join),
         before=live_keys(before.withColumn(DELETED, F.lit(False)), join),
         after=left_valued(rest, join),
+        was=left_valued(_as_rows(before, join), join),
         lookups=[lookup] * len(join.parts),
         inserts=inserts,
+    )
+
+
+def _as_rows(stored: DataFrame, join: ResultSpec) -> DataFrame:
+    """Rows of a joined table as those of a left side."""
+    return with_joined_hash(stored, join.left_columns).withColumns(
+        {DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)}
     )
 
 
@@ -130,6 +137,7 @@ def left_bootstrap(join: ResultSpec, rows: DataFrame, changed: int, frames: Fram
         changes=left_changes(changes, join),
         before=live_keys(none, join),
         after=left_valued(changes, join),
+        was=left_valued(none, join),
         lookups=[lambda _keys: left_valued(none, join)] * len(join.parts),
         inserts=inserts,
     )

@@ -155,7 +155,10 @@ def _messages(join: JoinBatch | GroupBatch) -> list[tuple[str, str, DataFrame, s
     """The logs of what the sides told each other: stage, table, rows, and which count says how many."""
     if isinstance(join, GroupBatch):
         name = join.spec.name
-        return [(f"subscription_log/{name}", subscription_log_of(name), join.log, "subscriptions")]
+        log = [] if join.log is None else [join.log]
+        return [
+            (f"subscription_log/{name}", subscription_log_of(name), rows, "subscriptions") for rows in log
+        ]
     logs = []
     for messages in join.messages:
         spec = messages.spec

@@ -16,6 +16,7 @@ from orchestration.batch.tables.table import TableBatch, table_batch, untouched
 from orchestration.config.schema.expressions import referenced_columns
 from orchestration.planning.pending_input import check_read
 from storage.lake.layout import changes_of
+from transforms.model.group_spec import GroupSpec
 from transforms.model.specs import TableSpec
 
 
@@ -66,13 +67,15 @@ def _records(batch: Batch, name: str) -> DataFrame:
 
 
 def _read_before(batch: Batch, table: TableSpec) -> list[str]:
-    """Columns of a table's former rows that its joins read: the foreign key, and all where a change may be unread."""
+    """Columns of a table's former rows that its joins read: the foreign key, and all where a change may be unread.
+
+    Groups that are adjusted take a former row away from its group, by what they made of it.
+    """
     found: list[str] = []
     for spec in map(batch.pipeline.spec_of_join, batch.plan.joins):
         if spec.left == table.name:
-            found += (
-                referenced_columns(spec.foreign_key_texts) if spec.left_whole else spec.left_columns.names
-            )
+            whole = spec.left_whole and not (isinstance(spec, GroupSpec) and spec.adjusts)
+            found += referenced_columns(spec.foreign_key_texts) if whole else spec.left_columns.names
         for part in spec.parts:
             if part.right == table.name and not part.right_whole:
                 found += part.right_columns.names
