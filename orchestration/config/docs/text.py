@@ -291,8 +291,8 @@ $group
 Where all aggregates are counts, sums of whole numbers or decimals (of up to 28 digits), and averages of whole numbers,
 and there is no `having`, a batch adjusts the groups by the rows that changed. Else it computes the groups anew that it
 touches, from all their rows ([decision 31](decisions/0031-a-row-subscribes-to-its-group.md)). The result is that of
-SQL's GROUP BY, in the table `joins/NAME/joined`; a group without rows goes. Rows with a null in what they have in common
-are a group, as in SQL. A join may have groups as its left side.
+SQL's GROUP BY, in the table `joins/NAME/joined`; a group without rows goes. Rows with a null in what they share are a
+group, as in SQL. A join may have groups as its left side.
 
 | aggregate | what it is |
 |---|---|
