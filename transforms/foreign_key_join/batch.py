@@ -39,11 +39,10 @@ class Left:
     """primary_key, hash, position, value of the changed keys' rows after the batch; no other key's."""
     lookups: Sequence[Lookup]
     """For each right side: the rows that its changed rows have found."""
-    was: DataFrame
-    """primary_key, hash, position, value of live rows before the batch, of at least the changed keys; of a table only
-    those columns that are asked for (`orchestration.batch.tables.stage`)."""
     inserts: Inserts | None = None
     """Where they are worth a way of their own; then they are neither among `changes` nor in `after`."""
+    was: DataFrame | None = None
+    """Of groups that are adjusted: as `after`, the live rows before the batch, of at least the changed keys."""
 
 
 @dataclass(frozen=True)

@@ -118,6 +118,7 @@ def _adjusted(group: GroupSpec, left: Left, stored: Stored, frames: Frames) -> G
     if left.inserts is not None:
         rows = rows.unionByName(_as_rows(left.inserts))
     rows = frames.keep_if_small(rows)
+    assert left.was is not None, "it is there for groups that are adjusted"
     were = left.was.join(left.after.select("primary_key"), "primary_key", "left_semi")
     signed = [
         with_foreign_keys(of_rows.where(F.col("hash").isNotNull()), part).select(

@@ -15,6 +15,7 @@ from transforms.foreign_key_join.batch import JoinBatch, Left, Right
 from transforms.foreign_key_join.emissions import TOMBSTONE, with_joined_hash
 from transforms.foreign_key_join.responses import last_changes
 from transforms.groups.batch import GroupBatch
+from transforms.model.group_spec import GroupSpec
 from transforms.model.join_sides import (
     left_changes,
     left_hash,
@@ -69,7 +70,7 @@ def left_table(
         changes=left_changes(rest.applied, join),
         before=live_keys(batch.before, join),
         after=left_valued(rest.current, join),
-        was=left_valued(batch.before.where(~named(DELETED)), join),
+        was=_was(batch.before.where(~named(DELETED)), join),
         lookups=[
             partial(lookup, part, _pointed(part, right))
             for part, right in zip(join.parts, rights, strict=True)
@@ -115,10 +116,15 @@ def left_join(
         changes=left_changes(rest, join),
         before=live_keys(before.withColumn(DELETED, F.lit(False)), join),
         after=left_valued(rest, join),
-        was=left_valued(_as_rows(before, join), join),
+        was=_was(_as_rows(before, join), join),
         lookups=[lookup] * len(join.parts),
         inserts=inserts,
     )
+
+
+def _was(before: DataFrame, join: ResultSpec) -> DataFrame | None:
+    """Live rows before the batch, where the join reads what they were: of others not all columns are at hand."""
+    return left_valued(before, join) if isinstance(join, GroupSpec) and join.adjusts else None
 
 
 def _as_rows(stored: DataFrame, join: ResultSpec) -> DataFrame:
@@ -137,7 +143,7 @@ def left_bootstrap(join: ResultSpec, rows: DataFrame, changed: int, frames: Fram
         changes=left_changes(changes, join),
         before=live_keys(none, join),
         after=left_valued(changes, join),
-        was=left_valued(none, join),
+        was=_was(none, join),
         lookups=[lambda _keys: left_valued(none, join)] * len(join.parts),
         inserts=inserts,
     )
