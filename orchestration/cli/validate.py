@@ -2,6 +2,7 @@
 
 from orchestration.cli.options import Config, load_pipeline
 from orchestration.cli.terminal import say
+from transforms.model.group_spec import GroupSpec
 
 
 def validate(config: Config) -> None:
@@ -17,6 +18,10 @@ def validate(config: Config) -> None:
         say(f"{kind} {name}: {len(read.columns)} columns, key {key}, {source.format} {source.place}")
     for name in pipeline.joins:
         join = pipeline.spec_of_join(name)
+        if isinstance(join, GroupSpec):
+            made = "adjusted by what changes" if join.adjusts else "computed from their rows"
+            say(f"groups {name}: {join.left} by {', '.join(join.joined_key)}, {made}")
+            continue
         rights = " ".join(
             f"{part.how} join {part.right} on {', '.join(texts)}"
             for part, _, texts in pipeline.foreign_keys(name)

@@ -398,6 +398,7 @@ def test_groups_are_shown_and_counted(
         assert found.exit_code == 0, found.output
         return found.stdout
 
+    assert "groups by_customer: orders by customer, computed from their rows" in said("validate", path)
     ran = said("run", path)
     assert "Changes by groups" in ran
     assert "Answers by join" not in ran
