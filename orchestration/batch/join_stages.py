@@ -5,6 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
+from expectations.keys import Kind
 from orchestration.batch.context import Batch, JoinResults
 from orchestration.batch.joins.gate import JOIN_COUNTS
 from orchestration.batch.joins.groups import GROUP_COUNTS
@@ -13,6 +14,15 @@ from orchestration.batch.streams.stage import StreamJoins
 from orchestration.batch.streams.stream_join_batch import STREAM_JOIN_COUNTS
 from orchestration.batch.tables.table import TableBatch
 from orchestration.config import AnyJoin, Group, Join, Star, StreamJoin
+from transforms.model.group_spec import GroupSpec
+from transforms.model.result_spec import ResultSpec
+
+
+def gated_kinds(spec: ResultSpec) -> set[Kind]:
+    """The kinds that the rules of a gate go by."""
+    if isinstance(spec, GroupSpec):
+        return {"totals" if spec.adjusts else "members"}
+    return {part.how for part in spec.parts}
 
 
 class JoinStage(Protocol):

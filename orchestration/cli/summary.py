@@ -73,7 +73,9 @@ def print_joins(counts: Counts) -> None:
     """Print what became of the answers of each join's right side, or of a stream's records, and what was emitted."""
     of_streams = {name: found for name, found in counts.items() if "received" in found}
     others = {name: found for name, found in counts.items() if name not in of_streams}
-    of_groups = {name: found for name, found in others.items() if "answers" not in found}
+    of_groups = {
+        name: found for name, found in others.items() if "emissions" in found and "answers" not in found
+    }
     others = {name: found for name, found in others.items() if name not in of_groups}
     if others or not (of_streams or of_groups):
         print_counts("Answers by join", "join", others, _shown(_JOIN, others))

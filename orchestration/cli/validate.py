@@ -2,7 +2,6 @@
 
 from orchestration.cli.options import Config, load_pipeline
 from orchestration.cli.terminal import say
-from transforms.model.group_spec import GroupSpec
 
 
 def validate(config: Config) -> None:
@@ -11,6 +10,8 @@ def validate(config: Config) -> None:
     Every mistake is printed with file, line and path. Neither sources nor the lake are read, and no Spark is
     started.
     """
+    from transforms.model.group_spec import GroupSpec
+
     pipeline = load_pipeline(config)
     for name, read in pipeline.inputs.items():
         source, key = read.source, ", ".join(read.key)

@@ -46,7 +46,14 @@ def shapes_of(pipeline: Pipeline) -> dict[str, str]:
         for name, settings in pipeline.shape.get(kind, {}).items()
         for setting, value in _flat(settings).items()
         if setting not in _CHANGEABLE[kind]
-    } | _merged(rules.of_joins(pipeline) for rules in _PROGRAM.values())
+    } | _merged([_ways_of_groups(pipeline), *[rules.of_joins(pipeline) for rules in _PROGRAM.values()]])
+
+
+def _ways_of_groups(pipeline: Pipeline) -> dict[str, str]:
+    """Whether groups are adjusted: it follows from types, too, and groups that are have no log to go on with."""
+    return {
+        f"groups/{name}/adjusts": _fingerprint(pipeline.group_spec(name).adjusts) for name in pipeline.groups
+    }
 
 
 def readings_of(pipeline: Pipeline) -> dict[str, str]:

@@ -64,7 +64,7 @@ def _of_foreign_keys(pipeline: Pipeline, name: str) -> Iterator[tuple[str, Struc
 
 def _of_groups(pipeline: Pipeline, name: str) -> Iterator[tuple[str, StructType]]:
     group = pipeline.group_spec(name)
-    for part in group.parts:
+    for part in () if group.adjusts else group.parts:
         yield subscription_log_of(part.name), subscription_schema(part)
         yield subscription_store_of(part.name), subscription_schema(part)
     yield from _result(group)

@@ -33,7 +33,7 @@ def changed_join(pipeline: Pipeline, plan: Plan, place: str, anew: Collection[st
     """The message for a join that was kept with another specification; `anew`: all joins that begin anew."""
     _, name, _ = place.split("/")
     return pipeline.problem(
-        ("joins", name),
+        (pipeline.section_of(name), name),
         f"this version of Lakejoin makes hashes by specification {_now()}, and the join in {pipeline.lake} has, as of "
         f"batch {plan.batch}, those of specification {plan.shapes.get(place, FIRST)}; compute it anew: "
         f"{rebuild_command(pipeline, anew)}, or go on with version {plan.code} of Lakejoin, which planned that batch",

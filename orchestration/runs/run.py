@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from expectations.rules import rules_for
 from orchestration.batch.context import Progress
-from orchestration.batch.join_stages import JOIN_STAGES
+from orchestration.batch.join_stages import JOIN_STAGES, gated_kinds
 from orchestration.batch.run_batch import run_batch
 from orchestration.config import Pipeline
 from orchestration.errors import unknown
@@ -90,7 +90,7 @@ def check_accepted(pipeline: Pipeline, names: Collection[str]) -> None:
     Raises `WrongUsage` for a name that is no rule of any declared join that has a gate.
     """
     gated = [name for name, join in pipeline.joins.items() if JOIN_STAGES[type(join)].gated]
-    kinds = {part.how for name in gated for part in pipeline.spec_of_join(name).parts}
+    kinds = {kind for name in gated for kind in gated_kinds(pipeline.spec_of_join(name))}
     known = sorted({rule.name for kind in kinds for rule in rules_for(kind)})
     for name in names:
         if name not in known:

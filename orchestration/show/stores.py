@@ -44,7 +44,7 @@ def stored_tables(pipeline: Pipeline) -> dict[str, StoredTable]:
 
 def _of_foreign_keys(pipeline: Pipeline, name: str) -> list[StoredTable]:
     join = pipeline.join_spec(name)
-    return [_joined(join), *map(_subscriptions, join.parts)]
+    return [] if join.key_may_be_null else [_joined(join), *map(_subscriptions, join.parts)]
 
 
 def _of_stream_join(pipeline: Pipeline, name: str) -> list[StoredTable]:

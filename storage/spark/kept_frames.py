@@ -24,6 +24,7 @@ SMALL = 200_000
 _FOR_SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
+    "spark.sql.constraintPropagation.enabled": "false",  # as `SETTINGS` says, whatever a user has set
 }
 _FOR_LARGE = {"spark.sql.files.openCostInBytes": "1m"}
 """Spark splits a file into a part for each core; all but the last are longer by the cost it assumes of opening one."""

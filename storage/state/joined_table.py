@@ -73,7 +73,9 @@ def joined_rows(emissions: DataFrame, join: ResultSpec) -> DataFrame:
 
 
 def _merge(emissions: DataFrame, path: str, join: ResultSpec, transaction: Transaction) -> None:
-    same_key = " AND ".join(f"joined.{quoted(name)} = emission.{quoted(name)}" for name in join.joined_key)
+    equal = "<=>" if join.key_may_be_null else "="
+    names = map(quoted, join.joined_key)
+    same_key = " AND ".join(f"joined.{name} {equal} emission.{name}" for name in names)
     every = {quoted(name): f"emission.{quoted(name)}" for name in joined_schema(join).names}
     tombstone = f"emission.{quoted(TOMBSTONE)}"
     spark = emissions.sparkSession

@@ -407,3 +407,27 @@ def test_groups_are_shown_and_counted(
     store = said("show", path, "by_customer.subscription_store", "--format", "jsonl")
     assert [json.loads(line)["primary_key"] for line in store.splitlines()] == [3, 1, 2, 4]
     assert "Changes by groups" in said("status", path)
+
+
+@pytest.mark.parametrize("dtype", ["decimal(28,20)", "decimal(18,8)", "bigint"])
+def test_adjusted_sum_is_exact_to_its_last_digit(dtype: str, tmp_path: Path, spark: SparkSession) -> None:
+    """Of what came nothing stays behind when the last row goes, and of what stays nothing is rounded."""
+    text = SMALL_TEXT.replace("SELECT", "{total: sum(amount)}").replace(
+        "amount: bigint", f'amount: "{dtype}"'
+    )
+    scale = {"decimal(28,20)": 20, "decimal(18,8)": 8, "bigint": 0}[dtype]
+    least = str(Decimal(5).scaleb(-scale))
+    days = [
+        [
+            {"op": "u", "id": 1, "customer": "a", "amount": least},
+            {"op": "u", "id": 2, "customer": "b", "amount": least},
+        ],
+        [{"op": "u", "id": 3, "customer": "b", "amount": least}, {"op": "d", "id": 1}],
+    ]
+    for day, lines in enumerate(days, start=1):
+        write_lines(tmp_path / "orders" / f"2024-01-{day:02}.jsonl", lines)
+        pipeline = make_pipeline(tmp_path, text)
+        assert run(pipeline, spark) == 1
+
+    assert _rows(pipeline, spark) == [("b", Decimal(10).scaleb(-scale))]
+    assert check_lake(pipeline, spark, batches=None).passed

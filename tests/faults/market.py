@@ -10,7 +10,7 @@ from faults.shop import make_pipeline
 from orchestration.config import Pipeline
 
 DAYS = board.DAYS
-JOINS = ("inner", "left", "star", "totals", "cities", "at_time", "known")
+JOINS = ("inner", "left", "star", "totals", "sums", "cities", "at_time", "known")
 STAR = {
     "left": "orders",
     "rights": {
@@ -25,12 +25,15 @@ GROUPS = {
         "of": "orders", "by": ["customer"],
         "select": {"n": "count(*)", "ids": "collect(id)", "most": "max(amount)"}, "changelog": True,
     },
+    "sums": {
+        "of": "orders", "by": ["customer"], "select": {"n": "count(*)", "total": "sum(amount)"},
+    },
     "cities": {
         "of": "left", "by": [{"city": "right_city"}], "select": {"n": "count(*)", "spent": "sum(amount)"},
         "having": "n > 1",
     },
 }  # fmt: skip
-"""Of a table, and of a join; with a null in what rows have in common."""
+"""Of a table, computed and adjusted, and of a join; with a null in what rows have in common."""
 
 
 def _merged() -> str:

@@ -68,6 +68,8 @@ def _avg(aggregate: Aggregate) -> Column:
 
 def _added(value: Column, dtype: DataType) -> Column:
     """The sum. Floating-point numbers are added in the order of their size, for the order changes the sum."""
+    if isinstance(dtype, IntegralType):
+        return F.sum(value.cast("decimal(38,0)")).try_cast(dtype)
     if not isinstance(dtype, DoubleType | FloatType):
         return F.try_sum(value)
     values = F.array_sort(F.collect_list(value.cast("double")))

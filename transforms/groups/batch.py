@@ -9,11 +9,17 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, StructField, StructType
 
 from transforms.foreign_key_join.batch import Inserts, Left
-from transforms.foreign_key_join.emissions import TOMBSTONE
+from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
 from transforms.foreign_key_join.insert_only import subscribe
-from transforms.foreign_key_join.subscriptions import live_subscriptions, send_subscriptions, with_previous
+from transforms.foreign_key_join.subscriptions import (
+    live_subscriptions,
+    send_subscriptions,
+    subscription_schema,
+    with_previous,
+)
 from transforms.groups.aggregates import aggregated_groups
 from transforms.groups.totals import SIGN, adjusted, totals_of
 from transforms.model.expressions import meets
@@ -21,7 +27,7 @@ from transforms.model.group_spec import TOTALS, GroupSpec
 from transforms.model.hashing import value_hash
 from transforms.model.join_sides import unknown, with_foreign_keys
 from transforms.model.keys import Keys
-from transforms.model.schemas import FOREIGN_KEY, HASH, POSITION, PRIMARY_KEY, named, no_batch
+from transforms.model.schemas import FOREIGN_KEY, HASH, POSITION, PRIMARY_KEY, empty, named, no_batch
 from transforms.model.selection import FAILED
 from transforms.model.specs import JoinSpec
 
@@ -75,6 +81,8 @@ class GroupBatch:
 
 def group_batch(group: GroupSpec, left: Left, stored: Stored, frames: Frames) -> GroupBatch:
     """Lead the changes of what is grouped to emissions; nothing is committed here."""
+    if not left.changed:
+        return _unchanged(group, left)
     if group.adjusts:
         return _adjusted(group, left, stored, frames)
     (part,) = group.parts
@@ -99,6 +107,16 @@ def group_batch(group: GroupSpec, left: Left, stored: Stored, frames: Frames) ->
         rows = rows.unionByName(frames.keep_if_small(lookup(unknown(store, "primary_key", changed))))
     emissions = frames.keep_if_small(_emissions(touched, store, rows, group))
     return GroupBatch(group, rows, log, store, emissions)
+
+
+def _unchanged(group: GroupSpec, left: Left) -> GroupBatch:
+    """What becomes of groups of which no row changed."""
+    (part,) = group.parts
+    spark = left.after.sparkSession
+    log = None if group.adjusts else empty(spark, subscription_schema(part))
+    schema = StructType([StructField(PRIMARY_KEY, group.joined_key_type), *joined_schema(group)])
+    emissions = empty(spark, schema.add(TOMBSTONE, BooleanType()).add(FAILED, BooleanType()))
+    return GroupBatch(group, left.after, log, log, emissions)
 
 
 def _begun(group: GroupSpec, inserts: Inserts) -> GroupBatch:

@@ -36,8 +36,10 @@ def totals_of(rows: DataFrame, group: GroupSpec) -> DataFrame:
         value = computed(aggregate.arguments[0])
         parts[f"count{number}"] = F.sum(F.when(value.isNotNull(), F.col(SIGN)).otherwise(0))
         if aggregate.function != "count":
-            exact = value.cast(group.totals_type[f"sum{number}"].dataType)
-            parts[f"sum{number}"] = F.coalesce(F.sum(F.when(comes, exact).otherwise(-exact)), F.lit(0))
+            dtype = group.totals_type[f"sum{number}"].dataType
+            exact = value.cast(dtype)
+            summed = F.sum(F.when(comes, exact).otherwise(-exact)).cast(dtype)
+            parts[f"sum{number}"] = F.coalesce(summed, F.lit(0).cast(dtype))
     failing = [text for aggregate in group.aggregates for text in aggregate.expressions if may_raise(text)]
     failed = [F.bool_or(comes & any_fails(failing)).alias(FAILED)] if failing else []
     total = F.struct(*[part.alias(name) for name, part in parts.items()]).cast(group.totals_type)
@@ -53,7 +55,9 @@ def adjusted(changes: DataFrame, before: DataFrame, group: GroupSpec) -> DataFra
     stored = before.select(named(FOREIGN_KEY).alias("before_key"), named(TOTALS).alias(_BEFORE))
     met = changes.join(stored, named(FOREIGN_KEY).eqNullSafe(F.col("before_key")), "left")
     parts = [
-        (F.col(TOTALS)[part.name] + F.coalesce(F.col(_BEFORE)[part.name], F.lit(0))).alias(part.name)
+        (F.col(TOTALS)[part.name] + F.coalesce(F.col(_BEFORE)[part.name], F.lit(0).cast(part.dataType)))
+        .cast(part.dataType)
+        .alias(part.name)
         for part in group.totals_type
     ]
     after = F.struct(*parts).cast(group.totals_type)

@@ -17,7 +17,7 @@ Function = Literal[
 TOTALS = "_lj_totals"
 """What groups that are adjusted keep beside each row: how many rows it has, and of each aggregate count and sum."""
 _MOST_DIGITS = 28
-"""Of decimals that are added without end: their sum has 38."""
+"""Of decimals that are added without end: their sum has 37."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,8 @@ class GroupSpec(ResultSpec):
                 found.append(StructField(f"count{number}", LongType()))
             if aggregate.function != "count":
                 scale = aggregate.of.scale if isinstance(aggregate.of, DecimalType) else 0
-                found.append(StructField(f"sum{number}", DecimalType(38, scale)))
+                # one digit less than the most: Spark gives the sum of two one more, or rounds it
+                found.append(StructField(f"sum{number}", DecimalType(37, scale)))
         return StructType(found)
 
     @property

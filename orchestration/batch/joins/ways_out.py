@@ -43,10 +43,12 @@ def ways_out(
     going = [join for join in planned if join not in plan.joins and join in pipeline.rebuildable]
     yield f"Batch {plan.batch} is under way, and stands as it is planned. One of these goes on from here:"
     yield f"  compute the join anew from its tables: {rebuild_command(pipeline, [*going, name])}"
-    found = _records(batch, joins, tables, name, samples)
+    failed = joins[name]
+    of_totals = isinstance(failed, GroupBatch) and failed.store is None  # which are of no record
+    found = {} if of_totals else _records(batch, joins, tables, name, samples)
     for table, records in found.items():
         yield f"  put what changed these rows into quarantine: {quarantine_command(pipeline, table, records)}"
-    if not found:
+    if not found and not of_totals:
         yield (
             "  (no record that can be put into quarantine changed these rows in this batch; a file that was read "
             "before is corrected with `--replace`)"

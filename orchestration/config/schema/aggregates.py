@@ -155,12 +155,12 @@ def _argument_type(text: str, columns: Columns) -> DataType | None:
 
 
 def _check_types(text: str, function: Function, types: list[DataType], arguments: int) -> None:
-    first = types[:1]
+    ordered = function in {"collect", "map"}
     if function in {"sum", "avg"} and not isinstance(
         types[0], IntegralType | DecimalType | FloatType | DoubleType
     ):
         raise ValueError(f"{text!r}: {function} adds numbers, and the argument is {type_text(types[0])}")
-    compared = first if function in {"min", "max", "count_distinct", "map"} else []
+    compared = types[:arguments] if ordered or function in {"min", "max", "count_distinct"} else []
     for dtype in (*compared, *types[arguments:]):
         if _has_map(dtype):
             raise ValueError(f"{text!r}: a value of type {type_text(dtype)} cannot be compared")
