@@ -275,11 +275,11 @@ def test_join_that_is_no_longer_declared_is_reported(ran: Path) -> None:
 
 @pytest.mark.slow
 def test_demo_equals_postgresql(copy_tiny: Callable[[Path], Path], tmp_path: Path) -> None:
-    """Each day both joins are compared; the last line says that all are equal."""
+    """Each day the joins and groups are compared; the last line says that all are equal."""
     result = lakejoin("demo", "--example", copy_tiny(tmp_path))
 
     assert result.exit_code == 0, result.output
-    assert result.stdout.splitlines()[-1] == "equal to PostgreSQL: 6 of 6"
+    assert result.stdout.splitlines()[-1] == "equal to PostgreSQL: 12 of 12"
     assert "  flights_with_planes: 43 rows, 26 columns, 0 differences" in result.stdout
     assert "  flights_with_planes_inner: 30 rows, 20 columns, 0 differences" in result.stdout
     assert "_data_docs/index.html" in result.stdout
@@ -299,8 +299,8 @@ def test_demo_names_the_one_cell_that_differs(copy_tiny: Callable[[Path], Path],
     result = lakejoin("demo", "--example", tmp_path)
 
     assert result.exit_code == 1
-    assert result.stdout.splitlines()[-1] == "equal to PostgreSQL: 3 of 4"
-    assert "32 rows, 26 columns, 1 differences" in result.stdout
+    assert result.stdout.splitlines()[-1] == "equal to PostgreSQL: 7 of 8"
+    assert "32 rows, 21 columns, 1 differences" in result.stdout
     assert "flight_id 101: carrier is" in result.stdout
 
 
