@@ -7,7 +7,7 @@ five does not read. The five columns are compared row by row. Exit code 1 where 
 
 import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script, from wherever
@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from bench.contest.ways import (
     differences,
     in_own_lake,
+    in_turn,
     joined_rows,
     keep,
     sized_parser,
@@ -25,7 +26,6 @@ from bench.contest.ways import (
     written_bytes,
 )
 from orchestration.cli.terminal import Row, print_table, say
-from orchestration.runs.run import run_batches
 from storage.lake.layout import Lake, joined_of
 from storage.spark.session import start_session
 
@@ -62,14 +62,7 @@ def main() -> int:
             way: in_own_lake(folder, PIPELINE.replace("SELECT", select), way)
             for way, select in (("all", ALL), ("five", FIVE))
         }
-        seconds: dict[str, list[float]] = {way: [] for way in pipelines}
-        for day in range(options.batches + 1):
-            make(spark, folder, options.rows, day)
-            for way, pipeline in pipelines.items():
-                started = time.monotonic()
-                list(run_batches(pipeline, spark))
-                seconds[way].append(round(time.monotonic() - started, 2))
-            say(f"batch {day + 1}: {', '.join(f'{way} {took[-1]} s' for way, took in seconds.items())}")
+        seconds = in_turn(pipelines, spark, options.batches + 1, partial(make, spark, folder, options.rows))
         held = {
             way: written_bytes(Lake(pipeline.lake).path(joined_of("placed")))
             for way, pipeline in pipelines.items()

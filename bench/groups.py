@@ -8,7 +8,6 @@ differ.
 
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -19,7 +18,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bench.contest.duck import Duck
-from bench.contest.ways import differences, in_own_lake, joined_rows, keep, sized_parser, write_day
+from bench.contest.ways import (
+    differences,
+    in_own_lake,
+    joined_rows,
+    keep,
+    sized_parser,
+    tell,
+    timed,
+    write_day,
+)
 from orchestration.cli.terminal import Row, print_table, say
 from orchestration.runs.run import run_batches
 from storage.spark.session import start_session
@@ -77,12 +85,12 @@ def main() -> int:
                 for way, work in ways.items():
                     if way == "spark":
                         _give(spark, pipelines["computed"].lake, current)
-                    seconds[way].append(_timed(work))
+                    seconds[way].append(timed(work))
                 expected = spark.read.format("delta").load(result)
                 for pipeline in pipelines.values():
                     found = joined_rows(spark, pipeline, "by_customer")
                     wrong += differences(found, expected.select(found.columns))
-                say(f"batch {day + 1}: {', '.join(f'{way} {took[-1]} s' for way, took in seconds.items())}")
+                tell(day, seconds)
     rows: list[Row] = [
         ("first load, s", *[took[0] for took in seconds.values()]),
         ("batch, s", *[median(took[1:]) for took in seconds.values()]),
@@ -124,12 +132,6 @@ def _give(spark: SparkSession, lake: str, current: str) -> None:
 def _recompute(spark: SparkSession, current: str) -> DataFrame:
     spark.read.format("delta").load(current).createOrReplaceTempView("current_orders")
     return spark.sql(SQL.format(rows="current_orders"))
-
-
-def _timed(work: Callable[[], object]) -> float:
-    started = time.monotonic()
-    work()
-    return round(time.monotonic() - started, 2)
 
 
 if __name__ == "__main__":

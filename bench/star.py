@@ -7,7 +7,7 @@ Exit code 1 where they differ.
 
 import sys
 import tempfile
-import time
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from bench.contest.live import live_bytes, tables_below
 from bench.contest.ways import (
     differences,
     in_own_lake,
+    in_turn,
     joined_rows,
     keep,
     sized_parser,
@@ -27,7 +28,6 @@ from bench.contest.ways import (
     written_bytes,
 )
 from orchestration.cli.terminal import Row, print_table, say
-from orchestration.runs.run import run_batches
 from storage.spark.session import start_session
 
 RIGHTS = 5
@@ -72,14 +72,7 @@ def main() -> int:
             way: in_own_lake(folder, PIPELINE + joins, way)
             for way, joins in (("chain", CHAIN), ("star", STAR))
         }
-        seconds: dict[str, list[float]] = {way: [] for way in pipelines}
-        for day in range(options.batches + 1):
-            make(spark, folder, options.rows, day)
-            for way, pipeline in pipelines.items():
-                started = time.monotonic()
-                list(run_batches(pipeline, spark))
-                seconds[way].append(round(time.monotonic() - started, 2))
-            say(f"batch {day + 1}: {', '.join(f'{way} {took[-1]} s' for way, took in seconds.items())}")
+        seconds = in_turn(pipelines, spark, options.batches + 1, partial(make, spark, folder, options.rows))
         written = {way: written_bytes(pipeline.lake) for way, pipeline in pipelines.items()}
         joins = {
             way: sum(map(live_bytes, tables_below(Path(pipeline.lake) / "joins")))

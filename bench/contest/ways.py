@@ -2,14 +2,18 @@
 
 import argparse
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.contest.surroundings import commit
+from orchestration.cli.terminal import say
 from orchestration.config import Pipeline, load_text
+from orchestration.runs.run import run_batches
 from storage.lake.layout import Lake, joined_of
 from transforms.model.schemas import is_internal
 
@@ -47,6 +51,31 @@ def written_bytes(folder: str) -> int:
 def in_own_lake(folder: Path, text: str, name: str) -> Pipeline:
     """A pipeline in `folder` with a lake for one of the ways; `text` has `./lake` for it."""
     return load_text(text.replace("./lake", f"./lake-{name}"), folder / "lakejoin.yaml")
+
+
+def in_turn(
+    pipelines: Mapping[str, Pipeline], spark: SparkSession, days: int, make: Callable[[int], None]
+) -> dict[str, list[float]]:
+    """Work each day off by each of the ways in turn; return their seconds. `make`: writes the files of a day."""
+    seconds: dict[str, list[float]] = {way: [] for way in pipelines}
+    for day in range(days):
+        make(day)
+        for way, pipeline in pipelines.items():
+            seconds[way].append(timed(partial(list, run_batches(pipeline, spark))))
+        tell(day, seconds)
+    return seconds
+
+
+def timed(work: Callable[[], object]) -> float:
+    """The seconds that something takes."""
+    started = time.monotonic()
+    work()
+    return round(time.monotonic() - started, 2)
+
+
+def tell(day: int, seconds: Mapping[str, Sequence[float]]) -> None:
+    """Print what the ways took for the batch of a day."""
+    say(f"batch {day + 1}: {', '.join(f'{way} {took[-1]} s' for way, took in seconds.items())}")
 
 
 def joined_rows(spark: SparkSession, pipeline: Pipeline, join: str) -> DataFrame:

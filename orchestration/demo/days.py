@@ -8,6 +8,7 @@ from datetime import date
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from orchestration.batch.context import Progress
 from orchestration.config import Pipeline
@@ -90,16 +91,22 @@ def _grouped(example: Example, spark: SparkSession, name: str, day: date) -> Dat
     """What Spark's own GROUP BY makes of the database's rows of a table."""
     group = example.pipeline.groups[name]
     rows = read_expected(spark, str(example.rows(group.of, day)))
-    typed = rows.select(
-        *[
-            named(f.name).try_cast(f.dataType).alias(f.name)
-            for f in example.pipeline.tables[group.of].spec.columns
-            if f.name in rows.columns
-        ]
-    )
+    typed = _typed(rows, example.pipeline.tables[group.of].spec.columns)
     by = [F.expr(column.text).alias(column.name) for column in columns_of_key(group.by)]
     grouped = typed.groupBy(*by).agg(*[F.expr(text).alias(made) for made, text in group.select.items()])
-    return grouped.select(*[named(column).cast("string").alias(column) for column in grouped.columns])
+    return _as_texts(grouped)
+
+
+def _typed(rows: DataFrame, columns: StructType) -> DataFrame:
+    """Those of some columns that texts have, with their types."""
+    there = set(rows.columns)
+    return rows.select(
+        *[named(f.name).try_cast(f.dataType).alias(f.name) for f in columns if f.name in there]
+    )
+
+
+def _as_texts(rows: DataFrame) -> DataFrame:
+    return rows.select(*[named(name).cast("string").alias(name) for name in rows.columns])
 
 
 def _answer(example: Example, spark: SparkSession, join: ResultSpec, day: date) -> DataFrame:
@@ -123,9 +130,7 @@ def _selected(rows: DataFrame, join: ResultSpec) -> DataFrame:
     if join.select is None:
         return rows
     there = set(rows.columns)
-    typed = rows.select(
-        *[named(f.name).try_cast(f.dataType).alias(f.name) for f in join.pair_columns if f.name in there]
-    )
+    typed = _typed(rows, join.pair_columns)
     selected = [entry for entry in join.select if there.issuperset(referenced_columns([entry.sql]))]
     shown = typed.where(join.where or "true").select(*[F.expr(e.sql).alias(e.name) for e in selected])
-    return shown.select(*[named(name).cast("string").alias(name) for name in shown.columns])
+    return _as_texts(shown)

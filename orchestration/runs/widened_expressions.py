@@ -76,7 +76,7 @@ def _computes_of_wider(pipeline: Pipeline, lake: Lake, join: ResultSpec, grown: 
         *filter(None, [join.where]),
     ]
     if isinstance(join, GroupSpec):
-        texts += [text for entry in join.aggregates for text in entry.expressions]
+        texts += join.row_texts
     read = set(referenced_columns(filter(may_raise, texts)))
     right = {part.prefix + name for part in join.parts for name in _wider(pipeline, lake, part.right, grown)}
     return not read.isdisjoint(right.union(_wider(pipeline, lake, join.left, grown)))

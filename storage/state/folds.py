@@ -40,8 +40,8 @@ from transforms.changelog.versions import VALID_FROM, intervals, reachable
 from transforms.foreign_key_join.subscriptions import live_subscriptions
 from transforms.model.event_time import from_micros, instant, latest, moved_back
 from transforms.model.guards import guarded
-from transforms.model.join_sides import FOREIGN_KEY, as_left_rows
-from transforms.model.schemas import BATCH, DELETED, EXACT_TIMES, SEQUENCE, TIME, named
+from transforms.model.join_sides import as_left_rows
+from transforms.model.schemas import BATCH, DELETED, EXACT_TIMES, FOREIGN_KEY, SEQUENCE, TIME, named
 from transforms.model.specs import JoinSpec, TableSpec
 
 ROWS_PER_FILE = 1_000_000

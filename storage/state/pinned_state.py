@@ -38,11 +38,12 @@ from transforms.foreign_key_join.subscriptions import subscription_schema
 from transforms.model.event_time import latest, moved_back
 from transforms.model.group_spec import TOTALS, GroupSpec
 from transforms.model.guards import guarded
-from transforms.model.join_sides import FOREIGN_KEY, left_rows_schema
+from transforms.model.join_sides import left_rows_schema
 from transforms.model.keys import Keys, restrict
 from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import (
     BATCH,
+    FOREIGN_KEY,
     changes_schema,
     empty,
     key_struct,

@@ -14,11 +14,12 @@ import yaml
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from faults.shop import make_pipeline, result, run, write_lines
+from faults.shop import arrive, make_pipeline, result, run, write_lines
 from orchestration.checks.check_lake import check_lake
 from orchestration.cli import app, options
 from orchestration.config import Pipeline
 from orchestration.runs.retry_quarantine import known, retry
+from reference.changed_rows import ChangedRows, Row
 from storage.errors import ConfigurationChanged
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
@@ -79,24 +80,11 @@ groups:
     by: [orders]
     select: {countries: collect(c_country), n: count(*)}
 """
-Row = Mapping[str, Any]
 KEYS = {"orders": "id", "customers": "name"}
 
 
-class Model:
+class Model(ChangedRows):
     """The tables as they are, and what the groups of these are."""
-
-    def __init__(self) -> None:
-        self._rows: dict[str, dict[Any, Row]] = {table: {} for table in KEYS}
-
-    def change(self, table: str, records: Iterable[Row]) -> None:
-        """Apply records in their order."""
-        for record in records:
-            rows, key = self._rows[table], record[KEYS[table]]
-            if record["op"] == "d":
-                rows.pop(key, None)
-            else:
-                rows[key] = {name: value for name, value in record.items() if name != "op"}
 
     def answers(self) -> dict[str, list[Row]]:
         """The rows of each result."""
@@ -212,11 +200,6 @@ def _records(chance: random.Random, table: str) -> list[Row]:
     return found
 
 
-def _arrive(folder: Path, day: int, records: Mapping[str, list[Row]]) -> None:
-    for table in KEYS:
-        write_lines(folder / table / f"2024-01-{day:02}.jsonl", records.get(table, []))
-
-
 def _plain(value: Any) -> Any:
     """A value as a text that is the same for equal rows."""
     if hasattr(value, "asDict"):
@@ -243,7 +226,7 @@ def test_groups_are_those_of_their_rows_after_each_batch(
     seed: int, days: int, names: tuple[str, ...], tmp_path: Path, spark: SparkSession
 ) -> None:
     """Of a table, of a join and of groups, with null keys, conditions, deletes and moves; and a join over groups."""
-    chance, model = random.Random(seed), Model()
+    chance, model = random.Random(seed), Model(KEYS)
     text = yaml.safe_load(TEXT)
     if names:
         text |= {"joins": {}, "groups": {name: text["groups"][name] for name in names}}
@@ -251,7 +234,7 @@ def test_groups_are_those_of_their_rows_after_each_batch(
     for day in range(1, days + 1):
         tables = [table for table in KEYS if day == 1 or chance.random() < 0.7] or ["orders"]
         records = {table: _records(chance, table) for table in tables}
-        _arrive(tmp_path, day, records)
+        arrive(tmp_path, day, KEYS, records)
         for table, changed in records.items():
             model.change(table, changed)
 

@@ -11,12 +11,13 @@ import yaml
 from dagster import AssetKey
 from pyspark.sql import SparkSession
 
-from faults.shop import make_pipeline, result, run, write_lines
+from faults.shop import arrive, make_pipeline, result, run, write_lines
 from orchestration.checks.check_lake import check_lake
 from orchestration.defs.code_location import pipeline_definitions
 from orchestration.lake_state.published_snapshot import published_snapshot
 from orchestration.show.stores import stored_tables
 from orchestration.show.tables import find_view
+from reference.changed_rows import ChangedRows, Row
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, joined_of
 from storage.state.pinned_state import State
@@ -82,7 +83,7 @@ joins:
     prefix: in_
     select: [order, {gross: amount + in_tax}]
 """
-Row = Mapping[str, Any]
+KEYS = {"orders": "id", "customers": "name", "countries": "code"}
 Pair = Callable[[Row, Row | None], Row | None]
 _NONE: Row = dict.fromkeys(("name", "country", "rate", "seen"))
 
@@ -151,23 +152,8 @@ def _random_records(chance: random.Random) -> dict[str, list[Row]]:
     return {table: [make() for _ in range(chance.randrange(6))] for table, make in makers.items()}
 
 
-class Model:
+class Model(ChangedRows):
     """The three tables as they are, and what the joins of these are."""
-
-    def __init__(self) -> None:
-        self._rows: dict[str, dict[Any, Row]] = {"orders": {}, "customers": {}, "countries": {}}
-
-    def change(self, records: Mapping[str, list[Row]]) -> None:
-        """Apply records in their order."""
-        keys = {"orders": "id", "customers": "name", "countries": "code"}
-        for table, changes in records.items():
-            for record in changes:
-                rest = {name: value for name, value in record.items() if name != "op"}
-                rows, key = self._rows[table], record[keys[table]]
-                if record["op"] == "d":
-                    rows.pop(key, None)
-                else:
-                    rows[key] = rest
 
     def answer(self, join: str) -> list[Row]:
         """The rows of a join."""
@@ -195,13 +181,13 @@ def _sorted(rows: list[Row]) -> list[str]:
 )
 def test_each_result_is_that_of_its_rows(seed: int, days: int, tmp_path: Path, spark: SparkSession) -> None:
     """Selected columns in their order, expressions, conditions; over tables, a join, and by both keys."""
-    chance, model = random.Random(seed), Model()
+    chance, model = random.Random(seed), Model(KEYS)
     pipeline = make_pipeline(tmp_path, TEXT)
     for day in range(1, days + 1):
         records = _random_records(chance)
-        model.change(records)
         for table, lines in records.items():
-            write_lines(tmp_path / table / f"2024-01-0{day}.jsonl", lines)
+            model.change(table, lines)
+        arrive(tmp_path, day, KEYS, records)
         run(pipeline, spark)
         for join in pipeline.joins:
             assert _sorted(result(pipeline, spark, join)) == _sorted(model.answer(join)), (seed, day, join)

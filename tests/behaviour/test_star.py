@@ -1,17 +1,17 @@
 """What a star makes of its right sides: beside the answer of a few lines of Python, and beside the chain of joins."""
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from faults.shop import make_pipeline, result, run, write_lines
+from faults.shop import arrive, make_pipeline, result, run
 from orchestration.checks.check_lake import check_lake
 from orchestration.config import Pipeline
+from reference.changed_rows import ChangedRows, Row
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, changelog_of
 from transforms.model.schemas import is_internal
@@ -69,25 +69,12 @@ joins:
       item: {table: items, foreign_key: [item], how: inner}
       gift: {table: items, foreign_key: [gift], how: left, prefix: "present_"}
 """
-Row = Mapping[str, Any]
 COLUMNS = {"customers": ("name", "country", "seen"), "items": ("code", "price")}
 KEYS = {"orders": "id", "customers": "name", "items": "code"}
 
 
-class Model:
+class Model(ChangedRows):
     """The tables as they are, and what the joins of these are."""
-
-    def __init__(self) -> None:
-        self._rows: dict[str, dict[Any, Row]] = {table: {} for table in KEYS}
-
-    def change(self, table: str, records: Iterable[Row]) -> None:
-        """Apply records in their order."""
-        for record in records:
-            rows, key = self._rows[table], record[KEYS[table]]
-            if record["op"] == "d":
-                rows.pop(key, None)
-            else:
-                rows[key] = {name: value for name, value in record.items() if name != "op"}
 
     def answers(self) -> dict[str, list[Row]]:
         """The rows of each join."""
@@ -145,11 +132,6 @@ def _records(chance: random.Random, table: str) -> list[Row]:
     return found
 
 
-def _arrive(folder: Path, day: int, records: Mapping[str, list[Row]]) -> None:
-    for table in KEYS:
-        write_lines(folder / table / f"2024-01-{day:02}.jsonl", records.get(table, []))
-
-
 def _sorted(rows: Iterable[Row]) -> list[str]:
     return sorted(map(str, rows))
 
@@ -171,13 +153,13 @@ def test_each_row_has_its_right_rows(
     seed: int, days: int, joins: tuple[str, ...], tmp_path: Path, spark: SparkSession
 ) -> None:
     """All sides change at once; the rules hold over all rows and over those that the last batch touched."""
-    chance, model = random.Random(seed), Model()
+    chance, model = random.Random(seed), Model(KEYS)
     pipeline = _pipeline(tmp_path, *joins)
     for day in range(1, days + 1):
         records = {table: _records(chance, table) for table in KEYS}
         for table, lines in records.items():
             model.change(table, lines)
-        _arrive(tmp_path, day, records)
+        arrive(tmp_path, day, KEYS, records)
         run(pipeline, spark)
         for join, answer in model.answers().items():
             if join in pipeline.joins:
@@ -206,7 +188,7 @@ def test_changelog_is_that_of_the_chain(seed: int, tmp_path: Path, spark: SparkS
     pipeline = _pipeline(tmp_path, "star", "alone", "first", "second", "third")
     changed = [*KEYS, *chance.choices([*KEYS, "orders"], k=batches - len(KEYS))]
     for day, table in enumerate(changed, start=1):
-        _arrive(tmp_path, day, {table: _records(chance, table)})
+        arrive(tmp_path, day, KEYS, {table: _records(chance, table)})
         run(pipeline, spark)
 
     assert len(Journal(Lake(pipeline.lake)).published) == batches

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DoubleType, FloatType, IntegralType
 
-from transforms.model.expressions import any_fails, computed, may_raise
+from transforms.model.expressions import any_fails, computed
 from transforms.model.group_spec import Aggregate, Function, GroupSpec
 from transforms.model.schemas import FOREIGN_KEY, PRIMARY_KEY, named
 from transforms.model.selection import FAILED
@@ -34,8 +34,7 @@ def aggregated_groups(rows: DataFrame, group: GroupSpec) -> DataFrame:
 
 
 def _fails(group: GroupSpec) -> Column:
-    texts = [text for aggregate in group.aggregates for text in aggregate.expressions if may_raise(text)]
-    found = [F.bool_or(any_fails(texts))] if texts else []
+    found = [F.bool_or(any_fails(group.row_texts))] if group.row_texts else []
     # Spark's own sum is null where there is nothing to add, too
     found += [
         _sum(aggregate).isNull() & (F.count(_argument(aggregate)) > 0)

@@ -87,7 +87,7 @@ def group_batch(group: GroupSpec, left: Left, stored: Stored, frames: Frames) ->
         return _adjusted(group, left, stored, frames)
     (part,) = group.parts
     if left.inserts is not None and left.inserts.alone and not stored.has_subscriptions(part.name):
-        return _begun(group, left.inserts)
+        return _begun(group, left.inserts, frames)
     changes = with_previous(left.changes, left.before)
     log = send_subscriptions(changes, part.how)
     changed = left.after
@@ -105,7 +105,7 @@ def group_batch(group: GroupSpec, left: Left, stored: Stored, frames: Frames) ->
     if stored.has_subscriptions(part.name):
         (lookup,) = left.lookups
         rows = rows.unionByName(frames.keep_if_small(lookup(unknown(store, "primary_key", changed))))
-    emissions = frames.keep_if_small(_emissions(touched, store, rows, group))
+    emissions = frames.keep(_emissions(touched, store, rows, group))
     return GroupBatch(group, rows, log, store, emissions)
 
 
@@ -119,14 +119,14 @@ def _unchanged(group: GroupSpec, left: Left) -> GroupBatch:
     return GroupBatch(group, left.after, log, log, emissions)
 
 
-def _begun(group: GroupSpec, inserts: Inserts) -> GroupBatch:
+def _begun(group: GroupSpec, inserts: Inserts, frames: Frames) -> GroupBatch:
     """What groups make of inserts, where they begin with these: each row has one message, and its group beside it."""
     log = subscribe(inserts.rows, group.parts[0].how)
     rows = inserts.rows.select(
         F.col("foreign_key").alias(FOREIGN_KEY), F.col("primary_key").alias(PRIMARY_KEY), "value.*"
     )
     found = aggregated_groups(rows, group).withColumns({PRIMARY_KEY: named(FOREIGN_KEY), THERE: F.lit(True)})
-    return GroupBatch(group, _as_rows(inserts), log, log, shown_groups(found, group))
+    return GroupBatch(group, _as_rows(inserts), log, log, frames.keep(shown_groups(found, group)))
 
 
 def _adjusted(group: GroupSpec, left: Left, stored: Stored, frames: Frames) -> GroupBatch:
@@ -150,7 +150,7 @@ def _adjusted(group: GroupSpec, left: Left, stored: Stored, frames: Frames) -> G
     found = adjusted(changes, before, group).withColumn(PRIMARY_KEY, named(FOREIGN_KEY))
     there = F.when(F.col(TOTALS)["rows"] > 0, True)
     emissions = shown_groups(found.withColumn(THERE, there), group)
-    return GroupBatch(group, rows, None, None, frames.keep_if_small(emissions))
+    return GroupBatch(group, rows, None, None, frames.keep(emissions))
 
 
 def _as_rows(inserts: Inserts) -> DataFrame:
@@ -182,7 +182,7 @@ def shown_groups(found: DataFrame, group: GroupSpec) -> DataFrame:
     key = [named(PRIMARY_KEY)[name].alias(name) for name in group.joined_key]
     values = [named(aggregate.name) for aggregate in group.aggregates]
     marks = [F.coalesce(FAILED, F.lit(False)).alias(FAILED)] if group.computed_texts else []
-    totals = [named(TOTALS)] if group.adjusts and TOTALS in found.columns else []
+    totals = [named(TOTALS)] if TOTALS in found.columns else []
     rows = found.select(PRIMARY_KEY, *key, *values, *marks, *totals, F.col(THERE).isNotNull().alias(THERE))
     shown = F.col(THERE) if group.having is None else F.col(THERE) & meets(group.having)
     rows = rows.withColumn(TOMBSTONE, ~shown).withColumn(HASH, value_hash(group.columns))

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType
 
-from transforms.model.expressions import any_fails, computed, may_raise
+from transforms.model.expressions import any_fails, computed
 from transforms.model.group_spec import TOTALS, Aggregate, Function, GroupSpec
 from transforms.model.schemas import FOREIGN_KEY, named
 from transforms.model.selection import FAILED
@@ -40,7 +40,7 @@ def totals_of(rows: DataFrame, group: GroupSpec) -> DataFrame:
             exact = value.cast(dtype)
             summed = F.sum(F.when(comes, exact).otherwise(-exact)).cast(dtype)
             parts[f"sum{number}"] = F.coalesce(summed, F.lit(0).cast(dtype))
-    failing = [text for aggregate in group.aggregates for text in aggregate.expressions if may_raise(text)]
+    failing = group.row_texts
     failed = [F.bool_or(comes & any_fails(failing)).alias(FAILED)] if failing else []
     total = F.struct(*[part.alias(name) for name, part in parts.items()]).cast(group.totals_type)
     return rows.groupBy(FOREIGN_KEY).agg(total.alias(TOTALS), *failed)

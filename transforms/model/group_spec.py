@@ -131,8 +131,12 @@ class GroupSpec(ResultSpec):
     @property
     def computed_texts(self) -> list[str]:
         """SQL of aggregates, as far as it may raise for a row; and sums, which may be too great for their type."""
-        texts = [text for aggregate in self.aggregates for text in aggregate.expressions if may_raise(text)]
-        return texts + [f"sum({a.arguments[0]})" for a in self.aggregates if a.function == "sum"]
+        return self.row_texts + [f"sum({a.arguments[0]})" for a in self.aggregates if a.function == "sum"]
+
+    @property
+    def row_texts(self) -> list[str]:
+        """SQL that aggregates evaluate for a row, as far as it may raise for one."""
+        return [text for aggregate in self.aggregates for text in aggregate.expressions if may_raise(text)]
 
     @property
     def hashes(self) -> list[StructField]:

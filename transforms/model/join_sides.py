@@ -14,6 +14,7 @@ from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import (
     BATCH,
     DELETED,
+    FOREIGN_KEY,
     HASH,
     LEFT_HASH,
     POSITION,
@@ -111,7 +112,7 @@ def of_part(rows: DataFrame, part: JoinSpec, *names: str) -> DataFrame:
     return rows.withColumns({name: F.col(part.of_side(name)) for name in names}) if part.side else rows
 
 
-FOREIGN_KEY, _LEFT_VALUE = "_lj_foreign_key", "_lj_left_value"
+_LEFT_VALUE = "_lj_left_value"
 _WAS, _IS, _SAME = "_lj_was", "_lj_is", "_lj_same"
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -80,8 +79,6 @@ class ForeignKeyJoins:
         left = self._left(group, tables, ())
         batch.frames.expect(left.changed)
         result = group_batch(group, left, batch.state, batch.frames)
-        if not batch.frames.small:
-            result = replace(result, emissions=batch.frames.keep(result.emissions))
         if not left.changed:
             return result, _of_nothing(dict.fromkeys(GROUP_COUNTS, 0))
         joins = {**self._joins, group.name: result}

@@ -1,5 +1,7 @@
 """Checks groups: what is grouped, by what, and what is made of the rows of a group."""
 
+from collections.abc import Sequence
+
 from orchestration.config.checked_document import Reading
 from orchestration.config.checks.conditions import check_condition
 from orchestration.config.checks.join_columns import columns_of_group, source_columns
@@ -14,7 +16,7 @@ from orchestration.config.schema.select import twice
 
 def check_source(reading: Reading, group: str) -> None:
     """Note what is wrong with the name of groups, and with what is grouped."""
-    _check_shared_name(reading, group)
+    check_shared_name(reading, "groups", group, ("table", "stream", "join"))
     _check_source(reading, group)
 
 
@@ -28,11 +30,12 @@ def check_columns(reading: Reading, group: str) -> None:
     _check_names(reading, group)
 
 
-def _check_shared_name(reading: Reading, group: str) -> None:
-    for kind in ("table", "stream", "join"):
-        if group in reading.names(f"{kind}s"):
-            message = f"a {kind} is named '{group}', too; tables, streams, joins and groups share their names"
-            reading.refuse(("groups", group), message, at_key=True)
+def check_shared_name(reading: Reading, section: str, name: str, others: Sequence[str]) -> None:
+    """Note where something else has a name of a section. `others`: the kinds of what comes before it in the file."""
+    for kind in others:
+        if name in reading.names(f"{kind}s"):
+            message = f"a {kind} is named '{name}', too; tables, streams, joins and groups share their names"
+            reading.refuse((section, name), message, at_key=True)
 
 
 def _check_source(reading: Reading, group: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pyspark.sql.types import DataType, StringType
 
 from orchestration.config.checked_document import Reading
-from orchestration.config.checks.groups import check_columns, check_source
+from orchestration.config.checks.groups import check_columns, check_shared_name, check_source
 from orchestration.config.checks.join_columns import RightColumns, left_side, result_of, right_sides
 from orchestration.config.checks.results import check_result
 from orchestration.config.checks.streams import check_stream_join
@@ -22,7 +22,7 @@ from transforms.model.schemas import quoted
 def check_joins(reading: Reading) -> None:
     """Note the mistakes of every join, and of groups; a join whose sides are in doubt is not looked into."""
     for join in reading.names("joins"):
-        _check_shared_name(reading, join)
+        check_shared_name(reading, "joins", join, ("table", "stream"))
         _CHECKS[model_of_join(reading.raw("joins", join))](reading, join)
     for group in reading.names("groups"):
         _CHECKS[Group](reading, group)
@@ -34,13 +34,6 @@ def check_joins(reading: Reading) -> None:
         _check_foreign_key(reading, join)
         _check_clashes(reading, join)
         check_result(reading, join)
-
-
-def _check_shared_name(reading: Reading, join: str) -> None:
-    for kind in ("table", "stream"):
-        if join in reading.names(f"{kind}s"):
-            message = f"a {kind} is named '{join}', too; tables, streams, joins and groups share their names"
-            reading.refuse(("joins", join), message, at_key=True)
 
 
 def _check_sides(reading: Reading, join: str) -> None:
