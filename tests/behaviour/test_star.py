@@ -145,7 +145,7 @@ def _pipeline(folder: Path, *joins: str) -> Pipeline:
 @pytest.mark.parametrize(
     ("seed", "days", "joins"),
     [
-        (1, 2, ("star", "narrow", "over_star")),
+        (1, 2, ("star", "narrow")),
         *[pytest.param(seed, 5, (), marks=pytest.mark.slow) for seed in range(2, 6)],
     ],
 )
