@@ -18,11 +18,21 @@ from typing import Literal
 from transforms.model.specs import How
 
 Kind = Literal[
-    "inner", "left", "members", "groups", "totals", "table", "history", "stream", "stream_left", "batches"
+    "inner",
+    "left",
+    "members",
+    "groups",
+    "totals",
+    "versions",
+    "table",
+    "history",
+    "stream",
+    "stream_left",
+    "batches",
 ]
 """What a rule is about: a join of tables by its `how`, the rows that are grouped, the groups, what is kept beside those
-that are adjusted, a declared table, the history of a versioned one, the join of a stream (inner, or left), or the
-batches of such a join."""
+that are adjusted, the history of a result, a declared table, the history of a versioned one, the join of a stream
+(inner, or left), or the batches of such a join."""
 
 STREAM_JOINS: Mapping[How, Kind] = {"inner": "stream", "left": "stream_left"}
 """The kind that the join of a stream is by its `how`; that of a join of tables is called so itself."""
@@ -54,6 +64,11 @@ GROUP_FRAMES: Mapping[str, tuple[str, ...]] = {
 """Frames of groups: as their rows make them, and as they are kept."""
 TOTAL_FRAMES: Mapping[str, tuple[str, ...]] = {"totals": ("primary_key", "rows", "rest")}
 """The frame of groups that are adjusted: how many rows each has, and whether anything that these added is there."""
+VERSION_FRAMES: Mapping[str, tuple[str, ...]] = {
+    "kept": ("primary_key", "begun", "ended", "hash"),
+    "shown": ("primary_key", "hash"),
+}
+"""Frames of a result's history: versions with the batches that began and ended them, and the rows of the result."""
 TABLE_FRAMES: Mapping[str, tuple[str, ...]] = {"rows": ("primary_key", "hash", "deleted")}
 """The frame of a declared table: its current rows, tombstones included."""
 
@@ -116,6 +131,18 @@ FROM (
   UNION ALL SELECT primary_key, 'expected', hash, NULL FROM {expected}
 ) parts
 GROUP BY primary_key"""
+_VERSIONS = """\
+SELECT primary_key, count_if(kind = 'version' AND coalesce(ended, 9223372036854775807) > following) AS doubled,
+  count_if(kind = 'version' AND ended <= begun) AS instants,
+  max(CASE WHEN kind = 'version' AND ended IS NULL THEN hash END) AS current_hash,
+  max(CASE WHEN kind = 'row' THEN hash END) AS row_hash
+FROM (
+  SELECT primary_key, 'version' AS kind, begun, ended,
+    lead(begun) OVER (PARTITION BY primary_key ORDER BY begun, ended NULLS LAST) AS following, hash
+  FROM {kept}
+  UNION ALL SELECT primary_key, 'row', NULL, NULL, NULL, hash FROM {shown}
+) parts
+GROUP BY primary_key"""
 _TOTALS = "SELECT * FROM {totals}"
 _HISTORY = """\
 SELECT primary_key, count_if(kind = 'interval' AND ends > following) AS doubled,
@@ -143,7 +170,7 @@ FROM (
 GROUP BY primary_key"""
 _BATCHES = "SELECT * FROM {batches}"
 _WHOLE: Mapping[Kind, str] = {
-    "groups": _GROUPS, "totals": _TOTALS, "table": _TABLE, "history": _HISTORY,
+    "groups": _GROUPS, "totals": _TOTALS, "versions": _VERSIONS, "table": _TABLE, "history": _HISTORY,
     "stream": _STREAM, "stream_left": _STREAM, "batches": _BATCHES,
 }  # fmt: skip
 """The views of what is no join of tables."""
@@ -151,6 +178,7 @@ _FRAMES: Mapping[Kind, Mapping[str, tuple[str, ...]]] = {
     "members": MEMBER_FRAMES,
     "groups": GROUP_FRAMES,
     "totals": TOTAL_FRAMES,
+    "versions": VERSION_FRAMES,
     "table": TABLE_FRAMES,
     "history": HISTORY_FRAMES,
     "stream": STREAM_FRAMES,

@@ -189,6 +189,20 @@ RULES: tuple[Rule, ...] = (
         kinds=("groups",),
     ),
     Rule(
+        name="versions_disjoint",
+        statement="No two versions of a row are there after the same batch, and none after no batch.",
+        where="doubled > 0 OR instants > 0",
+        shows="doubled, instants",
+        kinds=("versions",),
+    ),
+    Rule(
+        name="current_version_shown",
+        statement="The version that no batch has ended is the row that the result has.",
+        where="current_hash IS DISTINCT FROM row_hash",
+        shows="current_hash AS found, row_hash AS expected",
+        kinds=("versions",),
+    ),
+    Rule(
         name="one_row_per_key",
         statement="The table has one row for each key, tombstones included.",
         where="copies > 1",

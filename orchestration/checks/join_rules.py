@@ -8,9 +8,12 @@ from expectations.validation import Asset
 from orchestration.checks.group_frames import ROWS, group_assets
 from orchestration.checks.join_frames import Scope, join_assets
 from orchestration.checks.time_frames import BATCHES, stream_join_assets
+from orchestration.checks.version_frames import HISTORY, version_assets
 from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
 from transforms.model.group_spec import GroupSpec
 from transforms.model.result_spec import ResultSpec
+
+Assets = Callable[[Pipeline, str, Scope], list[Asset]]
 
 
 @dataclass(frozen=True)
@@ -19,17 +22,22 @@ class JoinRules:
 
     kinds: Callable[[ResultSpec], Mapping[str, Kind]]
     """The kinds that the rules of the result go by, by what stands after the name of the join: each right side of a
-    star, the rows of groups, else nothing."""
+    star, the rows of groups, the history, else nothing."""
     of_buffer: tuple[str, Kind] | None
     """What else is checked where rows wait: how it is called after the join, and the kind its rules go by."""
-    assets: Callable[[Pipeline, str, Scope], list[Asset]]
+    assets: Assets
     """The frames of a join's rules."""
     touched: tuple[str, ...]
     """Counts of a batch that say how many rows of the join it touched."""
 
 
 def _of_sides(spec: ResultSpec) -> Mapping[str, Kind]:
-    return {f".{part.side}" if part.side else "": part.how for part in spec.parts}
+    sides: dict[str, Kind] = {f".{part.side}" if part.side else "": part.how for part in spec.parts}
+    return sides | _of_history(spec)
+
+
+def _of_history(spec: ResultSpec) -> dict[str, Kind]:
+    return {} if spec.history is None else {HISTORY: "versions"}
 
 
 def _of_stream(spec: ResultSpec) -> Mapping[str, Kind]:
@@ -38,11 +46,24 @@ def _of_stream(spec: ResultSpec) -> Mapping[str, Kind]:
 
 
 def _of_groups(spec: ResultSpec) -> Mapping[str, Kind]:
-    adjusts = isinstance(spec, GroupSpec) and spec.adjusts
-    return {"": "groups"} if adjusts else {"": "groups", ROWS: "members"}
+    found: dict[str, Kind] = {"": "groups"}
+    if not (isinstance(spec, GroupSpec) and spec.adjusts):
+        found[ROWS] = "members"
+    return found | _of_history(spec)
 
 
-_OF_TABLES = JoinRules(_of_sides, of_buffer=None, assets=join_assets, touched=("subscriptions", "answers"))
+def _with_history(assets: Assets) -> Assets:
+    """The frames of a result with those of its history."""
+
+    def found(pipeline: Pipeline, name: str, scope: Scope) -> list[Asset]:
+        return [*assets(pipeline, name, scope), *version_assets(pipeline.spec_of_join(name), scope)]
+
+    return found
+
+
+_OF_TABLES = JoinRules(
+    _of_sides, of_buffer=None, assets=_with_history(join_assets), touched=("subscriptions", "answers")
+)
 
 
 JOIN_RULES: Mapping[type[AnyJoin], JoinRules] = {
@@ -57,7 +78,7 @@ JOIN_RULES: Mapping[type[AnyJoin], JoinRules] = {
     Group: JoinRules(
         kinds=_of_groups,
         of_buffer=None,
-        assets=group_assets,
+        assets=_with_history(group_assets),
         touched=("subscriptions", "emissions"),
     ),
 }

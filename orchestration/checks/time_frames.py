@@ -14,7 +14,7 @@ from orchestration.lake_state.published_snapshot import published_snapshot
 from storage.lake.layout import QUARANTINE, joined_of, records_of, versions_of
 from storage.lake.plan import Plan
 from storage.state.pinned_state import read_log
-from transforms.changelog.versions import VALID_FROM, VALID_TO, intervals, versions_schema
+from transforms.changelog.versions import intervals, versions_schema
 from transforms.model.event_time import moved_back
 from transforms.model.keys import restrict
 from transforms.model.schemas import (
@@ -24,6 +24,8 @@ from transforms.model.schemas import (
     LEFT_HASH,
     POSITION,
     QUARANTINE_SCHEMA,
+    VALID_FROM,
+    VALID_TO,
     VERDICT,
     key_struct,
     named,

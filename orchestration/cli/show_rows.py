@@ -1,7 +1,7 @@
 """Reads the rows that `show` prints: from a store, one by one and without a JVM, or from a frame of Spark."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
@@ -13,14 +13,17 @@ from orchestration.lake_state.config_fingerprints import check_shape
 from orchestration.lake_state.published_snapshot import check_kept, published_snapshot
 from orchestration.show.frame_view import View
 from orchestration.show.key_ranges import Range
+from orchestration.show.result_histories import result_after
 from orchestration.show.store_view import open_view
 from orchestration.show.stores import stored_tables
 from orchestration.show.tables import find_view
 from orchestration.show.text_formats import Format, lines, texts
 from orchestration.show.time_views import as_of_view
 from orchestration.spark_errors import explained
+from storage.errors import ConfigurationChanged
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
+from storage.lake.plan import Plan
 from storage.state.pinned_state import State
 
 _WORK = "reading a table"
@@ -97,22 +100,25 @@ def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
     """
     lake, name, time = Lake(pipeline.lake), asked.table, asked.time
     opened = find_view(pipeline, name) if time is None else as_of_view(pipeline, name, time)
-    journal, declared = Journal(lake), name.partition(".")[0]
-    snapshot = published_snapshot(journal, asked.batch)
-    check_shape(pipeline, snapshot, declared)
-    check_up_to_date(pipeline, journal, snapshot, declared)
-    if asked.batch is not None:
-        check_kept(lake, journal, snapshot, declared)
-        if name == f"{declared}.buffer":  # which holds records of the stream
-            check_kept(lake, journal, snapshot, pipeline.joins[declared].left_side)
-    stored = stored_tables(pipeline).get(name) if asked.where is None and time is None else None
+    journal = Journal(lake)
+    snapshot, of_history = published_snapshot(journal, asked.batch), time is not None
+    try:
+        _check_readable(pipeline, lake, journal, snapshot, asked)
+    except (WrongUsage, ConfigurationChanged):
+        if asked.batch is None or name not in pipeline.joins or pipeline.joins[name].history_spec is None:
+            raise
+        opened, of_history = result_after(pipeline, name, journal, asked.batch), True
+        snapshot = published_snapshot(journal)
+        _check_readable(pipeline, lake, journal, snapshot, replace(asked, batch=None))
+    stored = stored_tables(pipeline).get(name) if asked.where is None and not of_history else None
     whole = asked.everything and not asked.range.given
     if stored is not None and not whole and stored.answers(asked.range):
         return open_view(stored, lake, snapshot, asked.range, internal=asked.internal)
     if asked.range.beyond_key:
         given = ", ".join(asked.range.beyond_key)
-        if asked.where is not None or time is not None:
-            other = "--as-of" if asked.where is None else "--where"
+        if asked.where is not None or of_history:
+            at = "--as-of" if asked.batch is None else "--as-of-batch"
+            other = at if asked.where is None else "--where"
             raise WrongUsage(f"{given}: cannot be given with {other}; say it in a condition, --where")
         raise WrongUsage(f"{given}: {asked.table} is a log, not kept by key; use --where")
     spark = options.open_session(pipeline)
@@ -121,3 +127,14 @@ def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
         rows = rows if asked.where is None else rows.where(asked.where)
         rows = rows if asked.range.key is None else rows.of_key(asked.range.key)
     return _Frame(pipeline, rows, asked.internal)
+
+
+def _check_readable(pipeline: Pipeline, lake: Lake, journal: Journal, snapshot: Plan, asked: Asked) -> None:
+    """See that what is asked for was made as the file says, and is still there as of a batch."""
+    declared = asked.table.partition(".")[0]
+    check_shape(pipeline, snapshot, declared)
+    check_up_to_date(pipeline, journal, snapshot, declared)
+    if asked.batch is not None:
+        check_kept(lake, journal, snapshot, declared)
+        if asked.table == f"{declared}.buffer":  # which holds records of the stream
+            check_kept(lake, journal, snapshot, pipeline.joins[declared].left_side)

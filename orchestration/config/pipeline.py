@@ -187,9 +187,12 @@ class Pipeline(Frozen):
             how=join.how,
             prefix=join.prefix,
             changelog=join.changelog,
+            history=join.history_spec,
             resolution=join.resolution,
             result_key=join.result_key,
             left_key_may_be_null=self._may_be_null(join.left),
+            left_sequence=self._sequence_in(join, join.left),
+            right_sequence=self._sequence_in(join, join.right),
         )
         return with_result(spec, join.select, join.where, of_join=of_join)
 
@@ -217,13 +220,20 @@ class Pipeline(Frozen):
                 prefix=right.prefix_of(side),
                 resolution=join.resolution,
                 side=side,
+                left_sequence=self._sequence_in(join, join.left),
+                right_sequence=self._sequence_in(join, right.table),
             )
             for part, (side, right) in zip(join.part_names, join.rights.items(), strict=True)
         ]
         return StarSpec(
             name, join.left, columns, key, tuple(rights), changelog=join.changelog,
+            history=join.history_spec, left_sequence=self._sequence_in(join, join.left),
             left_key_may_be_null=self._may_be_null(join.left),
         )  # fmt: skip
+
+    def _sequence_in(self, join: Join | Star, side: str) -> StructType | None:
+        """Type of what orders the changes of a side, where the history of the join says it."""
+        return self.tables[side].spec.sequence if join.history and side in self.tables else None
 
     def _may_be_null(self, name: str) -> bool:
         """Whether a part of the key of a left side may be null: those of groups may."""

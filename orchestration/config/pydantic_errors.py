@@ -12,7 +12,15 @@ from orchestration.config.problems import KeyPath, did_you_mean, found, is_missp
 from orchestration.config.schema.column import Column
 from orchestration.config.schema.csv_options import CsvOptions
 from orchestration.config.schema.frozen import Frozen
-from orchestration.config.schema.joins import Group, Join, RightSide, Star, StreamJoin, model_of_join
+from orchestration.config.schema.joins import (
+    Group,
+    Join,
+    KeptHistory,
+    RightSide,
+    Star,
+    StreamJoin,
+    model_of_join,
+)
 from orchestration.config.schema.model import Engine, Maintenance, Spark, Table, Versioned
 from orchestration.config.schema.operation import Operation
 from orchestration.config.schema.source import Limits, Security, Source
@@ -42,6 +50,8 @@ _MODELS: Mapping[KeyPath, type[Frozen]] = {
     ("streams", "columns"): Column,
     ("joins", "rights"): RightSide,
     ("groups",): Group,
+    ("joins", "history"): KeptHistory,
+    ("groups", "history"): KeptHistory,
 }
 """The model of a mapping by its path without the names that stand second and, of a column or a right side, last."""
 _KEY_OF_MAPPING = "[key]"

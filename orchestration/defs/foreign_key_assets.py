@@ -1,4 +1,4 @@
-"""Describes the steps of a foreign-key join for Dagster: `subscription log → response log → joined, changelog`."""
+"""Describes the steps of a foreign-key join for Dagster: from the messages to the joined table and its history."""
 
 from collections.abc import Mapping
 
@@ -7,12 +7,24 @@ from pyspark.sql.types import BooleanType, StructField, StructType
 from orchestration.config import Pipeline
 from orchestration.defs.column_lineage import origins
 from orchestration.defs.time_asset_specs import Columns
-from storage.lake.layout import changelog_of, joined_of, response_log_of, subscription_log_of
+from storage.lake.layout import changelog_of, history_of, joined_of, response_log_of, subscription_log_of
 from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
 from transforms.foreign_key_join.highwater import MARK
+from transforms.foreign_key_join.history import IS_CURRENT, UNTIL, history_schema
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import STEP, subscription_schema
-from transforms.model.schemas import BATCH, LEFT_HASH, POSITION, RIGHT_HASH, RIGHT_KEY
+from transforms.model.schemas import (
+    BATCH,
+    HASH,
+    LEFT_HASH,
+    LEFT_SEQUENCE,
+    POSITION,
+    RIGHT_HASH,
+    RIGHT_KEY,
+    RIGHT_SEQUENCE,
+    VALID_FROM,
+    VALID_TO,
+)
 from transforms.model.specs import JoinSpec
 
 NOTES: Mapping[str, str] = {
@@ -33,6 +45,13 @@ NOTES: Mapping[str, str] = {
     RIGHT_HASH: "Hash of the right value in the row; null where nothing matched",
     RIGHT_KEY: "Key of the right row, of which the result has no columns; null where nothing matched",
     TOMBSTONE: "True where the emission deleted its key",
+    VALID_FROM: "Clock of the batch that made the row",
+    VALID_TO: "Clock of the batch that changed it or took it away; null while the result has it",
+    IS_CURRENT: "Whether the result has the row now",
+    UNTIL: "Number of the batch that ended the row",
+    HASH: "Hash of the columns of the result",
+    LEFT_SEQUENCE: "What the change of the left row is ordered by",
+    RIGHT_SEQUENCE: "What the change of the right row is ordered by",
 }
 FLAGS = (StructField(TOMBSTONE, BooleanType()), StructField("redundant", BooleanType()))
 """What the changelog says of each emission beside its row."""
@@ -52,6 +71,8 @@ def steps(pipeline: Pipeline, name: str) -> list[tuple[str, str, str]]:
     found.append((name, "joined", joined_of(name)))
     if join.changelog:
         found.append((name, "changelog", changelog_of(name)))
+    if join.history is not None:
+        found.append((name, "history", history_of(name)))
     return found
 
 
@@ -86,6 +107,8 @@ def description(pipeline: Pipeline, name: str, step: str) -> str:
                 for part, _, texts in pipeline.foreign_keys(name)
             )
             return f"`{pipeline.joins[name].left_side}` {rights}: one commit for each batch."
+        case "history":
+            return f"Every row that `{name}` ever had, since when, and until when."
         case _:
             return f"Every emission of `{name}` in order, those included that changed nothing."
 
@@ -113,9 +136,13 @@ def columns(pipeline: Pipeline, name: str, step: str) -> Columns:
             return response_schema(_part(pipeline, name)[0]), NOTES, ()
     spec = pipeline.join_spec(name)
     of_rights = {
-        part.of_side(column): NOTES[column] for part in spec.parts for column in (RIGHT_HASH, RIGHT_KEY)
+        part.of_side(column): NOTES[column]
+        for part in spec.parts
+        for column in (RIGHT_HASH, RIGHT_KEY, RIGHT_SEQUENCE)
     }
     notes = {**NOTES, **of_rights, **origins(spec)}
     if step == "joined":
         return joined_schema(spec), notes, spec.joined_key
+    if step == "history":
+        return history_schema(spec), notes, ()
     return StructType([*joined_schema(spec), *FLAGS]), notes, ()

@@ -1,4 +1,4 @@
-"""Describes the steps of groups for Dagster: `subscription log → joined, changelog`."""
+"""Describes the steps of groups for Dagster: `subscription log → joined, changelog, history`."""
 
 from pyspark.sql.types import StructType
 
@@ -6,11 +6,11 @@ from orchestration.config import Pipeline
 from orchestration.defs.column_lineage import origins
 from orchestration.defs.foreign_key_assets import FLAGS, NOTES
 from orchestration.defs.time_asset_specs import Columns
-from storage.lake.layout import changelog_of, joined_of, subscription_log_of
+from storage.lake.layout import changelog_of, history_of, joined_of, subscription_log_of
 from transforms.foreign_key_join.emissions import joined_schema
+from transforms.foreign_key_join.history import history_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema
 from transforms.model.group_spec import TOTALS
-from transforms.model.schemas import HASH
 
 
 def steps(pipeline: Pipeline, name: str) -> list[tuple[str, str, str]]:
@@ -21,6 +21,7 @@ def steps(pipeline: Pipeline, name: str) -> list[tuple[str, str, str]]:
         *log,
         (name, "joined", joined_of(name)),
         *[(name, "changelog", changelog_of(name))] * spec.changelog,
+        *[(name, "history", history_of(name))] * (spec.history is not None),
     ]
 
 
@@ -31,7 +32,7 @@ def upstream(pipeline: Pipeline, name: str, step: str) -> list[tuple[str, str]]:
     match step:
         case "subscription_log":
             return [rows]
-        case "changelog":
+        case "changelog" | "history":
             return [(name, "joined")]
         case _:
             return [rows] if pipeline.group_spec(name).adjusts else [(name, "subscription_log"), rows]
@@ -47,6 +48,8 @@ def description(pipeline: Pipeline, name: str, step: str) -> str:
         case "joined":
             having = f", those with {group.having}" if group.having else ""
             return f"A row for each group of `{group.of}` by {by}{having}: one commit for each batch."
+        case "history":
+            return f"Every row that `{name}` ever had, since when, and until when."
         case _:
             return f"Every emission of `{name}` in order."
 
@@ -65,9 +68,10 @@ def columns(pipeline: Pipeline, name: str, step: str) -> Columns:
     notes = {
         **NOTES,
         TOTALS: "What the group is adjusted by: rows, counts and sums",
-        HASH: "Hash of the group's columns",
         **origins(spec),
     }
     if step == "joined":
         return joined_schema(spec), notes, spec.joined_key
+    if step == "history":
+        return history_schema(spec), notes, ()
     return StructType([*joined_schema(spec), *FLAGS]), notes, ()

@@ -7,6 +7,7 @@ import pyarrow.dataset as ds
 
 from storage.lake.layout import (
     changes_of,
+    history_of,
     joined_of,
     left_rows_of,
     rows_of,
@@ -81,4 +82,5 @@ STEPS: Mapping[str, Step] = {
         reads=(left_rows_of, joined_of),
     ),
     "changelog": Step(("changelog",), ("emissions", "tombstones")),
+    "history": Step(("history",), (), reads=(history_of,)),
 }

@@ -7,8 +7,8 @@ from pyspark.sql.types import StructType
 
 from orchestration.config import Pipeline
 from storage.lake.plan import Published
-from transforms.changelog.versions import VALID_FROM, VALID_TO, versions_schema
-from transforms.model.schemas import BATCH, POSITION, TIME, VERDICT
+from transforms.changelog.versions import versions_schema
+from transforms.model.schemas import BATCH, POSITION, TIME, VALID_FROM, VALID_TO, VERDICT
 from transforms.stream_join.records import stream_schema
 
 NOTES = {

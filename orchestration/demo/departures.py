@@ -14,8 +14,8 @@ from orchestration.demo.csv_comparison import read_expected
 from orchestration.demo.example import Example
 from storage.lake.layout import joined_of, records_of
 from storage.state.pinned_state import State, read_log
-from transforms.changelog.versions import VALID_FROM, VALID_TO, intervals
-from transforms.model.schemas import BATCH, DELETED, POSITION, TIME, VERDICT, named
+from transforms.changelog.versions import intervals
+from transforms.model.schemas import BATCH, DELETED, POSITION, TIME, VALID_FROM, VALID_TO, VERDICT, named
 from transforms.model.specs import StreamJoinSpec
 from transforms.stream_join.records import stream_schema
 from transforms.stream_join.table_join import ACCEPTED, stream_joined_schema, waiting

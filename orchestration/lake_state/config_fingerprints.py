@@ -81,8 +81,10 @@ def readings_of(pipeline: Pipeline) -> dict[str, str]:
         settings[f"{kind}/{name}/source.op"] = asdict(read.source.row_op)
         settings[f"{kind}/{name}/max_future"] = str(read.max_future)
     for name, join in pipeline.joins.items():
-        for setting in JOINS_IN_LAKE[type(join)].changeable:
-            settings[f"{pipeline.section_of(name)}/{name}/{setting}"] = getattr(join, setting)
+        said = join.model_dump(mode="json", include=set(JOINS_IN_LAKE[type(join)].changeable))
+        settings |= {
+            f"{pipeline.section_of(name)}/{name}/{setting}": value for setting, value in said.items()
+        }
     fingerprints = {name: _fingerprint(value) for name, value in settings.items()}
     return fingerprints | _merged(rules.of_inputs(pipeline) for rules in _PROGRAM.values())
 

@@ -12,6 +12,7 @@ from storage.errors import ConfigurationChanged
 from storage.lake.layout import (
     changelog_of,
     changes_of,
+    history_of,
     joined_of,
     left_rows_of,
     records_of,
@@ -23,6 +24,7 @@ from storage.lake.layout import (
 )
 from transforms.changelog.versions import versions_schema
 from transforms.foreign_key_join.emissions import REDUNDANT, TOMBSTONE, joined_schema
+from transforms.foreign_key_join.history import history_schema
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema
 from transforms.model.join_sides import left_rows_schema
@@ -73,6 +75,8 @@ def _of_groups(pipeline: Pipeline, name: str) -> Iterator[tuple[str, StructType]
 def _result(join: ResultSpec) -> Iterator[tuple[str, StructType]]:
     told = [StructField(column, BooleanType()) for column in (TOMBSTONE, REDUNDANT)]
     yield changelog_of(join.name), StructType([*joined_schema(join), *told])
+    if join.history is not None:
+        yield history_of(join.name), history_schema(join)
     yield joined_of(join.name), joined_schema(join)
 
 

@@ -8,6 +8,7 @@ from storage.lake.layout import (
     QUARANTINE,
     changelog_of,
     changes_of,
+    history_of,
     joined_of,
     left_rows_of,
     records_of,
@@ -17,6 +18,7 @@ from storage.lake.layout import (
     subscription_store_of,
     versions_of,
 )
+from transforms.model.schemas import VALID_FROM
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ _OF_TABLES = JoinInLake(
         subscription_store_of: lambda part, _: subscription_log_of(part),
         left_rows_of: lambda _, left: changes_of(left),
     },
-    changeable=("changelog",),
+    changeable=("changelog", "history"),
 )
 _OF_STREAM = JoinInLake(
     tables=(joined_of,), stages=("late", "joined"), tables_of_part=(), stages_of_part=(), by_key=False, bases={},
@@ -84,12 +86,21 @@ def tables_of_join(pipeline: Pipeline, name: str) -> list[str]:
 def _tables(join: AnyJoin) -> list[str]:
     kind = JOINS_IN_LAKE[type(join)]
     of_parts = [table(part) for part in join.part_names for table in kind.tables_of_part]
-    return [*of_parts, *[table(join.name) for table in kind.tables]]
+    # one that is not kept falls behind: whether a batch has it says whether it went on
+    history = [history_of(join.name)] * (join.history_spec is not None)
+    return [*of_parts, *history, *[table(join.name) for table in kind.tables]]
 
 
-def results_by_key(pipeline: Pipeline) -> list[str]:
-    """The joins whose results are kept by key."""
-    return [name for name, join in pipeline.joins.items() if JOINS_IN_LAKE[type(join)].by_key]
+def tables_by_key(pipeline: Pipeline) -> dict[str, tuple[str, ...]]:
+    """The tables in which batches replace rows, each with the columns that it is best ordered by: key, and time."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, join in pipeline.joins.items():
+        if JOINS_IN_LAKE[type(join)].by_key:
+            key = pipeline.spec_of_join(name).joined_key
+            found[joined_of(name)] = key
+            if join.history_spec is not None:
+                found[history_of(name)] = (*key, VALID_FROM)
+    return found
 
 
 def log_of(pipeline: Pipeline, name: str) -> str:
@@ -110,7 +121,8 @@ def stages_of(pipeline: Pipeline) -> list[str]:
 def _stages(join: AnyJoin) -> list[str]:
     kind = JOINS_IN_LAKE[type(join)]
     of_parts = [f"{stage}/{part}" for part in join.part_names for stage in kind.stages_of_part]
-    return [*of_parts, *[f"{stage}/{join.name}" for stage in kind.stages]]
+    history = [f"history/{join.name}"] * (join.history_spec is not None)
+    return [*of_parts, *[f"{stage}/{join.name}" for stage in kind.stages], *history]
 
 
 def bases_of(pipeline: Pipeline) -> dict[str, str]:

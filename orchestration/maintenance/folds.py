@@ -9,7 +9,8 @@ from pyspark.sql import Column, SparkSession
 from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
 from orchestration.config.schema.model import Table
 from orchestration.lake_state.fold_progress import finished_state
-from orchestration.lake_state.inventory import results_by_key
+from orchestration.lake_state.inventory import tables_by_key
+from orchestration.maintenance.ended_versions import EndedVersions, ended_versions, remove_ended
 from storage.delta_table.compaction import SmallFiles, compact, has_many_small_files, small_files
 from storage.delta_table.schema_evolution import schema_of
 from storage.lake.bookkeeping import condense, row_files
@@ -17,7 +18,6 @@ from storage.lake.journal import Journal
 from storage.lake.layout import (
     BOOKKEEPING,
     Lake,
-    joined_of,
     left_rows_of,
     rows_of,
     subscription_store_of,
@@ -89,8 +89,11 @@ class Behind:
         return f"{len(self.counts):,} batches with {sum(self.counts):,} rows behind {self.held:,}{cut_off}"
 
 
-def behind(pipeline: Pipeline, lake: Lake, journal: Journal, snapshot: Plan) -> list[Behind]:
-    """Look at every base, of tables first. `snapshot`: a plan that pins the state after the last finished batch."""
+def behind(pipeline: Pipeline, lake: Lake, journal: Journal, snapshot: Plan) -> list[Behind | EndedVersions]:
+    """Look at every base, of tables first, and at histories of results.
+
+    `snapshot`: a plan that pins the state after the last finished batch.
+    """
     rows = journal.last.rows if journal.last else {}
     folds = Folds(lake)
 
@@ -134,13 +137,18 @@ def behind(pipeline: Pipeline, lake: Lake, journal: Journal, snapshot: Plan) -> 
             for store in _STORES[type(join)]
         ],
         *[copy for copy in copies if copy is not None],
+        *ended_versions(pipeline, lake, snapshot),
     ]
 
 
 def fold(
     pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, snapshot: Plan, base: str
 ) -> None:
-    """Fold a base up to the last finished batch, which `snapshot` pins the state after."""
+    """Fold a base up to the last finished batch, which `snapshot` pins the state after.
+
+    Of the history of a result, which has no log behind it, versions are removed that are past their retention.
+    """
+    remove_ended(pipeline, spark, lake, journal, snapshot, base)
     for name, table in pipeline.tables.items():
         if base == rows_of(name):
             fold_rows(spark, lake, journal, snapshot, table.spec, _retention(table))
@@ -168,15 +176,14 @@ def _retention(table: Table) -> timedelta:
 def put_together(
     pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, table: str, found: SmallFiles
 ) -> None:
-    """Write files of a table anew: of a joined table in the order of its key, of a log in that of its batches."""
+    """Write files of a table anew: of a result or its history in the order of its key, of a log of its batches."""
     order: list[Column] = [named(BATCH)]
     snapshot = lake.snapshot(table)
     stored = schema_of(snapshot.delta).names if snapshot else []
-    for name in results_by_key(pipeline):
-        key = pipeline.spec_of_join(name).joined_key
-        # a join that is to begin anew may have another key by now
-        if table == joined_of(name) and set(key) <= set(stored):
-            order = [named(column) for column in key]
+    columns = tables_by_key(pipeline).get(table, ())
+    # a join that is to begin anew may have another key by now
+    if columns and set(columns) <= set(stored):
+        order = [named(column) for column in columns]
     compact(spark, lake.path(table), found, order, journal.transaction_apart("compact", table))
 
 
@@ -190,8 +197,7 @@ def tidy_up(pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journa
             # a fold reads what the ones before it have folded
             state = finished_state(pipeline, lake, journal, snapshot.planned_at)
             fold(pipeline, spark, lake, journal, state, found.base)
-    for name in results_by_key(pipeline):
-        table = joined_of(name)
+    for table in tables_by_key(pipeline):
         if table in snapshot.versions and has_many_small_files(lake.path(table)):
             put_together(pipeline, spark, lake, journal, table, small_files(lake.path(table)))
     for path in map(lake.path, lake.versions(BOOKKEEPING)):

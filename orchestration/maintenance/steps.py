@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from orchestration.config import Pipeline
 from orchestration.lake_state.config_fingerprints import check_shapes
 from orchestration.lake_state.fold_progress import finished_state, pinned_versions
-from orchestration.lake_state.inventory import bases_of, results_by_key, state_tables
+from orchestration.lake_state.inventory import bases_of, state_tables, tables_by_key
 from orchestration.lake_state.preflight import check_progress
 from orchestration.maintenance.folds import behind, fold, put_together
 from storage.delta_log.live_files import stored_files
@@ -26,7 +26,7 @@ from storage.delta_table.vacuum import vacuum, waste
 from storage.errors import LakeBusy, LakeInconsistent
 from storage.lake.bookkeeping import condense, row_files
 from storage.lake.journal import Journal
-from storage.lake.layout import BOOKKEEPING, SCRATCH, Lake, is_copy, joined_of
+from storage.lake.layout import BOOKKEEPING, SCRATCH, Lake, is_copy
 from storage.lake.plan import Plan
 from storage.lake.scratch import clear, leftovers
 
@@ -171,7 +171,7 @@ class Upkeep:
         bases = bases_of(self._pipeline)
         if table in bases:
             return None
-        if table in map(joined_of, results_by_key(self._pipeline)):
+        if table in tables_by_key(self._pipeline):
             return small_files(self._lake.path(table))
         folded, finished = self._state.folded, len(self._journal.published)
         # a copy in another order is either folded as far as its base, or not read

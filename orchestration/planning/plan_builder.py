@@ -13,7 +13,7 @@ from orchestration.lake_state.inventory import bases_of, state_tables, tables_of
 from orchestration.lake_state.preflight import check_not_given_up, snapshots_of, stages_done
 from orchestration.planning.pending_input import Group, check_unchanged
 from storage.lake.journal import Journal
-from storage.lake.layout import Lake, rows_of, versions_of
+from storage.lake.layout import Lake, history_of, rows_of, versions_of
 from storage.lake.plan import Kind, Plan
 from storage.sources.planned.planned_file import PlannedFile
 from storage.state.folds import Folds
@@ -28,6 +28,7 @@ class PlanBuilder:
     def bootstrap(self, joins: Sequence[str], kind: Kind = "bootstrap") -> Plan:
         """The first batch of joins that begin in a lake with rows; nothing they had before counts."""
         before = {table for name in joins for table in tables_of_join(self._pipeline, name)}
+        before -= {history_of(name) for name in joins}  # which goes on
         plan = self.batch(Group((), ())).without(before)
         wanted = {*plan.joins, *joins}
         together = tuple(name for name in self._pipeline.joins if name in wanted)
@@ -96,6 +97,10 @@ class PlanBuilder:
                 found[name] = rows.floor
             if versions is not None and versions.cutoff is not None:
                 found[versions_of(name)] = versions.cutoff.isoformat()
+        for history in map(history_of, self._pipeline.joins):
+            forgotten = folds.last(history, len(self._journal.plans))
+            if forgotten is not None and forgotten.cutoff is not None:
+                found[history] = forgotten.cutoff.isoformat()
         return found
 
 

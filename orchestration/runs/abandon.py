@@ -19,10 +19,11 @@ from orchestration.runs.run import run_batches
 from orchestration.spark_errors import explained
 from storage.delta_table.commits import remove_batch
 from storage.lake.journal import Journal
-from storage.lake.layout import Lake, joined_of
+from storage.lake.layout import Lake, history_of, joined_of
 from storage.lake.lock import writing
 from storage.lake.plan import Plan, Published
 from storage.state.damage import set_aside
+from storage.state.result_histories import take_back
 
 
 def abandon(
@@ -67,7 +68,7 @@ def give_up(
     The lake is held, and was checked.
     """
     done = stages_done(pipeline, journal, plan, snapshots_of(pipeline, lake, journal))
-    touched = [name for name in pipeline.rebuildable if f"joined/{name}" in done]
+    touched = [name for name in pipeline.rebuildable if {f"joined/{name}", f"history/{name}"} & set(done)]
     begun = [name for name in plan.bootstrap if name in pipeline.rebuildable]
     anew = joins_to_rebuild(pipeline, {*touched, *begun})
     lasting = pipeline.joins.keys() - pipeline.rebuildable.keys()
@@ -75,9 +76,14 @@ def give_up(
     for table in filter(lake.has, others_begun):
         set_aside(spark, lake, table, datetime.now(UTC))
     others = {journal.table_of(stage) for stage in done} - {*map(joined_of, anew), *others_begun}
+    histories = set(map(history_of, pipeline.joins))
     for table in sorted(others):
         progress(f"remove/{table}")
-        remove_batch(spark, lake.path(table), journal.transaction(giving_up(table), plan.batch))
+        given_up = journal.transaction(giving_up(table), plan.batch)
+        if table in histories:
+            take_back(spark, lake, journal, table, given_up)
+        else:
+            remove_batch(spark, lake.path(table), given_up)
     published = _given_up(pipeline, lake, journal, plan, done, anew)
     journal.write_published(published)
     return published, anew

@@ -14,8 +14,7 @@ from storage.lake.plan import Plan
 from storage.stores.kinds.version_history import followed
 from storage.stores.scan.order import Column
 from storage.stores.scan.reader import Reader, Row
-from transforms.changelog.versions import VALID_FROM, VALID_TO
-from transforms.model.schemas import DELETED, is_internal
+from transforms.model.schemas import DELETED, VALID_FROM, VALID_TO, is_internal
 
 
 @dataclass(frozen=True)

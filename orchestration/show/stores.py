@@ -17,11 +17,11 @@ from storage.stores.pipeline.histories_and_streams import (
     versions_reader,
 )
 from storage.stores.pipeline.tables import combined_key, joined_reader, rows_reader, subscriptions_reader
-from transforms.changelog.versions import VALID_FROM, VALIDITY, versions_schema
+from transforms.changelog.versions import versions_schema
 from transforms.foreign_key_join.emissions import joined_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema
 from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import TIME, is_internal, rows_schema
+from transforms.model.schemas import TIME, VALID_FROM, VALIDITY, is_internal, rows_schema
 from transforms.model.specs import JoinSpec, StreamJoinSpec, TableSpec
 from transforms.stream_join.records import stream_schema
 from transforms.stream_join.table_join import stream_joined_schema

@@ -11,7 +11,8 @@ from pyspark.sql.types import BooleanType, StructType
 from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
 from orchestration.errors import unknown
 from orchestration.show.frame_view import View, view_by_key
-from orchestration.show.time_views import Open, stream_join_views, time_views
+from orchestration.show.result_histories import Open, history_views
+from orchestration.show.time_views import stream_join_views, time_views
 from storage.lake.layout import (
     QUARANTINE,
     changelog_of,
@@ -86,7 +87,7 @@ def _join_views(pipeline: Pipeline, name: str) -> dict[str, Open]:
         found[shown_name(subscription_store_of(part.name))] = partial(_store, part)
     if join.changelog:
         found[shown_name(changelog_of(join.name))] = partial(_changelog, join)
-    return found
+    return found | history_views(join)
 
 
 def _group_views(pipeline: Pipeline, name: str) -> dict[str, Open]:
@@ -99,7 +100,7 @@ def _group_views(pipeline: Pipeline, name: str) -> dict[str, Open]:
         found[shown_name(store)] = partial(_store, part)
     if group.changelog:
         found[shown_name(changelog_of(name))] = partial(_changelog, group)
-    return found
+    return found | history_views(group)
 
 
 _VIEWS: Mapping[type[AnyJoin], Callable[[Pipeline, str], dict[str, Open]]] = {

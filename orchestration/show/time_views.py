@@ -1,6 +1,5 @@
 """Opens streams, versioned tables and the joins between them for `show`."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -11,16 +10,26 @@ from pyspark.sql import functions as F
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
 from orchestration.show.frame_view import View, view_by_key
+from orchestration.show.result_histories import Open, result_at
 from storage.lake.layout import joined_of, records_of
 from storage.state.pinned_state import State, history_bound, read_log
-from transforms.changelog.versions import VALID_FROM, VALID_TO, intervals
+from transforms.changelog.versions import intervals
 from transforms.model.event_time import instant
-from transforms.model.schemas import BATCH, DELETED, FOREIGN_KEY, POSITION, TIME, VERDICT, is_internal, named
+from transforms.model.schemas import (
+    BATCH,
+    DELETED,
+    FOREIGN_KEY,
+    POSITION,
+    TIME,
+    VALID_FROM,
+    VALID_TO,
+    VERDICT,
+    is_internal,
+    named,
+)
 from transforms.model.specs import StreamJoinSpec, TableSpec
 from transforms.stream_join.records import stream_schema
 from transforms.stream_join.table_join import stream_joined_schema, waiting
-
-Open = Callable[[State], View]
 
 
 def time_views(pipeline: Pipeline) -> dict[str, Open]:
@@ -45,12 +54,20 @@ def stream_join_views(pipeline: Pipeline, name: str) -> dict[str, Open]:
 
 
 def as_of_view(pipeline: Pipeline, name: str, time: datetime) -> Open:
-    """Return what opens a versioned table as of a time. Raises `WrongUsage` for anything else."""
-    table = pipeline.tables.get(name)
-    if table is None or table.versioned is None:
-        versioned = ", ".join(n for n, t in pipeline.tables.items() if t.versioned) or "none"
-        raise WrongUsage(f"--as-of needs a versioned table, found {name!r} (versioned tables: {versioned})")
-    return partial(_as_of, table.spec, time)
+    """Return what opens a versioned table, or a result that keeps its history, as of a time.
+
+    Raises `WrongUsage` for anything else.
+    """
+    tables = [n for n, table in pipeline.tables.items() if table.versioned]
+    results = [n for n, join in pipeline.joins.items() if join.history_spec is not None]
+    if name in results:
+        return result_at(pipeline, name, time)
+    if name not in tables:
+        known = ", ".join([*tables, *results]) or "none"
+        raise WrongUsage(
+            f"--as-of needs a versioned table, or a result with `history`; found {name!r} (there are: {known})"
+        )
+    return partial(_as_of, pipeline.tables[name].spec, time)
 
 
 def _versions(table: TableSpec, state: State) -> View:

@@ -17,9 +17,9 @@ from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JJavaError
 from pyspark import inheritable_thread_target
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from storage.delta_log.open_table import has_committed
 from storage.delta_log.transaction_id import Settled, Transaction
@@ -70,14 +70,14 @@ def append(
 def replace(  # noqa: PLR0913
     new: DataFrame, keys: Keys, key: StructType, path: str, transaction: Transaction,
     *, ready: Callable[[], Settled | None], begun: DeltaTransaction | None = None,
-    count: Count = ignored,
+    count: Count = ignored, unless: StructField | None = None,
 ) -> None:  # fmt: skip
     """Put new rows in the place of those that have these keys, once and in one commit.
 
     `keys`: of the rows in `new`, and of rows that only end; `key`: their columns. `ready`: asked once the rows that end
     are found and the new ones are in files; returns when the commits are made that this one must not precede, and
     `None` where there is nothing to commit. `begun`: of `begin`, for the first attempt. `count`: told how many of the
-    table's files are looked through.
+    table's files are looked through. `unless`: rows that have a value in this column stay.
     """
     prepared = [begun] if begun else []
 
@@ -87,7 +87,7 @@ def replace(  # noqa: PLR0913
             return
         with ThreadPoolExecutor(1) as beside:
             writing = beside.submit(inheritable_thread_target(new.sparkSession)(delta.write), new)
-            replaced = delta.replace(key, keys, count)
+            replaced = delta.replace(key, keys, count, unless)
             written = writing.result()
         settled = ready()
         if settled is None:
@@ -183,9 +183,23 @@ def overwrite(
 
 def remove_batch(spark: SparkSession, path: str, transaction: Transaction) -> None:
     """Remove the rows that the batch of the transaction put into a log; nothing where there are none."""
+    delete_rows(spark, path, F.col(BATCH) == transaction.batch, transaction)
+
+
+def delete_rows(spark: SparkSession, path: str, which: Column, transaction: Transaction) -> None:
+    """Delete rows that a condition holds for."""
     table = tables.DeltaTable.forPath(spark, path)
     with _SESSION, _settings(spark, _identified(transaction)):
-        table.delete(F.col(BATCH) == transaction.batch)
+        table.delete(which)
+
+
+def update_rows(
+    spark: SparkSession, path: str, which: Column, values: Mapping[str, Column], transaction: Transaction
+) -> None:
+    """Change columns of the rows that a condition holds for."""
+    table = tables.DeltaTable.forPath(spark, path)
+    with _SESSION, _settings(spark, _identified(transaction)):
+        table.update(which, dict(values))
 
 
 def merge(spark: SparkSession, builder: DeltaMergeBuilder, path: str, transaction: Transaction) -> None:

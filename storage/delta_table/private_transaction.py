@@ -17,7 +17,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from storage.delta_log.open_table import has_committed, opened
 from storage.delta_table.direct_scan import data_paths
@@ -25,6 +25,7 @@ from storage.delta_table.file_pruning import Count, Few, ignored
 from storage.delta_table.footer_statistics import INDEXED, STATISTICS, Footers, columns_but_texts, with_texts
 from storage.errors import LakeInconsistent
 from transforms.model.keys import Keys, restrict
+from transforms.model.schemas import named
 
 FILE, ROW = "_lj_file", "_lj_row"
 """Where a row stands in a table: the URI of its file, and its number in it from 0."""
@@ -150,8 +151,10 @@ class DeltaTransaction:
         """The files of `write`, by their paths below the table."""
         return [file.path() for file in self._items(written)]
 
-    def replace(self, key: StructType, keys: Keys, count: Count = ignored) -> Replaced:
-        """Mark the rows of these keys as deleted. `keys`: columns of `key`.
+    def replace(
+        self, key: StructType, keys: Keys, count: Count = ignored, unless: StructField | None = None
+    ) -> Replaced:
+        """Mark the rows of these keys as deleted. `keys`: columns of `key`; `unless`: a column with a value stays.
 
         The scan reads the key columns of the table's files and not their deletion vectors: a row that was deleted
         before is deleted once more, which changes nothing.
@@ -164,7 +167,10 @@ class DeltaTransaction:
         paths = data_paths(self.path, version, key, few, count)
         if not paths:
             return Replaced(self._nil, 0)
-        stored = self._spark.read.schema(key).parquet(*paths).select("*", *place)
+        read = key if unless is None else StructType([*key, unless])
+        stored = self._spark.read.schema(read).parquet(*paths).select("*", *place)
+        if unless is not None:
+            stored = stored.where(named(unless.name).isNull())
         return self._mark(restrict(stored, keys, tuple(key.names)))
 
     def _mark(self, matched: DataFrame) -> Replaced:

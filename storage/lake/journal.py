@@ -12,6 +12,7 @@ from storage.lake.layout import (
     Lake,
     changelog_of,
     changes_of,
+    history_of,
     joined_of,
     records_of,
     response_log_of,
@@ -33,6 +34,7 @@ _TABLES: dict[str, Callable[[str], str]] = {
     "response_log": response_log_of,
     "changelog": changelog_of,
     "joined": joined_of,
+    "history": history_of,
 }
 
 

@@ -80,6 +80,11 @@ def changelog_of(join: str) -> str:
     return f"joins/{join}/changelog"
 
 
+def history_of(join: str) -> str:
+    """Every version of a result that keeps them."""
+    return f"joins/{join}/history"
+
+
 def shown_name(table: str) -> str:
     """What people call a table of a join: `joins/J/response_log` is `J.response_log`."""
     return ".".join(table.split("/")[1:])

@@ -36,12 +36,22 @@ from storage.lake.plan import Plan
 from storage.spark.kept_frames import Frames, aggregated, framing
 from storage.spark.session import changed_settings
 from storage.state.pinned_state import State
-from transforms.changelog.versions import VALID_FROM, intervals, reachable
+from storage.state.result_histories import forget
+from transforms.changelog.versions import intervals, reachable
 from transforms.foreign_key_join.subscriptions import live_subscriptions
 from transforms.model.event_time import from_micros, instant, latest, moved_back
 from transforms.model.guards import guarded
 from transforms.model.join_sides import as_left_rows
-from transforms.model.schemas import BATCH, DELETED, EXACT_TIMES, FOREIGN_KEY, SEQUENCE, TIME, named
+from transforms.model.schemas import (
+    BATCH,
+    DELETED,
+    EXACT_TIMES,
+    FOREIGN_KEY,
+    SEQUENCE,
+    TIME,
+    VALID_FROM,
+    named,
+)
 from transforms.model.specs import JoinSpec, TableSpec
 
 ROWS_PER_FILE = 1_000_000
@@ -180,6 +190,14 @@ def fold_left_rows(
     order = [F.col(FOREIGN_KEY), *[named(name) for name in table.key]]
     with _framing(spark, lake, snapshot, source, changes_of(table.name)):
         _replace(as_left_rows(rows, join), lake, journal, fold, order)
+
+
+def forget_versions(
+    spark: SparkSession, lake: Lake, journal: Journal, snapshot: Plan, table: str, cutoff: datetime
+) -> None:
+    """Remove from the history of a result what ended before a time, which is written down first: readers ask for it."""
+    _begin(lake, journal, Folds(lake), Fold(0, table, snapshot.batch - 1, cutoff, None))
+    forget(spark, lake, journal, table, cutoff)
 
 
 def _framing(

@@ -9,12 +9,14 @@ from storage.delta_log.transaction_id import Settled, Transaction
 from storage.delta_table.commits import append, merge, overwrite, replace
 from storage.delta_table.direct_scan import APPENDED_PROPERTIES, ENCODING
 from storage.delta_table.file_pruning import Count, ignored
+from storage.delta_table.footer_statistics import STATISTICS
 from storage.delta_table.private_transaction import DeltaTransaction
 from storage.delta_table.uncommitted_files import Written
 from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
+from transforms.foreign_key_join.history import UNTIL
 from transforms.model.keys import Keys
 from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import named, quoted
+from transforms.model.schemas import BATCH, VALID_FROM, VALID_TO, named, quoted
 
 MERGE = "spark.lakejoin.merge"
 """Setting: `true` changes the joined table by MERGE, through Delta's public API alone; slower at any size."""
@@ -23,6 +25,10 @@ PROPERTIES = {"delta.enableDeletionVectors": "true", **_FEED, **ENCODING}
 """An update then writes the rows that changed and marks the old ones, instead of rewriting their files; and from these
 Delta derives the Change Data Feed, for which our commits write nothing (MERGE would). Who reads deletion vectors reads
 the encodings, too."""
+OF_HISTORIES = {
+    "delta.enableDeletionVectors": "true", STATISTICS: f"{BATCH},{UNTIL},{VALID_FROM},{VALID_TO}", **ENCODING,
+}  # fmt: skip
+"""Of the history of a result: a version that ends is marked as deleted, and written once more with its end."""
 OF_STREAMS = {**APPENDED_PROPERTIES, **_FEED}
 """The joined table of a stream only grows: readers that know neither can read it."""
 

@@ -20,6 +20,7 @@ from storage.delta_table.file_pruning import Few, FilesRead
 from storage.lake.layout import (
     Lake,
     changes_of,
+    history_of,
     joined_of,
     left_rows_of,
     records_of,
@@ -34,6 +35,7 @@ from transforms.changelog.current_rows import latest_rows, settled
 from transforms.changelog.replaced_files import replaced
 from transforms.changelog.versions import as_versions, versions_schema
 from transforms.foreign_key_join.emissions import joined_schema
+from transforms.foreign_key_join.history import history_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema
 from transforms.model.event_time import latest, moved_back
 from transforms.model.group_spec import TOTALS, GroupSpec
@@ -155,12 +157,7 @@ class State:
 
     def joined(self, join: ResultSpec) -> DataFrame:
         """The joined table of a join."""
-        schema, version = joined_schema(join), self._version(joined_of(join.name))
-        if version is None:
-            return empty(self.spark, schema)
-        reader = self.spark.read.format("delta").option("versionAsOf", version)
-        rows = reader.load(self.lake.path(joined_of(join.name)))
-        return rows.select(*[named(name) for name in schema.names])
+        return self._by_delta(joined_of(join.name), joined_schema(join))
 
     def joined_hashes(self, join: ResultSpec, few: DataFrame | None) -> DataFrame:
         """The columns that tell joined rows: the key as primary_key, and `ResultSpec.hashes`; no other is read.
@@ -170,6 +167,10 @@ class State:
         key = key_struct(join.joined_key).alias("primary_key")
         rows = self.joined(join).select(key, *[named(field.name) for field in join.hashes])
         return rows if few is None else restrict(rows, Keys(few.select(key), few=True), ("primary_key",))
+
+    def history(self, join: ResultSpec) -> DataFrame:
+        """Every version of a result that keeps them."""
+        return self._by_delta(history_of(join.name), history_schema(join))
 
     def totals(self, group: GroupSpec, keys: Keys) -> DataFrame:
         """What groups that are adjusted keep beside their rows, of some groups. `keys`: their columns."""
@@ -187,6 +188,14 @@ class State:
     def has_joined(self, join: str) -> bool:
         """Whether a join's table was there before the batch."""
         return joined_of(join) in self.plan.versions
+
+    def _by_delta(self, table: str, schema: StructType) -> DataFrame:
+        """A table of which rows are marked as deleted."""
+        version = self._version(table)
+        if version is None:
+            return empty(self.spark, schema)
+        reader = self.spark.read.format("delta").option("versionAsOf", version)
+        return reader.load(self.lake.path(table)).select(*[named(name) for name in schema.names])
 
     def _base(self, table: str, schema: StructType, few: Few | None = None) -> DataFrame:
         return self._read(table, schema, after=0, few=few)

@@ -16,9 +16,9 @@ from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from storage.state.pinned_state import State
 from storage.stores.pipeline.histories_and_streams import versioned_store
-from transforms.changelog.versions import VALID_FROM, VALID_TO, intervals
+from transforms.changelog.versions import intervals
 from transforms.model.event_time import EPOCH
-from transforms.model.schemas import DELETED
+from transforms.model.schemas import DELETED, VALID_FROM, VALID_TO
 
 pytestmark = pytest.mark.spark
 

@@ -33,6 +33,8 @@ SCHEMAS = {
     "answers": {"primary_key": LEFT, "foreign_key": RIGHT, "hash": HASH, "cause": pa.string()},
     "expected": {"primary_key": LEFT, "hash": HASH},
     "found": {"primary_key": LEFT, "hash": HASH, "batch": pa.int64()},
+    "kept": {"primary_key": LEFT, "begun": pa.int64(), "ended": pa.int64(), "hash": HASH},
+    "shown": {"primary_key": LEFT, "hash": HASH},
     "totals": {"primary_key": LEFT, "rows": pa.int64(), "rest": pa.bool_()},
     "rows": {"primary_key": LEFT, "hash": HASH, "deleted": pa.bool_()},
     "versions": {"primary_key": LEFT, "valid_from": TIME, "valid_to": TIME},
@@ -80,13 +82,8 @@ def sound_state(kind: Kind) -> State:
     """
     if kind in {"history", "stream", "stream_left", "batches"}:
         return _sound_times(kind)
-    if kind == "table":
-        return {"rows": [filled("rows", 1, 11, False), filled("rows", 4, None, True)]}
-    if kind == "groups":
-        groups = [("expected", 1, 11), ("expected", 2, 12), ("found", 1, 11, 1), ("found", 2, 12, 2)]
-        return {name: [filled(*row) for row in groups if row[0] == name] for name in ("expected", "found")}
-    if kind == "totals":
-        return {"totals": [filled("totals", 1, 2, True), filled("totals", 2, 0, False)]}
+    if kind in {"table", "groups", "totals", "versions"}:
+        return _sound_results(kind)
     if kind == "members":
         state = sound_state("inner")
         return {name: state[name] for name in ("left_rows", "subscriptions")}
@@ -124,6 +121,23 @@ def sound_state(kind: Kind) -> State:
             filled("answers", 6, "B", 96, "subscription"),
         ],
     }
+
+
+def _sound_results(kind: Kind) -> State:
+    """A row that lives and a tombstone; two groups; their totals; two rows of a result, one of which was another."""
+    rows: dict[str, list[tuple[object, ...]]] = {
+        "table": [("rows", 1, 11, False), ("rows", 4, None, True)],
+        "groups": [("expected", 1, 11), ("expected", 2, 12), ("found", 1, 11, 1), ("found", 2, 12, 2)],
+        "totals": [("totals", 1, 2, True), ("totals", 2, 0, False)],
+        "versions": [
+            ("kept", 1, 1, 2, 10), ("kept", 1, 2, None, 11), ("kept", 2, 1, None, 12),
+            ("shown", 1, 11), ("shown", 2, 12),
+        ],
+    }  # fmt: skip
+    found: State = {}
+    for frame, *values in rows[kind]:
+        found.setdefault(str(frame), []).append(filled(str(frame), *values))
+    return found
 
 
 def _sound_times(kind: Kind) -> State:

@@ -27,7 +27,7 @@ Change = tuple[str, str, tuple[object, ...]]  # add to a frame, or drop a row by
 HOURS = [datetime(2013, 1, 1, hour, tzinfo=UTC) for hour in range(4)]
 STREAMS: tuple[Kind, ...] = ("stream", "stream_left")
 ROWS: tuple[Kind, ...] = ("inner", "left", "members")
-KINDS: tuple[Kind, ...] = (*ROWS, "groups", "totals", "table", "history", *STREAMS, "batches")
+KINDS: tuple[Kind, ...] = (*ROWS, "groups", "totals", "versions", "table", "history", *STREAMS, "batches")
 
 
 def add(frame: str, *values: object) -> Change:
@@ -45,6 +45,12 @@ CASES: list[tuple[str, tuple[Kind, ...], str, list[Change]]] = [
     ("one_row_per_key", ("groups",), "a group is there twice", [add("found", 1, 11, 3)]),
     ("totals_agree", ("totals",), "more rows went than came", [add("totals", 3, -1, False)]),
     ("totals_agree", ("totals",), "what the last row added is there", [add("totals", 3, 0, True)]),
+    ("versions_disjoint", ("versions",), "a version has not ended", [add("kept", 1, 0, 2, 10)]),
+    ("versions_disjoint", ("versions",), "two are current", [add("kept", 2, 3, None, 12)]),
+    ("versions_disjoint", ("versions",), "one ended before it began", [add("kept", 3, 4, 2, 13)]),
+    ("current_version_shown", ("versions",), "a row changed since", [drop("shown", 1), add("shown", 1, 91)]),
+    ("current_version_shown", ("versions",), "a row is gone", [drop("shown", 2)]),
+    ("current_version_shown", ("versions",), "a row has no version", [drop("kept", 2)]),
     ("group_exists", ("groups",), "a group has no rows any more", [drop("expected", 1)]),
     ("group_current", ("groups",), "a row has changed since", [drop("found", 1), add("found", 1, 91, 1)]),
     ("nothing_pending", ("groups",), "a group is not there", [drop("found", 2)]),

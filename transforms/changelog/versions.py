@@ -21,17 +21,14 @@ from transforms.model.schemas import (
     POSITION,
     SEQUENCE,
     TIME,
+    VALID_FROM,
+    VALID_TO,
+    VALIDITY,
     VERDICT,
     named,
     rows_schema,
 )
 from transforms.model.specs import TableSpec
-
-VALID_FROM = "valid_from"
-"""When a version began to be valid: its event time."""
-VALID_TO = "valid_to"
-"""When the next version began; null while there is none."""
-VALIDITY = (VALID_FROM, VALID_TO)
 
 _LATEST, _LAST = "_lj_latest", "_lj_last"
 

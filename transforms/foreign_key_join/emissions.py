@@ -20,9 +20,12 @@ from transforms.model.schemas import (
     BATCH,
     HASH,
     LEFT_HASH,
+    LEFT_SEQUENCE,
     PRIMARY_KEY,
     RIGHT_HASH,
     RIGHT_KEY,
+    RIGHT_SEQUENCE,
+    SEQUENCE,
     key_struct,
     named,
     no_batch,
@@ -98,7 +101,8 @@ def emit_pairs(pairs: DataFrame, join: ResultSpec) -> DataFrame:
 
     `pairs`: primary_key, left_hash, left_value; of each right side, by `JoinSpec.of_side`, foreign_key, right_hash and
     right_value; for a combined key cause and before_foreign_key as well; of a star `TOLD`. Returns what `emit_results`
-    does, and the columns of `marks_of`; of a star also left rows for which nothing is emitted, as `WITHHELD`.
+    does, `ResultSpec.sequences`, and the columns of `marks_of`; of a star also left rows for which nothing is emitted,
+    as `WITHHELD`.
     """
     kept = ~F.col(TOMBSTONE)
     of_star = [name for name in marks_of(join) if name not in {FILTERED, FAILED}]
@@ -110,6 +114,7 @@ def emit_pairs(pairs: DataFrame, join: ResultSpec) -> DataFrame:
         F.col("left_hash").alias(LEFT_HASH),
         *[F.col(part.of_side("right_hash")).alias(part.of_side(RIGHT_HASH)) for part in join.parts],
         *[_right_key(part).alias(part.of_side(RIGHT_KEY)) for part in join.parts],
+        *_sequences(join),
     )
     rows = judged(rows, join, kept)
     if join.where is not None:
@@ -121,7 +126,20 @@ def emit_pairs(pairs: DataFrame, join: ResultSpec) -> DataFrame:
         *selected(join, kept, _keys(join)),
         no_batch(),
         *[F.when(kept, F.col(field.name)).alias(field.name) for field in join.internal_columns],
+        *[field.name for field in join.sequences],
     )
+
+
+def _sequences(join: ResultSpec) -> list[Column]:
+    """Those of the rows of a pair, as its history says them."""
+    if join.history is None:
+        return []
+    left = [F.col("left_value")[SEQUENCE].alias(LEFT_SEQUENCE)] * (join.left_sequence is not None)
+    return left + [
+        F.col(part.of_side("right_value"))[SEQUENCE].alias(part.of_side(RIGHT_SEQUENCE))
+        for part in join.parts
+        if part.right_sequence is not None
+    ]
 
 
 def with_joined_hash(rows: DataFrame, columns: StructType) -> DataFrame:

@@ -6,7 +6,7 @@ from typing import Literal
 from pyspark.sql.types import DataType, DecimalType, IntegralType, LongType, StructField, StructType
 
 from transforms.model.expressions import may_raise
-from transforms.model.result_spec import ResultKey, ResultSpec, Selected
+from transforms.model.result_spec import History, ResultKey, ResultSpec, Selected
 from transforms.model.schemas import HASH, HASH_TYPE
 from transforms.model.specs import JoinSpec
 
@@ -70,6 +70,8 @@ class GroupSpec(ResultSpec):
     having: str | None = None
     """SQL condition over `columns` that a group meets."""
     changelog: bool = False
+    history: History | None = None
+    left_sequence: StructType | None = None
     left_whole: bool = True
     left_key_may_be_null: bool = False
     select: tuple[Selected, ...] | None = None

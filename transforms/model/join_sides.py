@@ -21,6 +21,7 @@ from transforms.model.schemas import (
     PRIMARY_KEY,
     RIGHT_HASH,
     RIGHT_KEY,
+    SEQUENCE,
     key_struct,
     named,
 )
@@ -73,7 +74,7 @@ def left_changes(changes: DataFrame, join: ResultSpec) -> DataFrame:
 
 def inserted(rows: DataFrame, join: ResultSpec) -> DataFrame:
     """Left rows that the batch inserted: the columns of `left_changes`, and value."""
-    return rows.select(*_change(join), _value(join.left_columns))
+    return rows.select(*_change(join), _value(join.left_columns, join.left_sequence))
 
 
 def _change(join: ResultSpec) -> list[Column]:
@@ -136,28 +137,33 @@ def live_keys(rows: DataFrame, join: ResultSpec) -> DataFrame:
 
 def left_valued(rows: DataFrame, join: ResultSpec) -> DataFrame:
     """Rows of the left side as primary_key, hash (null for a tombstone), position and value."""
-    return valued(rows, join.left_key, join.left_columns, left_hash(join))
+    return valued(rows, join.left_key, join.left_columns, left_hash(join), join.left_sequence)
 
 
 def right_valued(rows: DataFrame, join: JoinSpec) -> DataFrame:
     """Rows of the right side likewise."""
-    return valued(rows, join.right_key, join.right_columns, right_hash(join))
+    return valued(rows, join.right_key, join.right_columns, right_hash(join), join.right_sequence)
 
 
 def valued(
-    rows: DataFrame, key: tuple[str, ...], columns: StructType, hashed: Column | None = None
-) -> DataFrame:
-    """Rows of a side by its key. `hashed`: the hash of these columns, where it is not that of the whole row."""
+    rows: DataFrame, key: tuple[str, ...], columns: StructType, hashed: Column | None = None,
+    sequence: StructType | None = None,
+) -> DataFrame:  # fmt: skip
+    """Rows of a side by its key. `hashed`: the hash of these columns, where it is not that of the whole row.
+
+    `sequence`: its type, where that is asked for, too.
+    """
     return rows.select(
         key_struct(key).alias("primary_key"),
         (named(HASH) if hashed is None else hashed).alias("hash"),
         named(POSITION).alias("position"),
-        _value(columns),
+        _value(columns, sequence),
     )
 
 
-def _value(columns: StructType) -> Column:
-    return F.struct(*[named(name) for name in columns.names]).alias("value")
+def _value(columns: StructType, sequence: StructType | None = None) -> Column:
+    names = columns.names if sequence is None else [*columns.names, SEQUENCE]
+    return F.struct(*[named(name) for name in names]).alias("value")
 
 
 def beside(rows: DataFrame, side: str, *columns: str) -> DataFrame:

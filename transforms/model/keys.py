@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -36,12 +37,23 @@ class KeyTotals:
 
 def restrict(rows: DataFrame, keys: Keys, key: tuple[str, ...]) -> DataFrame:
     """The rows of these keys."""
+    return _met(rows, keys, key, "left_semi")
+
+
+def without(rows: DataFrame, keys: Keys, key: tuple[str, ...]) -> DataFrame:
+    """The rows of all other keys."""
+    return _met(rows, keys, key, "left_anti")
+
+
+def _met(
+    rows: DataFrame, keys: Keys, key: tuple[str, ...], how: Literal["left_semi", "left_anti"]
+) -> DataFrame:
     wanted = F.broadcast(keys.rows) if keys.few else keys.rows
     if not keys.null_matches:
-        return rows.join(wanted, list(key), "left_semi")
+        return rows.join(wanted, list(key), how)
     sought = wanted.select(*[named(name).alias(f"{_SOUGHT}{number}") for number, name in enumerate(key)])
     same = [named(name).eqNullSafe(F.col(f"{_SOUGHT}{number}")) for number, name in enumerate(key)]
-    return rows.join(sought, same, "left_semi")
+    return rows.join(sought, same, how)
 
 
 def key_hash(key: Sequence[Column]) -> Column:

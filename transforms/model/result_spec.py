@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Literal
 from pyspark.sql.types import DataType, StructField, StructType
 
 from transforms.model.expressions import may_raise
-from transforms.model.schemas import HASH_TYPE, LEFT_HASH, RIGHT_HASH, RIGHT_KEY
+from transforms.model.schemas import (
+    HASH_TYPE,
+    LEFT_HASH,
+    LEFT_SEQUENCE,
+    RIGHT_HASH,
+    RIGHT_KEY,
+    RIGHT_SEQUENCE,
+)
 
 if TYPE_CHECKING:
     from transforms.model.specs import JoinSpec
@@ -27,6 +34,14 @@ class Selected:
     """The one of these that it is; None for an expression."""
 
 
+@dataclass(frozen=True)
+class History:
+    """How the history of a result is kept."""
+
+    marks_current: bool = False
+    """Whether a column says which versions are the rows that the result has now."""
+
+
 class ResultSpec:
     """What is known of every join: its left side, and what it makes of a left row and its right ones."""
 
@@ -37,6 +52,10 @@ class ResultSpec:
     """Columns that the join reads of a left row; the hash of its value is made of these."""
     left_key: tuple[str, ...]
     changelog: bool
+    history: History | None
+    """Of a result whose versions are kept."""
+    left_sequence: StructType | None
+    """Type of what orders the changes of the left side, where the history says it; None also of another join."""
     result_key: ResultKey
     """`combined`: the joined row is identified by right and left key; then `how` is inner."""
     select: tuple[Selected, ...] | None
@@ -98,6 +117,15 @@ class ResultSpec:
             key = StructField(part.of_side(RIGHT_KEY), part.foreign_key_type)
             found += [right] if part.joined_right_key else [right, key]
         return found
+
+    @property
+    def sequences(self) -> list[StructField]:
+        """What the history says of the rows that a version is made of: the sequence of each side that has one."""
+        if self.history is None:
+            return []
+        found = [(LEFT_SEQUENCE, self.left_sequence)]
+        found += [(part.of_side(RIGHT_SEQUENCE), part.right_sequence) for part in self.parts]
+        return [StructField(name, dtype) for name, dtype in found if dtype is not None]
 
     @property
     def may_lack_rows(self) -> bool:

@@ -109,8 +109,15 @@ QUARANTINE_SCHEMA = StructType(
 )
 """Schema of `quarantine`: a record of a table or stream that could not be accepted."""
 HASH_TYPE = StructType().add("spec", ShortType()).add("high", LongType()).add("low", LongType())
+VALID_FROM = "valid_from"
+"""When a version began to be valid, inclusive: its event time; of a result the clock of the batch that made it."""
+VALID_TO = "valid_to"
+"""When the next version began, or there was none any more, exclusive; null for the last one."""
+VALIDITY = (VALID_FROM, VALID_TO)
 LEFT_HASH = "_lj_left_hash"
 RIGHT_HASH = "_lj_right_hash"
+LEFT_SEQUENCE, RIGHT_SEQUENCE = "_lj_left_sequence", "_lj_right_sequence"
+"""The sequences of the rows that a version of a joined row is made of."""
 RIGHT_KEY = "_lj_right_key"
 """The right key of a joined row, where the result selects no columns that hold it."""
 

@@ -8,7 +8,7 @@ from typing import Literal
 from pyspark.sql.types import StructField, StructType
 
 from transforms.model.expressions import RowExpression
-from transforms.model.result_spec import ResultKey, ResultSpec, Selected
+from transforms.model.result_spec import History, ResultKey, ResultSpec, Selected
 
 How = Literal["inner", "left"]
 ResolvedBy = Literal["hash", "highwater"]
@@ -89,6 +89,10 @@ class JoinSpec(ResultSpec):
     how: How
     prefix: str = "right_"
     changelog: bool = False
+    history: History | None = None
+    left_sequence: StructType | None = None
+    right_sequence: StructType | None = None
+    """Type of what orders the changes of the right side, where the history says it."""
     resolution: ResolvedBy = "hash"
     """How an answer that comes too late is recognised: by the hash of the left value, or the mark of its change."""
     result_key: ResultKey = "left"
@@ -145,6 +149,8 @@ class StarSpec(ResultSpec):
     rights: tuple[JoinSpec, ...]
     """The join with each right side, as if there were no other, but for what is selected; no row is left out here."""
     changelog: bool = False
+    history: History | None = None
+    left_sequence: StructType | None = None
     select: tuple[Selected, ...] | None = None
     where: str | None = None
     left_whole: bool = True

@@ -12,6 +12,7 @@ from orchestration.batch.context import Batch, GateResult, JoinResults
 from orchestration.batch.first_load import write_join
 from orchestration.batch.joins.gate import WaysOut, counts_of_nothing, counts_of_sides, judge
 from orchestration.batch.joins.groups import GROUP_COUNTS, judge_groups
+from orchestration.batch.joins.history import commit_history
 from orchestration.batch.joins.sides import left_bootstrap, left_join, left_table, right_table
 from orchestration.batch.joins.ways_out import ways_out
 from orchestration.batch.tables.table import TableBatch
@@ -61,8 +62,15 @@ class ForeignKeyJoins:
 
     def commit_joined(self, ready: Callable[[], None]) -> None:
         """Change each joined table in one commit, once `ready` returns."""
+        histories = [
+            self._pool.submit(commit_history, self._batch, join, self._gate_results[name], ready)
+            for name, join in self._joins.items()
+            if join.spec.history is not None
+        ]
         for name, join in self._joins.items():
             commit_joined(self._batch, join, self._gate_results[name], ready, self._begun.get(name))
+        for history in histories:
+            history.result()
 
     def results(self) -> JoinResults:
         """What the gates counted."""

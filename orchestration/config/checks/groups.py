@@ -1,17 +1,30 @@
 """Checks groups: what is grouped, by what, and what is made of the rows of a group."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from orchestration.config.checked_document import Reading
 from orchestration.config.checks.conditions import check_condition
 from orchestration.config.checks.join_columns import columns_of_group, source_columns
 from orchestration.config.checks.tables import key_mistake
-from orchestration.config.problems import did_you_mean, listed
+from orchestration.config.problems import KeyPath, did_you_mean, listed
 from orchestration.config.schema.aggregates import aggregate
 from orchestration.config.schema.expression_types import Columns
 from orchestration.config.schema.groups import columns_of_key, key_column
 from orchestration.config.schema.joins import StreamJoin, model_of_join
 from orchestration.config.schema.select import twice
+from transforms.foreign_key_join.emissions import REDUNDANT
+from transforms.foreign_key_join.history import IS_CURRENT
+from transforms.model.schemas import VALID_FROM, VALID_TO
+
+_OWN_COLUMNS = {
+    "changelog": {REDUNDANT: "which emissions change nothing"},
+    "history": {
+        VALID_FROM: "since when a row was there",
+        VALID_TO: "until when it was there",
+        IS_CURRENT: "whether it is there now",
+    },
+}
+"""What a changelog and a history have beside the columns of the result."""
 
 
 def check_source(reading: Reading, group: str) -> None:
@@ -82,6 +95,18 @@ def _check_names(reading: Reading, group: str) -> None:
     if both := twice(names):
         message = f"makes a second column {listed(both)}; give it another name"
         reading.refuse(("groups", group, "select"), message, at_key=True)
-    if reading.value("groups", group, "changelog") and "redundant" in {name.lower() for name in names}:
-        message = "the changelog says in a column redundant of its own which emissions change nothing; leave it out, or"
-        reading.refuse(("groups", group, "changelog"), f"{message} give the column another name")
+    check_own_columns(reading, ("groups", group), names)
+
+
+def check_own_columns(reading: Reading, path: KeyPath, names: Iterable[str]) -> None:
+    """Note columns that a result has, and its changelog or its history of its own. `path`: of the result."""
+    known = {name.lower() for name in names}
+    for key, own in _OWN_COLUMNS.items():
+        kept = reading.value(*path, key)
+        if kept is None or kept is False:
+            continue
+        marks = isinstance(kept, dict) and kept.get(IS_CURRENT)
+        for column, what in own.items():
+            if column in known and (marks or column != IS_CURRENT):
+                message = f"the {key} says in a column {column} of its own {what}"
+                reading.refuse((*path, key), f"{message}; leave it out, or give the column another name")

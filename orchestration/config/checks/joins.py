@@ -5,7 +5,12 @@ from collections.abc import Callable, Mapping
 from pyspark.sql.types import DataType, StringType
 
 from orchestration.config.checked_document import Reading
-from orchestration.config.checks.groups import check_columns, check_shared_name, check_source
+from orchestration.config.checks.groups import (
+    check_columns,
+    check_own_columns,
+    check_shared_name,
+    check_source,
+)
 from orchestration.config.checks.join_columns import RightColumns, left_side, result_of, right_sides
 from orchestration.config.checks.results import check_result
 from orchestration.config.checks.streams import check_stream_join
@@ -185,15 +190,7 @@ def _check_clashes(reading: Reading, join: str) -> None:
     for side in sides:
         taken |= _check_prefix(reading, side, taken, other)
         other = "another"
-    if reading.value("joins", join, "changelog") and (
-        own := {"redundant"} & {n.lower() for n in result_of(reading, join) or ()}
-    ):
-        message = (
-            f"the changelog says in a column {listed(sorted(own))} of its own which emissions change nothing"
-        )
-        reading.refuse(
-            ("joins", join, "changelog"), f"{message}; leave it out, or give the column another name"
-        )
+    check_own_columns(reading, ("joins", join), result_of(reading, join) or ())
 
 
 def _check_prefix(reading: Reading, side: RightColumns, taken: set[str], other: str) -> set[str]:

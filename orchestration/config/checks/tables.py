@@ -18,7 +18,7 @@ from orchestration.config.schema.values import parse_sequence
 from storage.sources.files.path_patterns import has_day
 from storage.sources.formats.known_formats import FORMATS, format_of
 from storage.sources.formats.source_format import SourceFormat
-from transforms.changelog.versions import VALIDITY
+from transforms.model.schemas import VALIDITY
 from transforms.parsing.nested_json import is_readable
 from transforms.parsing.row_ops import DEFAULT_OP, RowOp, parts_of, path_from_record, place_of, tree_of
 from transforms.parsing.source_position import SOURCE

@@ -18,7 +18,7 @@ from orchestration.config.schema.column_types import NAMES
 from orchestration.config.schema.csv_options import CsvOptions
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.functions import FUNCTIONS
-from orchestration.config.schema.joins import Group, Join, RightSide, Star, StreamJoin
+from orchestration.config.schema.joins import Group, Join, KeptHistory, RightSide, Star, StreamJoin
 from orchestration.config.schema.model import Engine, Maintenance, Spark, Table, Versioned
 from orchestration.config.schema.operation import Operation
 from orchestration.config.schema.sizes import SIZE_PATTERN
@@ -72,6 +72,7 @@ def page_text() -> str:
         "right_side": RightSide,
         "stream_join": StreamJoin,
         "group": Group,
+        "history": KeptHistory,
     }
     tables = {name: "\n".join(_rows(model)) for name, model in models.items()}
     types = ", ".join(f"`{name}`" for name in NAMES)

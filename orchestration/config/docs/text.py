@@ -310,6 +310,20 @@ order of their size, so that their sum is always the same. A sum that is too gre
 `uncomputed`. An expression that fails for a record puts it into quarantine; for the row of a join it is null, and
 counted likewise.
 
+## The history of a result
+
+With `history: true`, joins of tables and groups also keep every row that they ever had, in `joins/NAME/history`:
+
+$history
+
+A row has the columns of the result, `valid_from` (inclusive) and `valid_to` (exclusive; null while the result has the
+row), by the batches' clock. A row that a batch leaves as it was goes on. `_lj_batch` and `_lj_until` are the batches
+that made and ended it; `_lj_left_sequence` and `_lj_right_sequence` order the changes of the rows that it was made of,
+null where a side is a join. `lakejoin show` reads it: `NAME.history`, `NAME --as-of 2024-01-02T12:00:00Z`, and
+`NAME --as-of-batch B` however long ago. A history begins with the rows that the result has then. It may be
+declared, and left out again, at any time. What `--rebuild` finds otherwise than it was is a new version; a result with
+other columns begins a new history ([decision 32](decisions/0032-a-history-is-one-table.md)).
+
 ## Names
 
 Pipelines, tables, streams, joins and groups: a letter a to z, then at most 62 of a to z, 0 to 9 and `_`. Tables,

@@ -69,6 +69,7 @@ def as_group(
         by=tuple(by),
         aggregates=tuple(aggregates),
         changelog=group.changelog,
+        history=group.history_spec,
         left_whole=of_join or len(kept) == len(columns),
     )
     having = None if group.having is None else as_sql([group.having], spec.columns.names)[0]

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import BeforeValidator, Discriminator, Field, GetJsonSchemaHandler, Tag
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.model import Named
 from orchestration.config.schema.values import ColumnName, Duration, Name, ResultColumn
-from transforms.model.result_spec import ResultKey
+from transforms.model.result_spec import History, ResultKey
 from transforms.model.specs import How, ResolvedBy
 
 
@@ -33,14 +35,54 @@ class DeclaredJoin(Named):
         return (self.name,)
 
     @property
+    def history_spec(self) -> History | None:
+        """How the history of its result is kept; None where it is not."""
+        kept: KeptHistory | None = getattr(self, "history", None)
+        return None if kept is None else History(marks_current=kept.is_current)
+
+    @property
     def waits(self) -> bool:
         """Whether what is to be joined waits for what the right side learns late."""
         return False
 
 
-TAKEN = {"joined", "subscription_log", "subscription_store", "left_rows", "response_log", "changelog"}
+class KeptHistory(Frozen):
+    """How the versions of a result's rows are kept."""
+
+    retention: Duration | None = None
+    """How long versions are kept that have ended, by the batches' clock; by default for ever."""
+    is_current: bool = False
+    """Also keep a column `is_current`: whether the result has the version now."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """A boolean, or a mapping."""
+        return {"anyOf": [{"type": "boolean"}, handler.resolve_ref_schema(handler(schema))]}
+
+
+def _history(value: Any) -> Any:
+    """What `true` and `false` are short for."""
+    if isinstance(value, bool):
+        return {} if value else None
+    if not isinstance(value, dict | KeptHistory):
+        raise ValueError("expected true, false or a mapping")
+    return value
+
+
+TAKEN = {
+    "joined",
+    "subscription_log",
+    "subscription_store",
+    "left_rows",
+    "response_log",
+    "changelog",
+    "history",
+}
 """What the tables of every join are called, so that no right side of a star may be: its tables lie beside them."""
 _Select = Annotated[tuple[ResultColumn, ...], Field(min_length=1)] | None
+_History = Annotated[KeptHistory | None, BeforeValidator(_history)]
 _ForeignKey = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
@@ -67,6 +109,9 @@ class Join(DeclaredJoin):
     """SQL condition over left columns and prefixed right ones: rows that do not meet it are not in the result."""
     changelog: bool = False
     """Also keep every emission, in order, in `joins/NAME/changelog`."""
+    history: _History = None
+    """Also keep every version of each row, with the time and the batch from which and until which it was one, in
+    `joins/NAME/history`: `true`, or how; see below."""
     resolution: ResolvedBy = "hash"
     """How an answer that comes too late is told: by the `hash` of the left row it was given to, or by
     `highwater`, the place of that row's change among the changes of its key."""
@@ -109,6 +154,9 @@ class Star(DeclaredJoin):
     """SQL condition over left columns and prefixed right ones: rows that do not meet it are not in the result."""
     changelog: bool = False
     """Also keep every emission, in order, in `joins/NAME/changelog`."""
+    history: _History = None
+    """Also keep every version of each row, with the time and the batch from which and until which it was one, in
+    `joins/NAME/history`: `true`, or how; see below."""
     resolution: ResolvedBy = "hash"
     """How an answer that comes too late is told: by the `hash` of the left row it was given to, or by
     `highwater`, the place of that row's change among the changes of its key."""
@@ -176,6 +224,9 @@ class Group(DeclaredJoin):
     """SQL condition over the columns of a group: groups that do not meet it are not in the result."""
     changelog: bool = False
     """Also keep every emission, in order, in `joins/NAME/changelog`."""
+    history: _History = None
+    """Also keep every version of each row, with the time and the batch from which and until which it was one, in
+    `joins/NAME/history`: `true`, or how; see below."""
 
 
 def kind_of_join(value: Any) -> str:

@@ -13,7 +13,7 @@ from storage.stores.scan.order import Between, Column
 from storage.stores.scan.reader import Reader
 from storage.stores.scan.table_columns import Shape, paths
 from storage.stores.write.layout import Layout
-from transforms.changelog.versions import VALID_FROM, versions_schema
+from transforms.changelog.versions import versions_schema
 from transforms.model.event_time import moved_back
 from transforms.model.schemas import (
     BATCH,
@@ -23,6 +23,7 @@ from transforms.model.schemas import (
     POSITION_TYPE,
     SEQUENCE,
     TIME,
+    VALID_FROM,
     VERDICT,
     quoted,
 )

@@ -1,0 +1,108 @@
+"""Commits the versions that a batch makes of a result: those that it ends, and those that it begins."""
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from orchestration.batch.context import Batch, GateResult
+from storage.delta_log.transaction_id import Settled
+from storage.delta_table.commits import overwrite, replace
+from storage.delta_table.schema_evolution import schema_of
+from storage.lake.layout import history_of
+from storage.state.joined_table import OF_HISTORIES
+from transforms.foreign_key_join.batch import JoinBatch
+from transforms.foreign_key_join.emissions import TOMBSTONE
+from transforms.foreign_key_join.history import UNTIL, current, history_schema, next_versions
+from transforms.groups.batch import GroupBatch
+from transforms.model.keys import Keys, restrict, without
+from transforms.model.result_spec import ResultSpec
+from transforms.model.schemas import absent, by_reference, named
+
+
+def commit_history(
+    batch: Batch, join: JoinBatch | GroupBatch, gate_result: GateResult, ready: Callable[[], None]
+) -> None:
+    """Bring the emissions of a batch into the history of their result, in one commit, once `ready` returns.
+
+    A history that begins, or that was not kept meanwhile, is compared with all rows of the result.
+    """
+    spec, counts = join.spec, gate_result.result()
+    stage, path = f"history/{spec.name}", batch.lake.path(history_of(spec.name))
+    whole = _is_compared_whole(batch, spec.name)
+    if not whole and not counts["emissions"]:
+        return
+    with batch.stage(stage):
+        transaction, schema = batch.journal.transaction(stage, batch.plan.batch), history_schema(spec)
+        number, time = F.lit(batch.plan.batch), F.lit(batch.plan.planned_at)
+        rows = _all_rows(batch, join) if whole else _emissions(join)
+        made = next_versions(
+            rows, _current(batch, join, whole=whole), spec, by_reference(number.cast("bigint")), by_reference(time),
+            whole=whole,
+        )  # fmt: skip
+        if not _goes_on(batch, spec):
+            ready()
+            overwrite(made, path, transaction, OF_HISTORIES)
+        else:
+            made = batch.frames.keep(made)
+            count = made.count()
+            if count == 0:
+                return
+            ended = made.where(F.col(UNTIL).isNotNull()).select(*map(named, spec.joined_key))
+            keys = Keys(ended, few=batch.frames.small, null_matches=spec.key_may_be_null)
+
+            def settled() -> Settled:
+                ready()
+                return Settled(count, {})
+
+            replace(made, keys, spec.joined_key_type, path, transaction, ready=settled, unless=schema[UNTIL])
+    batch.committed.append(stage)
+
+
+def _is_compared_whole(batch: Batch, name: str) -> bool:
+    """Whether the last batch did not leave the history as the result was, or the result begins anew."""
+    last = batch.journal.last
+    return name in batch.plan.bootstrap or last is None or history_of(name) not in last.versions
+
+
+def _goes_on(batch: Batch, spec: ResultSpec) -> bool:
+    """Whether there is a history with the columns of the result: one with others begins anew."""
+    version = batch.plan.versions.get(history_of(spec.name))
+    snapshot = None if version is None else batch.lake.snapshot(history_of(spec.name), version)
+    if snapshot is None:
+        return False
+    kept = {field.name: field.dataType for field in schema_of(snapshot.delta)}
+    return kept == {field.name: field.dataType for field in history_schema(spec)}
+
+
+def _current(batch: Batch, join: JoinBatch | GroupBatch, *, whole: bool) -> DataFrame:
+    """The versions that the batch may end: all current ones, or those of the keys that it emits."""
+    spec = join.spec
+    if not _goes_on(batch, spec):
+        return current(batch.state.history(spec)).limit(0)
+    versions = current(batch.state.history(spec))
+    return versions if whole else restrict(versions, _keys(batch, join), spec.joined_key)
+
+
+def _keys(batch: Batch, join: JoinBatch | GroupBatch) -> Keys:
+    names = map(named, join.spec.joined_key)
+    return batch.frames.keys(join.emissions.select(*names), null_matches=join.spec.key_may_be_null)
+
+
+def _all_rows(batch: Batch, join: JoinBatch | GroupBatch) -> DataFrame:
+    """Every row that the result has after the batch, as an emission."""
+    spec = join.spec
+    if spec.name in batch.plan.bootstrap or not batch.state.has_joined(spec.name):
+        return _emissions(join)
+    others = without(batch.state.joined(spec), _keys(batch, join), spec.joined_key).select(
+        *[named(name) for name in spec.columns.names],
+        *[absent(field.name, field.dataType) for field in spec.sequences],
+        F.lit(False).alias(TOMBSTONE),
+    )
+    return _emissions(join).select(*map(named, others.columns)).unionByName(others)
+
+
+def _emissions(join: JoinBatch | GroupBatch) -> DataFrame:
+    """The emissions of a batch with the sequences of their rows, which the files of a joined table do not hold."""
+    made = join.made if isinstance(join, JoinBatch) and join.spec.sequences else None
+    return join.emissions if made is None else made
