@@ -11,14 +11,14 @@ from bench.contest.contender import Contender
 from bench.contest.current import CurrentRows
 from bench.contest.duck import Duck
 from bench.contest.merge import Merge
-from bench.contest.ours import JOIN, Ours, OursWithChangelog
+from bench.contest.ours import JOIN, Ours, OursWithChangelog, OursWithHistory
 from bench.contest.race import Course, Race, Round
 from bench.contest.recompute import DuckRecompute, SparkRecompute
 from bench.tpch.answers import change_file
 from storage.lake.layout import joined_of
 
-NAMES = ("ours", "spark", "duckdb", "merge", "changelog")
-_OURS = {contender.name: contender for contender in (Ours, OursWithChangelog)}
+NAMES = ("ours", "spark", "duckdb", "merge", "changelog", "history")
+_OURS = {contender.name: contender for contender in (Ours, OursWithChangelog, OursWithHistory)}
 RECOMPUTING = ("ours", "spark", "duckdb")
 """Who races where nobody is named: us, and those who recompute the join."""
 _WARM_UP_ROWS = 1000

@@ -1,4 +1,4 @@
-"""Lakejoin itself: from files on disk to the joined table committed, its rules evaluated, with or without changelog."""
+"""Lakejoin itself: from files on disk to the joined table committed, its rules evaluated; with changelog or history."""
 
 import re
 import shutil
@@ -140,3 +140,10 @@ class OursWithChangelog(Ours):
 
     def keep(self, target: Path) -> None:
         """Nothing: the load that is kept has no changelog."""
+
+
+class OursWithHistory(OursWithChangelog):
+    """The same with every version of the joined rows; the batch after a first load without begins it."""
+
+    name = "history"
+    pipeline = PIPELINE.replace("how: left,", "how: left, history: true,")

@@ -47,12 +47,14 @@ RECIPES: Mapping[str, Recipe] = {
     "hot-customer": Recipe(5, 12, contenders=("ours",), hot_share=HOT_SHARE),
     "fifty-batches": Recipe(1, 50, rivals_every=10, maintain_every=50),
     "two-hundred-batches": Recipe(1, 200, (1000, 10), rivals_every=4, maintain_every=50),
-    # no row asks for these: the plot of batch cost against batch size, and what a changelog costs
+    # no row asks for these: the plot of batch cost against batch size, and what a changelog or a history costs
     "hundred-changes": Recipe(1, 7, (100, 1), ("ours", "spark")),
     "thousand-changes": Recipe(1, 7, (1000, 10), ("ours", "spark")),
     "many-changes": Recipe(1, 5, (CHANGES[0] * 10, CHANGES[1] * 10)),
     "changelog": Recipe(1, 15, contenders=("ours", "changelog")),
     "large-changelog": Recipe(10, 7, contenders=("ours", "changelog")),
+    "history": Recipe(1, 15, contenders=("ours", "history")),
+    "large-history": Recipe(10, 7, contenders=("ours", "history")),
 }
 """The runs by name."""
 
@@ -69,8 +71,9 @@ ROWS: Mapping[str, Sequence[str]] = {
     "10": ("small", "large"),
     "sizes": ("small", "hundred-changes", "thousand-changes", "many-changes"),
     "changelog": ("changelog", "large-changelog"),
+    "history": ("history", "large-history"),
 }
-"""The runs that a row of the table needs, or a plot (`sizes`), or a section of the page (`changelog`)."""
+"""The runs that a row of the table needs, or a plot (`sizes`), or a section of the page (`changelog`, `history`)."""
 
 
 def runs_of(rows: Iterable[str]) -> list[str]:

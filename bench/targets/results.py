@@ -68,8 +68,9 @@ class Result:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all did the same batches, of usual rows, and no lake in it keeps a changelog."""
-        return self.alternates and not self.hot_share and not self.has("changelog")
+        """Whether all did the same batches, of usual rows, and no lake in it keeps a changelog or a history."""
+        kept = self.has("changelog") or self.has("history")
+        return self.alternates and not self.hot_share and not kept
 
     def changes(self, batch: int) -> tuple[int, int]:
         """Left and right rows of a batch."""

@@ -144,14 +144,21 @@ def _touched(pipeline: Pipeline, join: ResultSpec, scope: Scope) -> DataFrame:
             recent(read_log(scope.state, subscription_log_of(part.name), subscription_schema(part)), scope),
             recent(read_log(scope.state, response_log_of(part.name), response_schema(part)), scope),
         ]
-        for named_by in (*logs, _subscribers(pipeline.tables[part.right].spec, part, scope)):
+        for named_by in (*logs, _subscribers(pipeline, part, scope)):
             keys = keys.unionByName(named_by.select(F.col("primary_key").alias("key")))
     return keys.distinct()
 
 
-def _subscribers(right: TableSpec, join: JoinSpec, scope: Scope) -> DataFrame:
-    """Live subscriptions of the right keys that changed: a row that was not answered is in no other log."""
-    changed = _changed(right, scope).select(key_struct(right.key).alias("foreign_key")).distinct()
+def _subscribers(pipeline: Pipeline, join: JoinSpec, scope: Scope) -> DataFrame:
+    """Live subscriptions of the right keys that changed: a row that was not answered is in no other log.
+
+    Of groups those that are there: which ones went, nothing says.
+    """
+    if join.right in pipeline.tables:
+        rows = _changed(pipeline.tables[join.right].spec, scope)
+    else:
+        rows = recent(scope.state.joined(pipeline.group_spec(join.right)), scope)
+    changed = rows.select(key_struct(join.right_key).alias("foreign_key")).distinct()
     return live_subscriptions(scope.state.subscriptions_to(join, scope.keys(changed)))
 
 
@@ -206,7 +213,12 @@ def _right_rows(
             shown.select(F.col("right_key").alias("key")),
         ]
         right_keys = named_by[0].unionByName(named_by[1])
-    return _rows(pipeline.tables[part.right].spec, scope, right_keys)
+    if part.right in pipeline.tables:
+        return _rows(pipeline.tables[part.right].spec, scope, right_keys)
+    groups = scope.state.joined(pipeline.group_spec(part.right)).withColumns(
+        {DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)}
+    )
+    return _of_keys(groups, part.right_key, scope, right_keys, null_matches=False)
 
 
 def _joined(joined: DataFrame, lacking: DataFrame | None, join: ResultSpec, part: JoinSpec) -> DataFrame:

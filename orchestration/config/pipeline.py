@@ -80,13 +80,13 @@ class Pipeline(Frozen):
         for name, read in self.inputs.items():
             read._name = name  # noqa: SLF001 - set once, before anyone sees the table
             read._dumps = f"{self.lake.rstrip('/')}/{DUMPS}/{name}"  # noqa: SLF001 - as above
-        self._joins = _left_sides_first({**self.declared_joins, **self.groups})
+        self._joins = _sides_first({**self.declared_joins, **self.groups})
         for name, join in self.joins.items():
             join._name = name  # noqa: SLF001 - as above
 
     @property
     def joins(self) -> dict[str, AnyJoin]:
-        """Joins and groups. Whoever runs them in their order finds a left side done; ties stay as declared."""
+        """Joins and groups. Whoever runs them in their order finds all sides done; ties stay as declared."""
         return self._joins
 
     @property
@@ -165,7 +165,7 @@ class Pipeline(Frozen):
     def group_spec(self, name: str) -> GroupSpec:
         """Groups as the stages take them."""
         group = self.groups[name]
-        return as_group(name, group, *self._left_of(group.of), of_join=group.of in self.joins)
+        return as_group(name, group, *self._side(group.of), of_join=group.of in self.joins)
 
     def join_spec(self, name: str) -> JoinSpec | StarSpec:
         """A join of tables as the stages take it: the rows and keys of its sides, its foreign keys as SQL."""
@@ -173,16 +173,16 @@ class Pipeline(Frozen):
         if isinstance(join, Star):
             return star_with_result(self._star_spec(name, join), join.select, join.where, of_join=of_join)
         assert isinstance(join, Join)
-        columns, key = self._left_of(join.left)
-        right = self.tables[join.right].spec
+        columns, key = self._side(join.left)
+        right_columns, right_key = self._side(join.right)
         spec = JoinSpec(
             name=name,
             left=join.left,
             right=join.right,
             left_columns=columns,
             left_key=key,
-            right_columns=right.columns,
-            right_key=right.key,
+            right_columns=right_columns,
+            right_key=right_key,
             foreign_key=as_sql(join.foreign_key, columns.names),
             how=join.how,
             prefix=join.prefix,
@@ -196,8 +196,8 @@ class Pipeline(Frozen):
         )
         return with_result(spec, join.select, join.where, of_join=of_join)
 
-    def _left_of(self, name: str) -> tuple[StructType, tuple[str, ...]]:
-        """The columns of a left side, and its key."""
+    def _side(self, name: str) -> tuple[StructType, tuple[str, ...]]:
+        """The columns of what a join reads, and its key."""
         if name in self.joins:
             first = self.keyed_spec(name)
             return first.columns, first.joined_key
@@ -205,7 +205,7 @@ class Pipeline(Frozen):
         return table.columns, table.key
 
     def _star_spec(self, name: str, join: Star) -> StarSpec:
-        columns, key = self._left_of(join.left)
+        columns, key = self._side(join.left)
         rights = [
             JoinSpec(
                 name=part,
@@ -213,8 +213,8 @@ class Pipeline(Frozen):
                 right=right.table,
                 left_columns=columns,
                 left_key=key,
-                right_columns=self.tables[right.table].spec.columns,
-                right_key=self.tables[right.table].spec.key,
+                right_columns=self._side(right.table)[0],
+                right_key=self._side(right.table)[1],
                 foreign_key=as_sql(right.foreign_key, columns.names),
                 how=right.how,
                 prefix=right.prefix_of(side),
@@ -320,14 +320,18 @@ _SPECS: Mapping[type[AnyJoin], Callable[[Pipeline, str], ResultSpec]] = {
 }
 
 
-def _left_sides_first(joins: Mapping[str, AnyJoin]) -> dict[str, AnyJoin]:
+def _sides_first(joins: Mapping[str, AnyJoin]) -> dict[str, AnyJoin]:
     ordered: dict[str, AnyJoin] = {}
     for name in joins:
-        chain, step = [], name
-        while step in joins and step not in ordered and step not in chain:
-            chain.append(step)
-            step = joins[step].left_side
-        ordered |= {link: joins[link] for link in reversed(chain)}
+        waiting = [name]
+        while waiting:
+            join = joins[waiting[-1]]
+            # a cycle, which the checks refuse, ends here
+            before = [s for s in join.sides if s in joins and s not in ordered and s not in waiting]
+            if before:
+                waiting.append(before[0])
+            else:
+                ordered[waiting.pop()] = join
     return ordered
 
 

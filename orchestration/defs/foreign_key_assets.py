@@ -83,7 +83,8 @@ def upstream(pipeline: Pipeline, name: str, step: str) -> list[tuple[str, str]]:
             left = _part(pipeline, name)[0].left
             return [(left, "joined" if left in pipeline.joins else "table")]
         case "response_log":
-            return [(name, "subscription_log"), (_part(pipeline, name)[0].right, "table")]
+            right = _part(pipeline, name)[0].right
+            return [(name, "subscription_log"), (right, "joined" if right in pipeline.joins else "table")]
         case _:
             return [(part, "response_log") for part in pipeline.joins[name].part_names]
 

@@ -91,7 +91,7 @@ def still_wanted(pipeline: Pipeline, plan: Plan, rebuilt: Collection[str] = ()) 
 
 
 def joins_to_rebuild(pipeline: Pipeline, names: Collection[str]) -> tuple[str, ...]:
-    """Return these joins and every join over one of them, left sides first.
+    """Return these joins and every join over one of them, sides first.
 
     Raises `WrongUsage` for a name that is no join, or one that cannot be computed anew.
     """
@@ -103,8 +103,8 @@ def joins_to_rebuild(pipeline: Pipeline, names: Collection[str]) -> tuple[str, .
             raise WrongUsage(f"{name} {pipeline.joins[name].not_rebuilt}")
         raise unknown("join", name, known)
     found: set[str] = set()
-    for name, join in known.items():  # left sides come first
-        if name in names or join.left_side in found:
+    for name, join in known.items():  # sides come first
+        if name in names or not found.isdisjoint(join.sides):
             found.add(name)
     return tuple(name for name in known if name in found)
 
@@ -117,5 +117,5 @@ def join_remains(lake: Lake, name: str) -> bool:
 def rebuild_command(pipeline: Pipeline, names: Collection[str]) -> str:
     """The command that computes joins anew; of a join and one over it, it names the first."""
     anew = joins_to_rebuild(pipeline, names)
-    first = [name for name in anew if pipeline.joins[name].left_side not in anew]
+    first = [name for name in anew if not {*pipeline.joins[name].sides} & {*anew}]
     return f"`lakejoin run {pipeline.path}{''.join(f' --rebuild {name}' for name in first)}`"

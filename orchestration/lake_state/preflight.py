@@ -89,14 +89,14 @@ def wrong_stages(
     """Yield each stage whose table has not committed what it should, with the last batch found and expected.
 
     What a join committed before it last began no longer counts. It belongs to published batches, or the join was left
-    out of the batch that was interrupted at it.
+    out of the batch that was interrupted at it. Nor does a history count that is not declared any more.
     """
     commits = journal.last.commits if journal.last else {}
     under_way = {journal.unfinished.batch} if journal.unfinished else set()
-    declared = _declared(pipeline, journal, rebuilt)
+    declared, tables = _declared(pipeline, journal, rebuilt), {*state_tables(pipeline)}
     for stage in dict.fromkeys([*commits, *stages_of(pipeline)]):
         name, batch = stage.partition("/")[2], commits.get(stage)
-        if name not in declared:
+        if name not in declared or journal.table_of(stage) not in tables:
             continue
         snapshot = snapshots.get(journal.table_of(stage))
         found = snapshot.transaction(journal.application(stage)) if snapshot else None

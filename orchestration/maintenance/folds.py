@@ -107,7 +107,8 @@ def behind(pipeline: Pipeline, lake: Lake, journal: Journal, snapshot: Plan) -> 
         """The copy of a left table, if it is or should be there; made anew where a fold of the table overtakes it."""
         found = of(left_rows_of(join.name), "tables", join.left, "changed", table.held)
         folded, folded_rows = (snapshot.folded.get(base, 0) for base in (found.base, table.base))
-        asked = [p.tables.get(join.right, {}).get("changed", 0) for p in journal.published[folded:]]
+        kind, changed = ("joins", "emissions") if join.right in pipeline.joins else ("tables", "changed")
+        asked = [getattr(p, kind).get(join.right, {}).get(changed, 0) for p in journal.published[folded:]]
         pays = pays_by_foreign_key(table.held, asked)
         there = found.begun or found.base in snapshot.versions
         return replace(found, worth=pays and (table.due or folded < folded_rows)) if pays or there else None

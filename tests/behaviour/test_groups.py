@@ -41,6 +41,23 @@ tables:
 joins:
   named: {left: orders, right: customers, foreign_key: [customer], how: left, prefix: c_}
   greeted: {left: by_customer, right: customers, foreign_key: [customer], how: left, prefix: c_}
+  shared:
+    left: orders
+    right: by_customer
+    foreign_key: [customer]
+    how: inner
+    prefix: all_
+    result_key: combined
+    select: [{who: all_customer}, id, all_orders, all_heavy]
+    history: true
+  placed:
+    left: orders
+    rights:
+      whole: {table: sums, foreign_key: [customer], how: left}
+      kind: {table: by_item, foreign_key: [lower(item), amount > 1], how: inner}
+      home: {table: customers, foreign_key: [customer], how: left}
+    select: [id, whole_total, kind_most, home_country]
+    changelog: true
 groups:
   by_customer:
     of: orders
@@ -125,6 +142,19 @@ class Model(ChangedRows):
                 {"orders": orders, "n": len(rows),
                  "countries": sorted(row["c_country"] for row in rows if row["c_country"] is not None)}
                 for (orders,), rows in of_groups.items()
+            ],
+            "shared": [
+                {"who": row["customer"], "id": row["id"], "all_orders": group["orders"], "all_heavy": group["heavy"]}
+                for row in orders if row["customer"] is not None
+                for group in by_customer if group["customer"] == row["customer"]
+            ],
+            "placed": [
+                {"id": row["id"], "whole_total": whole.get(row["customer"]), "kind_most": kind["most"],
+                 "home_country": customers.get(row["customer"], {}).get("country")}
+                for row in orders if row["item"] is not None and row["amount"] is not None
+                for whole in [{g["customer"]: g["total"] for g in by_customer if g["customer"] is not None}]
+                for kind in by_item if (kind["most"] or 0) > 1 or kind["customers"] > 1
+                if (kind["kind"], kind["large"]) == (_lower(row["item"]), row["amount"] > 1)
             ],
             "greeted": [
                 {**row, **{f"c_{name}": customers.get(row["customer"], {}).get(name) for name in ("name", "country")}}
@@ -218,18 +248,19 @@ def _sorted(rows: Iterable[Row]) -> list[str]:
 @pytest.mark.parametrize(
     ("seed", "days", "names"),
     [
-        (1, 2, ("by_item", "sums")),
+        (1, 2, ("by_item", "sums", "placed")),
         *[pytest.param(seed, 6, (), marks=pytest.mark.slow) for seed in range(2, 6)],
     ],
 )
 def test_groups_are_those_of_their_rows_after_each_batch(
     seed: int, days: int, names: tuple[str, ...], tmp_path: Path, spark: SparkSession
 ) -> None:
-    """Of a table, of a join and of groups, with null keys, conditions, deletes and moves; and a join over groups."""
+    """Of a table, of a join, of groups; with null keys, conditions, deletes, moves; joins over groups, and with them."""
     chance, model = random.Random(seed), Model(KEYS)
     text = yaml.safe_load(TEXT)
     if names:
-        text |= {"joins": {}, "groups": {name: text["groups"][name] for name in names}}
+        for section in ("joins", "groups"):
+            text[section] = {name: text[section][name] for name in text[section] if name in names}
     pipeline = make_pipeline(tmp_path, yaml.safe_dump(text, sort_keys=False))
     for day in range(1, days + 1):
         tables = [table for table in KEYS if day == 1 or chance.random() < 0.7] or ["orders"]

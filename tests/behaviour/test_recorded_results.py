@@ -1,18 +1,18 @@
-"""What joins select of recorded days, stars and groups, beside SQL by DuckDB over what PostgreSQL answered."""
+"""What joins select of recorded days, stars, groups and histories, beside SQL over what PostgreSQL answered."""
 
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from faults.shop import make_pipeline, run
 from orchestration.checks.check_lake import check_lake
 from orchestration.config import Pipeline
 from orchestration.demo.example import EXAMPLE
 from storage.lake.journal import Journal
-from storage.lake.layout import Lake, joined_of
+from storage.lake.layout import Lake, history_of, joined_of
 from storage.lake.plan import Published
 from tiny_lake import RECORDING
 
@@ -30,6 +30,7 @@ joins:
         plane_book_value, plane_event_time, plane_updated_at, plane_engine)"
       - {late: dep_delay > 15, airport: lower(origin), seats: "coalesce(plane_seats, 0)"}
     where: status <> 'cancelled' or plane_seats > 100
+    history: true
   airbus:
     left: flights
     right: planes
@@ -44,6 +45,7 @@ joins:
     rights:
       plane: {table: planes, foreign_key: [tailnum], how: left}
       weather: {table: weather, foreign_key: [origin], how: inner}
+    history: true
   known:
     left: flights
     rights:
@@ -56,6 +58,7 @@ groups:
   by_plane:
     of: flights
     by: [tailnum]
+    history: true
     select:
       n: count(*)
       fares: sum(fare_total)
@@ -72,6 +75,7 @@ groups:
       first: first(flight_id, order by sched_dep)
       ended: last(status, order by flight_id)
     having: known > 2
+    history: {is_current: true}
 """
 _WEATHER = """
         WITH w AS (SELECT COLUMNS(weather.*) AS "weather_\\0" FROM weather)"""
@@ -129,7 +133,7 @@ ANSWERS = {
 def test_selected_rows_are_those_of_the_database(
     data: Path, options: dict[str, Any], tmp_path: Path, spark: SparkSession
 ) -> None:
-    """All columns, in their order, after the last batch of each day."""
+    """All columns, in their order, after the last batch of each day; and what their histories say of then."""
     (tmp_path / "data").symlink_to(data)
     pipeline = make_pipeline(tmp_path, _configuration(data))
 
@@ -187,9 +191,20 @@ def _compare(pipeline: Pipeline, spark: SparkSession, batch: Published, folder: 
             reader = spark.read.format("delta").option("versionAsOf", batch.versions[joined_of(join)])
             found = reader.load(lake.path(joined_of(join)))
             names = [name for name in found.columns if not name.startswith("_lj_")]
-            texts = found.selectExpr(*[f"cast(`{name}` as string)" for name in names]).collect()
             assert names == expected.columns, join
-            assert sorted(map(str, map(tuple, texts))) == sorted(map(str, _as_texts(expected))), join
+            answer = sorted(map(str, _as_texts(expected)))
+            assert _texts(found, names) == answer, join
+            if pipeline.joins[join].history_spec is not None:
+                versions = spark.read.format("delta").load(lake.path(history_of(join)))
+                there = versions.where(
+                    f"_lj_batch <= {batch.batch} and (_lj_until is null or _lj_until > {batch.batch})"
+                )
+                assert _texts(there, names) == answer, join
+
+
+def _texts(rows: DataFrame, names: list[str]) -> list[str]:
+    texts = rows.selectExpr(*[f"cast(`{name}` as string)" for name in names]).collect()
+    return sorted(map(str, map(tuple, texts)))
 
 
 def _as_texts(rows: duckdb.DuckDBPyRelation) -> list[tuple[str | None, ...]]:

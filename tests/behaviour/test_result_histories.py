@@ -283,7 +283,7 @@ def test_sequences_of_both_rows_stand_beside_a_version(tmp_path: Path, spark: Sp
 
 def _shown(pipeline: Pipeline, *, batch: int | None = None, time: datetime | None = None) -> list[str]:
     asked = Asked("sold", Range(), None, batch, time, everything=True, internal=False)
-    return list(open_shown(pipeline, asked).lines("csv", None))[1:]
+    return [line.strip() for line in open_shown(pipeline, asked).lines("csv", None)][1:]
 
 
 def test_result_is_shown_as_it_was_however_long_ago(tmp_path: Path, spark: SparkSession) -> None:
@@ -300,7 +300,7 @@ def test_result_is_shown_as_it_was_however_long_ago(tmp_path: Path, spark: Spark
     )
     spark.sql(f"VACUUM delta.`{lake.path(joined_of('sold'))}` RETAIN 0 HOURS")
 
-    expected = [["1,a,10,\\N,\\N\n"], ["1,a,20,a,de\n"], [], ["1,a,30,a,de\n"]]
+    expected = [["1,a,10,\\N,\\N"], ["1,a,20,a,de"], [], ["1,a,30,a,de"]]
     assert [_shown(kept, batch=batch) for batch in (1, 2, 3, 4)] == expected
     assert [_shown(kept, time=time) for time in times] == expected
     with pytest.raises(WrongUsage, match="before what is known of sold: its history begins"):
@@ -326,7 +326,8 @@ def test_batch_that_is_given_up_leaves_no_version(tmp_path: Path, spark: SparkSe
         pytest.raises(KeyboardInterrupt),
     ):
         run(kept, spark)
-    assert _amounts(kept, spark) == [(10, 1, 2), (20, 2, None)]
+    table = spark.read.format("delta").load(Lake(kept.lake).path(history_of("sold")))
+    assert sorted((row["amount"], row[UNTIL]) for row in table.collect()) == [(10, 2), (20, None)]
     (tmp_path / "orders" / "2024-01-02.jsonl").unlink()
 
     assert [batch.kind for batch in abandon(kept, lambda: spark)] == ["abandoned", "rebuild"]

@@ -18,6 +18,7 @@ STAR = {
         "next": {"table": "orders", "foreign_key": ["amount div 10"], "how": "left"},
     },
     "changelog": True,
+    "history": True,
 }
 """The left table is one of its right ones."""
 GROUPS = {
@@ -27,6 +28,7 @@ GROUPS = {
     },
     "sums": {
         "of": "orders", "by": ["customer"], "select": {"n": "count(*)", "total": "sum(amount)"},
+        "history": True,
     },
     "cities": {
         "of": "left", "by": [{"city": "right_city"}], "select": {"n": "count(*)", "spent": "sum(amount)"},
@@ -43,6 +45,7 @@ def _merged() -> str:
     both["joins"]["left"] |= {
         "select": ["* except (right_customer, right_at)", {"dear": "amount > 15"}],
         "where": "id < 6 or right_city is null",
+        "history": {"is_current": True, "retention": "30 days"},
     }
     both["joins"]["star"] = STAR
     both["tables"]["orders"]["where"] = "amount is null or amount <> 44"

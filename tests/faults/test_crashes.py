@@ -183,6 +183,7 @@ def test_second_batch_makes_every_kind_of_commit(second_batch: Case) -> None:
     assert {*second_batch.points} == {
         PLAN, PUBLISHED, "quarantine", "streams/departures/records", *logs, *joined, *changes,
         *[f"joins/{join}/changelog" for join in ("inner", "star", "totals")],
+        *[f"joins/{join}/history" for join in ("left", "star", "sums")],
     }  # fmt: skip
     assert (second_batch.points[0], second_batch.points[-1]) == (PLAN, PUBLISHED)
     assert second_batch.points.count("quarantine") == 5  # of three tables and a stream, and what came late

@@ -149,6 +149,35 @@ def left_bootstrap(join: ResultSpec, rows: DataFrame, changed: int, frames: Fram
     )
 
 
+def right_groups(
+    join: JoinSpec, batch: GroupBatch, counts: Mapping[str, int], state: State, frames: Frames
+) -> Right:
+    """Groups as the right side: their emissions of the batch are the changes, and have no position."""
+    group = batch.spec
+    emitted = batch.emissions.withColumns(
+        {DELETED: F.col(TOMBSTONE), POSITION: F.lit(None).cast(POSITION_TYPE)}
+    )
+    stored = state.joined(group).withColumns(
+        {DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)}
+    )
+    if not join.right_whole:
+        keys = frames.keys(emitted.select(*map(named, group.joined_key)), null_matches=True)
+        before = restrict(stored, keys, group.joined_key)
+        emitted = without_unread(emitted, emitted, before, group.joined_key, right_hash(join))
+
+    def lookup(keys: DataFrame) -> DataFrame:
+        wanted = frames.keys(spread(keys, "primary_key", group.joined_key))
+        return right_valued(restrict(stored, wanted, group.joined_key), join)
+
+    after = frames.keep_if_small(right_valued(emitted, join))
+    return Right(
+        changed=counts["emissions"],
+        changes=after.select("primary_key", "hash", "position"),
+        after=after,
+        lookup=lookup,
+    )
+
+
 def right_table(join: JoinSpec, batch: TableBatch, state: State, frames: Frames) -> Right:
     """A declared table as the right side."""
     table, applied = batch.spec, batch.applied

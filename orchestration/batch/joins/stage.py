@@ -13,7 +13,7 @@ from orchestration.batch.first_load import write_join
 from orchestration.batch.joins.gate import WaysOut, counts_of_nothing, counts_of_sides, judge
 from orchestration.batch.joins.groups import GROUP_COUNTS, judge_groups
 from orchestration.batch.joins.history import commit_history
-from orchestration.batch.joins.sides import left_bootstrap, left_join, left_table, right_table
+from orchestration.batch.joins.sides import left_bootstrap, left_join, left_table, right_groups, right_table
 from orchestration.batch.joins.ways_out import ways_out
 from orchestration.batch.tables.table import TableBatch
 from orchestration.batch.uncomputed import Uncomputed
@@ -29,6 +29,7 @@ from transforms.groups.batch import GroupBatch, group_batch
 from transforms.model.group_spec import GroupSpec
 from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import DELETED, POSITION, POSITION_TYPE
+from transforms.model.specs import JoinSpec
 
 
 class ForeignKeyJoins:
@@ -106,7 +107,7 @@ class ForeignKeyJoins:
         if isinstance(join, GroupSpec):
             return self._group(join, tables)
         batch = self._batch
-        rights = [right_table(part, tables[part.right], batch.state, batch.frames) for part in join.parts]
+        rights = [self._right(part, tables) for part in join.parts]
         left = self._left(join, tables, rights)
         most = max(left.changed, *[right.changed for right in rights])
         batch.frames.expect(most)
@@ -116,6 +117,12 @@ class ForeignKeyJoins:
         result = write_join(batch, self._pool, result, left.changed)
         joins = {**self._joins, join.name: result}
         return result, self._gated(judge, result, partial(ways_out, batch, joins, tables, join.name))
+
+    def _right(self, part: JoinSpec, tables: Mapping[str, TableBatch]) -> Right:
+        batch, groups = self._batch, self._joins.get(part.right)
+        if not isinstance(groups, GroupBatch):
+            return right_table(part, tables[part.right], batch.state, batch.frames)
+        return right_groups(part, groups, self._gate_results[part.right].result(), batch.state, batch.frames)
 
     def _left(self, join: ResultSpec, tables: Mapping[str, TableBatch], rights: Sequence[Right]) -> Left:
         batch = self._batch

@@ -68,11 +68,12 @@ def _records(
     while name in joins:
         join = joins[name]
         for messages in join.messages if isinstance(join, JoinBatch) else ():
-            _look_up(batch, tables, messages.spec.right, _right_keys(messages, keys), found)
+            if messages.spec.right in tables:  # a group is of many records
+                _look_up(batch, tables, messages.spec.right, _right_keys(messages, keys), found)
         name = join.spec.left
         if name in joins:
             if isinstance(joins[name], GroupBatch):
-                break  # a group is of many records
+                break
             # as keys of the left rows that the joined rows were made of, which may have other names
             keys = keys.select(joined_left_key(joins[name].spec).alias("key")).select("key.*")
     _look_up(batch, tables, name, keys, found)

@@ -62,6 +62,14 @@ class RightColumns:
     columns: Columns | None
 
 
+def key_of_side(reading: Reading, name: str) -> tuple[str, ...] | None:
+    """The key of a table, or of groups; None where it has a mistake."""
+    if name not in reading.names("groups"):
+        return key_of(reading, name)
+    by = reading.value("groups", name, "by")
+    return None if by is None else tuple(column.name for column in columns_of_key(by))
+
+
 def right_sides(reading: Reading, join: str) -> list[RightColumns]:
     """The right sides of a join."""
     path: KeyPath = ("joins", join)
@@ -75,7 +83,8 @@ def right_sides(reading: Reading, join: str) -> list[RightColumns]:
 def _right_side(reading: Reading, path: KeyPath, key: str, prefix: str) -> RightColumns:
     name = reading.value(*path, key)
     given = reading.raw(*path, "prefix") is not None
-    columns = None if name is None else columns_of(reading, name)
+    of_groups = name in reading.names("groups")
+    columns = columns_of_group(reading, name) if of_groups else name and columns_of(reading, name)
     return RightColumns(path, name, reading.value(*path, "prefix") if given else prefix, columns)
 
 
@@ -121,13 +130,10 @@ def _left_key(reading: Reading, join: str) -> tuple[str, ...] | None:
         key: tuple[str, ...] | None = reading.value("streams", stream, "key")
         return key
     left = reading.value("joins", join, "left")
-    if left in reading.names("tables"):
-        return key_of(reading, left)
     if left is None:
         return None
-    if left in reading.names("groups"):
-        by = reading.value("groups", left, "by")
-        return None if by is None else tuple(column.name for column in columns_of_key(by))
+    if left not in reading.names("joins"):
+        return key_of_side(reading, left)
     key = pair_key(reading, left)
     if key is None or reading.raw("joins", left, "select") is None:
         return key
@@ -142,7 +148,7 @@ def pair_key(reading: Reading, join: str) -> tuple[str, ...] | None:
     left, right = _left_key(reading, join), tuple[str, ...]()
     if reading.value("joins", join, "result_key") == "combined":
         (side,) = right_sides(reading, join)
-        key = key_of(reading, side.name or "")
+        key = key_of_side(reading, side.name or "")
         if key is None or side.prefix is None:
             return None
         right = tuple(side.prefix + name for name in key)

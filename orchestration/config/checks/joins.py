@@ -11,10 +11,16 @@ from orchestration.config.checks.groups import (
     check_shared_name,
     check_source,
 )
-from orchestration.config.checks.join_columns import RightColumns, left_side, result_of, right_sides
+from orchestration.config.checks.join_columns import (
+    RightColumns,
+    key_of_side,
+    left_side,
+    result_of,
+    right_sides,
+)
 from orchestration.config.checks.results import check_result
 from orchestration.config.checks.streams import check_stream_join
-from orchestration.config.checks.tables import key_mistake, key_of
+from orchestration.config.checks.tables import key_mistake
 from orchestration.config.problems import KeyPath, did_you_mean, listed
 from orchestration.config.schema.column_types import type_text
 from orchestration.config.schema.expression_types import Columns
@@ -81,18 +87,16 @@ def _check_left(reading: Reading, join: str) -> None:
 
 
 def _check_right(reading: Reading, path: KeyPath) -> None:
-    right, tables = reading.value(*path), list(reading.names("tables"))
-    if right is None or right in tables:
+    right, known = reading.value(*path), [*reading.names("tables"), *reading.names("groups")]
+    if right is None or right in known:
         return
     if right in reading.names("joins"):
         message = f"'{right}' is a join; a join may only be a left side"
-    elif right in reading.names("groups"):
-        message = f"'{right}' are groups, which may only be a left side"
     elif right in reading.names("streams"):
-        message = f"'{right}' is a stream; a right side is a table"
+        message = f"'{right}' is a stream; a right side is a table, or groups"
     else:
-        message = f"no table is named '{right}'{did_you_mean(right, tables)}"
-    reading.refuse(path, f"{message} (tables: {listed(tables)})")
+        message = f"no table or groups are named '{right}'{did_you_mean(right, known)}"
+    reading.refuse(path, f"{message} (there are: {listed(known)})")
 
 
 def _check_result_key(reading: Reading, join: str) -> None:
@@ -108,23 +112,40 @@ def _check_result_key(reading: Reading, join: str) -> None:
 def _check_cycles(reading: Reading) -> None:
     """Name each cycle once, at its join that comes first in the file."""
     seen: set[str] = set()
-    tables = set(reading.names("tables"))
-    lefts = {
-        name: (kind, name, key)
-        for kind, key in (("joins", "left"), ("groups", "of"))
-        for name in reading.names(kind)
-        if name not in tables
-    }
-    for start, path in lefts.items():
-        chain = [start]
-        left = reading.value(*path)
-        while left in lefts and left not in chain:
-            chain.append(left)
-            left = reading.value(*lefts[left])
-        if left == start and not seen & set(chain):
+    read = _sides(reading)
+    for start in read:
+        chain = _cycle(start, read)
+        if chain and not seen & set(chain):
             seen |= set(chain)
             message = f"these joins make a cycle: {' → '.join([*chain, start])}"
-            reading.refuse(path, f"{message}; begin it with a table")
+            reading.refuse(
+                read[start][chain[1] if len(chain) > 1 else start], f"{message}; begin it with a table"
+            )
+
+
+def _sides(reading: Reading) -> dict[str, dict[str, KeyPath]]:
+    """Which joins and groups each of them reads, and where the file says so."""
+    tables, found = set(reading.names("tables")), dict[str, dict[str, KeyPath]]()
+    for kind in ("joins", "groups"):
+        for name in set(reading.names(kind)) - tables:
+            sides: list[KeyPath] = [(kind, name, key) for key in ("left", "right", "of")]
+            sides += [(kind, name, "rights", side, "table") for side in reading.names(kind, name, "rights")]
+            found[name] = {value: path for path in sides if (value := reading.value(*path)) is not None}
+    names = [name for kind in ("joins", "groups") for name in reading.names(kind) if name in found]
+    return {name: {side: path for side, path in found[name].items() if side in found} for name in names}
+
+
+def _cycle(start: str, read: Mapping[str, Mapping[str, KeyPath]]) -> list[str]:
+    """The joins that lead from one back to itself, with the fewest between; none where it leads nowhere back."""
+    ways, known = [[start]], {start}
+    for way in ways:  # grows meanwhile
+        for side in read[way[-1]]:
+            if side == start:
+                return way
+            if side not in known:
+                known.add(side)
+                ways.append([*way, side])
+    return []
 
 
 def _check_foreign_key(reading: Reading, join: str) -> None:
@@ -139,7 +160,7 @@ def _check_key_to(reading: Reading, side: RightColumns, columns: Columns) -> Non
     path, parts = (*side.path, "foreign_key"), reading.value(*side.path, "foreign_key")
     if parts is None:
         return
-    key, right_columns = key_of(reading, side.name or ""), side.columns or {}
+    key, right_columns = key_of_side(reading, side.name or ""), side.columns or {}
     if key is not None and len(parts) != len(key):
         message = f"{len(parts)} given, but the key of '{side.name}' has {len(key)} ({listed(key)}); give one for each"
         reading.refuse(path, message)

@@ -292,7 +292,7 @@ Where all aggregates are counts, sums of whole numbers or decimals (of up to 28 
 and there is no `having`, a batch adjusts the groups by the rows that changed. Else it computes the groups anew that it
 touches, from all their rows ([decision 31](decisions/0031-a-row-subscribes-to-its-group.md)). The result is that of
 SQL's GROUP BY, in the table `joins/NAME/joined`; a group without rows goes. Rows with a null in what they share are a
-group, as in SQL. A join may have groups as its left side.
+group, as in SQL. A join may have groups as its left side, and as a right one, found by what their rows share.
 
 | aggregate | what it is |
 |---|---|

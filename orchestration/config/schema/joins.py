@@ -30,6 +30,11 @@ class DeclaredJoin(Named):
         return str(getattr(self, self.left_named_by))
 
     @property
+    def sides(self) -> tuple[str, ...]:
+        """The names of all that it reads."""
+        return (self.left_side,)
+
+    @property
     def part_names(self) -> tuple[str, ...]:
         """What its joins with each right side are called, below which their tables lie."""
         return (self.name,)
@@ -87,13 +92,13 @@ _ForeignKey = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class Join(DeclaredJoin):
-    """A foreign-key join of a table, or of another join, with a table."""
+    """A foreign-key join of a table, or of another join, with a table, or with groups."""
 
     told_by = "right"
     left: Name
     """Table or join whose rows hold the foreign key."""
     right: Name
-    """Table that the foreign key refers to: by its key."""
+    """Table, or groups, that the foreign key refers to: by its key."""
     foreign_key: _ForeignKey
     """Columns of the left row, or deterministic SQL expressions over it: one for each column of the right
     key, of the same type. A row with a null in any of them refers to nothing."""
@@ -119,12 +124,17 @@ class Join(DeclaredJoin):
     """What identifies a joined row: the `left` key, or `combined`: right key and left key, so that a new
     foreign key ends one row and begins another. Only with `how: inner`."""
 
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Both."""
+        return (self.left, self.right)
+
 
 class RightSide(Frozen):
     """A right side of a star."""
 
     table: Name
-    """Table that the foreign key refers to: by its key."""
+    """Table, or groups, that the foreign key refers to: by its key."""
     foreign_key: _ForeignKey
     """Columns of the left row, or deterministic SQL expressions over it: one for each column of the table's key, of
     the same type. A row with a null in any of them refers to nothing."""
@@ -160,6 +170,11 @@ class Star(DeclaredJoin):
     resolution: ResolvedBy = "hash"
     """How an answer that comes too late is told: by the `hash` of the left row it was given to, or by
     `highwater`, the place of that row's change among the changes of its key."""
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The left one, and all right ones."""
+        return (self.left, *[right.table for right in self.rights.values()])
 
     @property
     def part_names(self) -> tuple[str, ...]:
