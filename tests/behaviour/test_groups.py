@@ -255,7 +255,7 @@ def _sorted(rows: Iterable[Row]) -> list[str]:
 def test_groups_are_those_of_their_rows_after_each_batch(
     seed: int, days: int, names: tuple[str, ...], tmp_path: Path, spark: SparkSession
 ) -> None:
-    """Of a table, of a join, of groups; with null keys, conditions, deletes, moves; joins over groups, and with them."""
+    """Of a table, of a join, of groups; with null keys, conditions, deletes, moves; joins over groups and with them."""
     chance, model = random.Random(seed), Model(KEYS)
     text = yaml.safe_load(TEXT)
     if names:

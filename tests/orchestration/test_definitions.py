@@ -35,7 +35,7 @@ tables:
   b: {b}
   c: {c}
 joins:
-  a_with_b: {{left: a, right: b, foreign_key: [ref], how: inner, prefix: b_, changelog: true}}
+  a_with_b: {{left: a, right: b, foreign_key: [ref], how: inner, prefix: b_, changelog: true, history: true}}
   a_with_b_with_c: {{left: a_with_b, right: c, foreign_key: [other], how: left, prefix: c_}}
 """
 
@@ -112,13 +112,16 @@ def test_graph_leads_from_both_tables_through_the_logs_to_the_joined_table(confi
 
 
 def test_graph_of_a_join_over_a_join_starts_from_the_first_result(tmp_path: Path) -> None:
-    """The second join subscribes from the first joined table; a changelog is an asset where it is kept."""
+    """The second join subscribes from the first joined table; changelog and history are assets where they are kept."""
     graph = definitions(write_chain(tmp_path)).resolve_asset_graph()
     second = graph.get(AssetKey(["chain", "a_with_b_with_c", "subscription_log"]))
     changelog = graph.get(AssetKey(["chain", "a_with_b", "changelog"]))
     assert second.parent_keys == {AssetKey(["chain", "a_with_b"])}
     assert changelog.parent_keys == {AssetKey(["chain", "a_with_b", "response_log"])}
-    assert AssetKey(["chain", "a_with_b_with_c", "changelog"]) not in graph.get_all_asset_keys()
+    history = graph.get(AssetKey(["chain", "a_with_b", "history"]))
+    assert history.parent_keys == changelog.parent_keys
+    others = {AssetKey(["chain", "a_with_b_with_c", log]) for log in ("changelog", "history")}
+    assert others.isdisjoint(graph.get_all_asset_keys())
 
 
 def test_assets_are_described_for_the_catalogue(configuration: Path) -> None:

@@ -17,11 +17,13 @@ from storage.lake.layout import (
     QUARANTINE,
     Lake,
     changes_of,
+    history_of,
     joined_of,
     response_log_of,
     subscription_log_of,
 )
 from storage.lake.plan import Published
+from transforms.model.schemas import VALID_TO, VALIDITY
 
 
 def check_counts(model: Model, report: Published, expected: Mapping[Side, Counter[str]]) -> None:
@@ -42,14 +44,16 @@ def check_counts(model: Model, report: Published, expected: Mapping[Side, Counte
 
 
 def check_joined(model: Model, spark: SparkSession, lake: Lake, report: Published) -> None:
-    """Hold the joined tables that a batch published against the model. Raises `AssertionError`."""
+    """Hold the joined tables of a batch, and their histories, against the model. Raises `AssertionError`."""
     joined = model.joined()
-    frames = [_texts(spark, lake, join, report.versions[joined_of(join)]) for join in joined]
-    found: dict[str, Counter[str]] = {join: Counter() for join in joined}
+    tables = {joined_of(join): rows for join, rows in joined.items()}
+    tables |= {history_of(join): rows for join, rows in joined.items() if history_of(join) in report.versions}
+    frames = [_texts(spark, lake, table, report.versions[table]) for table in tables]
+    found: dict[str, Counter[str]] = {table: Counter() for table in tables}
     for row in reduce(DataFrame.unionAll, frames).collect():
         found[row["name"]][row["text"]] += 1
-    for join, rows in joined.items():
-        _compare(f"batch {report.batch} ({report.kind}), {join}", Counter(map(_text, rows)), found[join])
+    for table, rows in tables.items():
+        _compare(f"batch {report.batch} ({report.kind}), {table}", Counter(map(_text, rows)), found[table])
 
 
 def check_logs(model: Model, spark: SparkSession, lake: Lake, published: Iterable[Published]) -> None:
@@ -102,12 +106,14 @@ def _records(spark: SparkSession, lake: Lake, table: str) -> DataFrame:
     )
 
 
-def _texts(spark: SparkSession, lake: Lake, join: str, version: int) -> DataFrame:
-    """Name and rows of a joined table as JSON, its columns in the order of their names."""
-    frame = spark.read.format("delta").option("versionAsOf", version).load(lake.path(joined_of(join)))
+def _texts(spark: SparkSession, lake: Lake, table: str, version: int) -> DataFrame:
+    """Name and rows of a joined table, or those of a history that are current, as JSON with the columns in order."""
+    frame = spark.read.format("delta").option("versionAsOf", version).load(lake.path(table))
+    if VALID_TO in frame.columns:
+        frame = frame.where(F.col(VALID_TO).isNull()).drop(*VALIDITY)
     columns = sorted(name for name in frame.columns if not name.startswith("_lj_"))
     text = F.to_json(F.struct(*columns), {"ignoreNullFields": "false"})
-    return frame.select(F.lit(join).alias("name"), text.alias("text"))
+    return frame.select(F.lit(table).alias("name"), text.alias("text"))
 
 
 def _text(row: Row) -> str:

@@ -20,10 +20,11 @@ _PIPELINES: tuple[Mapping[str, dict[str, Any]], ...] = (
     {name: JOINS[name] for name in ("enriched", "enriched_twice")},
     {name: JOINS[name] for name in ("enriched", "with_parent")},
     {"matched": JOINS["matched"], "matched_twice": JOINS["enriched_twice"] | {"left": "matched"}},
-    {name: VARIANTS[name] for name in ("paired", "paired_twice")},
-    {"starred": STARS["starred"]},
+    {name: VARIANTS[name] | {"history": True} for name in ("paired", "paired_twice")},
+    {"starred": STARS["starred"] | {"history": True}},
 )
-"""A batch takes as long as it has joins. Inner and left ones, joins over joins, of a table with itself, and a star."""
+"""A batch takes as long as it has joins. Inner and left ones, joins over joins, of a table with itself, a star; some with
+their histories."""
 _WAYS = ("whole", "whole", "late file", "growing", "open end", "torn, settled", "torn, read")
 _IN_THE_WAY = ("nothing", "crash", "crash", "two crashes", "crash, fold", "fold cut off", "overtaken")
 _BETWEEN = ("again", "again", "touched", "migrate", "retry", "maintain")
