@@ -162,7 +162,7 @@ def versions(rows: Iterable[Row]) -> list[str]:
 @pytest.mark.parametrize(
     ("seed", "days", "names"),
     [
-        (1, 3, ("narrow", "pairs", "adjusted")),
+        (1, 2, ("narrow", "adjusted")),
         *[pytest.param(seed, 6, tuple(OF_RESULT), marks=pytest.mark.slow) for seed in range(2, 6)],
     ],
 )

@@ -23,8 +23,8 @@ _PIPELINES: tuple[Mapping[str, dict[str, Any]], ...] = (
     {name: VARIANTS[name] | {"history": True} for name in ("paired", "paired_twice")},
     {"starred": STARS["starred"] | {"history": True}},
 )
-"""A batch takes as long as it has joins. Inner and left ones, joins over joins, of a table with itself, a star; some with
-their histories."""
+"""A batch takes as long as it has joins. Inner and left ones, joins over joins, of a table with itself, a star; some
+have histories."""
 _WAYS = ("whole", "whole", "late file", "growing", "open end", "torn, settled", "torn, read")
 _IN_THE_WAY = ("nothing", "crash", "crash", "two crashes", "crash, fold", "fold cut off", "overtaken")
 _BETWEEN = ("again", "again", "touched", "migrate", "retry", "maintain")
