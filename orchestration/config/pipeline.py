@@ -1,4 +1,4 @@
-"""Describes a whole pipeline as one frozen model, and translates it for the stages.
+"""Describes a whole pipeline as one frozen model.
 
 Only `load` makes a `Pipeline`, for it has also checked what concerns several values at once
 (`orchestration.config.checks`).
@@ -6,28 +6,26 @@ Only `load` makes a `Pipeline`, for it has also checked what concerns several va
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from pydantic import Field, PrivateAttr
-from pyspark.sql.types import StructType
 
 from orchestration.config.document import line_of
 from orchestration.config.problems import KeyPath, Problem
-from orchestration.config.schema.column_types import type_text
 from orchestration.config.schema.expression_types import Columns
 from orchestration.config.schema.expressions import expression_type
 from orchestration.config.schema.frozen import Frozen
-from orchestration.config.schema.groups import as_group, columns_of_key
+from orchestration.config.schema.groups import columns_of_key
 from orchestration.config.schema.joins import AnyJoin, Group, InJoins, Join, Star, StreamJoin
 from orchestration.config.schema.model import Engine, Input, Maintenance, Spark, Table
-from orchestration.config.schema.select import as_sql, star_with_result, with_result, with_selected
 from orchestration.config.schema.stream import Stream
 from orchestration.config.schema.values import LakePath, Name
+from orchestration.config.shape import shape_of_inputs
+from orchestration.config.specs import Specs
 from storage.lake.plan import Kind as BatchKind
 from storage.sources.database.dumps import DUMPS
-from storage.sources.files.path_patterns import has_day, has_hour
 from transforms.model.group_spec import GroupSpec
 from transforms.model.result_spec import ResultSpec
 from transforms.model.specs import JoinSpec, StarSpec, StreamJoinSpec
@@ -70,6 +68,7 @@ class Pipeline(Frozen):
     groups: dict[Name, Group] = Field(default={})
     """Groups by name: what rows of a table or a join have together; see below."""
     _joins: dict[str, AnyJoin] = PrivateAttr({})
+    _specs: Specs = PrivateAttr()
     _path: Path = PrivateAttr(Path())
     _lines: Mapping[KeyPath, int] = PrivateAttr({})
 
@@ -81,6 +80,7 @@ class Pipeline(Frozen):
             read._name = name  # noqa: SLF001 - set once, before anyone sees the table
             read._dumps = f"{self.lake.rstrip('/')}/{DUMPS}/{name}"  # noqa: SLF001 - as above
         self._joins = _sides_first({**self.declared_joins, **self.groups})
+        self._specs = Specs(self.tables, self.streams, self._joins)
         for name, join in self.joins.items():
             join._name = name  # noqa: SLF001 - as above
 
@@ -164,105 +164,19 @@ class Pipeline(Frozen):
 
     def group_spec(self, name: str) -> GroupSpec:
         """Groups as the stages take them."""
-        group = self.groups[name]
-        return as_group(name, group, *self._side(group.of), of_join=group.of in self.joins)
+        return self._specs.group(name)
 
     def join_spec(self, name: str) -> JoinSpec | StarSpec:
-        """A join of tables as the stages take it: the rows and keys of its sides, its foreign keys as SQL."""
-        join, of_join = self.joins[name], self.joins[name].left_side in self.joins
-        if isinstance(join, Star):
-            return star_with_result(self._star_spec(name, join), join.select, join.where, of_join=of_join)
-        assert isinstance(join, Join)
-        columns, key = self._side(join.left)
-        right_columns, right_key = self._side(join.right)
-        spec = JoinSpec(
-            name=name,
-            left=join.left,
-            right=join.right,
-            left_columns=columns,
-            left_key=key,
-            right_columns=right_columns,
-            right_key=right_key,
-            foreign_key=as_sql(join.foreign_key, columns.names),
-            how=join.how,
-            prefix=join.prefix,
-            changelog=join.changelog,
-            history=join.history_spec,
-            resolution=join.resolution,
-            result_key=join.result_key,
-            left_key_may_be_null=self._may_be_null(join.left),
-            left_sequence=self._sequence_in(join, join.left),
-            right_sequence=self._sequence_in(join, join.right),
-        )
-        return with_result(spec, join.select, join.where, of_join=of_join)
-
-    def _side(self, name: str) -> tuple[StructType, tuple[str, ...]]:
-        """The columns of what a join reads, and its key."""
-        if name in self.joins:
-            first = self.keyed_spec(name)
-            return first.columns, first.joined_key
-        table = self.tables[name].spec
-        return table.columns, table.key
-
-    def _star_spec(self, name: str, join: Star) -> StarSpec:
-        columns, key = self._side(join.left)
-        rights = [
-            JoinSpec(
-                name=part,
-                left=join.left,
-                right=right.table,
-                left_columns=columns,
-                left_key=key,
-                right_columns=self._side(right.table)[0],
-                right_key=self._side(right.table)[1],
-                foreign_key=as_sql(right.foreign_key, columns.names),
-                how=right.how,
-                prefix=right.prefix_of(side),
-                resolution=join.resolution,
-                side=side,
-                left_sequence=self._sequence_in(join, join.left),
-                right_sequence=self._sequence_in(join, right.table),
-            )
-            for part, (side, right) in zip(join.part_names, join.rights.items(), strict=True)
-        ]
-        return StarSpec(
-            name, join.left, columns, key, tuple(rights), changelog=join.changelog,
-            history=join.history_spec, left_sequence=self._sequence_in(join, join.left),
-            left_key_may_be_null=self._may_be_null(join.left),
-        )  # fmt: skip
-
-    def _sequence_in(self, join: Join | Star, side: str) -> StructType | None:
-        """Type of what orders the changes of a side, where the history of the join says it."""
-        return self.tables[side].spec.sequence if join.history and side in self.tables else None
-
-    def _may_be_null(self, name: str) -> bool:
-        """Whether a part of the key of a left side may be null: those of groups may."""
-        return name in self.joins and self.keyed_spec(name).key_may_be_null
+        """A join of tables as the stages take it."""
+        return self._specs.join(name)
 
     def stream_join_spec(self, name: str) -> StreamJoinSpec:
         """The join of a stream as the stages take it."""
-        join = self.joins_of_streams[name]
-        stream, table = self.streams[join.stream].spec, self.tables[join.table].spec
-        spec = StreamJoinSpec(
-            name=name,
-            left=join.stream,
-            right=join.table,
-            left_columns=stream.columns,
-            left_key=stream.key,
-            right_columns=table.columns,
-            right_key=table.key,
-            foreign_key=as_sql(join.foreign_key, stream.columns.names),
-            how=join.how,
-            prefix=join.prefix,
-            grace=join.grace,
-            drops_late=join.late != "join",
-            as_of=table.history_retention is not None,
-        )
-        return with_selected(spec, join.select, join.where)
+        return self._specs.stream_join(name)
 
     def spec_of_join(self, name: str) -> ResultSpec:
         """A join of any kind as the stages take it."""
-        return _SPECS[type(self.joins[name])](self, name)
+        return self._specs.of(name)
 
     def foreign_keys(self, name: str) -> list[tuple[JoinSpec, KeyPath, tuple[str, ...]]]:
         """The foreign keys of a join: of each right side the join with it, where the file says the key, and how.
@@ -297,8 +211,7 @@ class Pipeline(Frozen):
         """What shapes the state in the lake, as plain JSON: no paths, no Spark, no limits of a run."""
         return {
             "name": self.name,
-            "tables": {name: _table_shape(table) for name, table in self.tables.items()},
-            "streams": {name: _stream_shape(stream) for name, stream in self.streams.items()},
+            **shape_of_inputs(self.tables, self.streams),
             "joins": {name: join.model_dump(mode="json") for name, join in self.declared_joins.items()},
         } | (
             {"groups": {name: group.model_dump(mode="json") for name, group in self.groups.items()}}
@@ -310,14 +223,6 @@ class Pipeline(Frozen):
     def fingerprint(self) -> str:
         """Hash of `shape`: equal for files that mean the same state, however they are written."""
         return hashlib.sha256(json.dumps(self.shape, sort_keys=True).encode()).hexdigest()
-
-
-_SPECS: Mapping[type[AnyJoin], Callable[[Pipeline, str], ResultSpec]] = {
-    Join: Pipeline.join_spec,
-    Star: Pipeline.join_spec,
-    StreamJoin: Pipeline.stream_join_spec,
-    Group: Pipeline.group_spec,
-}
 
 
 def _sides_first(joins: Mapping[str, AnyJoin]) -> dict[str, AnyJoin]:
@@ -333,36 +238,3 @@ def _sides_first(joins: Mapping[str, AnyJoin]) -> dict[str, AnyJoin]:
             else:
                 ordered[waiting.pop()] = join
     return ordered
-
-
-def _input_shape(read: Input) -> dict[str, Any]:
-    """Types in their canonical spelling, so that `long` for `bigint` is no change.
-
-    Of a path only whether it has a date, which positions begin with: those without are before all that have one; and
-    whether it has an hour, which follows. Of CSV and JSON what is no default and says where a record begins.
-    """
-    path, csv = read.source.path, read.source.dialect.shape
-    source = {key: getattr(read.source, key) for key in ("format", "time", "timezone")}
-    return {
-        "columns": {name: type_text(column.data_type) for name, column in read.columns.items()},
-        "source": source
-        | {"path": "hour" if has_hour(path) else has_day(path)}
-        | ({"csv": csv} if csv else {})
-        | ({} if read.source.one_per_line else {"one_per_line": False}),
-        "key": read.key,
-        "sequence": read.sequence,
-        "where": read.where,
-    }
-
-
-def _table_shape(table: Table) -> dict[str, Any]:
-    return _input_shape(table) | {
-        "event_time": table.event_time,
-        "versioned": table.versioned is not None,
-        "tombstone_retention": table.tombstone_retention.total_seconds(),
-        "on_truncate": table.on_truncate,
-    }
-
-
-def _stream_shape(stream: Stream) -> dict[str, Any]:
-    return _input_shape(stream) | {"event_time": stream.event_time}

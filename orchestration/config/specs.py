@@ -1,0 +1,136 @@
+"""Translates declared joins and groups for the stages: the columns and keys of their sides, foreign keys as SQL."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql.types import StructType
+
+from orchestration.config.schema.groups import as_group
+from orchestration.config.schema.joins import AnyJoin, Group, Join, Star, StreamJoin
+from orchestration.config.schema.model import Table
+from orchestration.config.schema.select import as_sql, star_with_result, with_result, with_selected
+from orchestration.config.schema.stream import Stream
+from transforms.model.group_spec import GroupSpec
+from transforms.model.result_spec import ResultSpec
+from transforms.model.specs import JoinSpec, StarSpec, StreamJoinSpec
+
+
+@dataclass(frozen=True)
+class Specs:
+    """What the stages take of the joins and groups of a pipeline."""
+
+    tables: Mapping[str, Table]
+    streams: Mapping[str, Stream]
+    joins: Mapping[str, AnyJoin]
+
+    def of(self, name: str) -> ResultSpec:
+        """A join of any kind, or groups."""
+        return _SPECS[type(self.joins[name])](self, name)
+
+    def group(self, name: str) -> GroupSpec:
+        """Groups."""
+        group = self.joins[name]
+        assert isinstance(group, Group)
+        return as_group(name, group, *self._side(group.of), of_join=group.of in self.joins)
+
+    def join(self, name: str) -> JoinSpec | StarSpec:
+        """A join of tables as the stages take it: the rows and keys of its sides, its foreign keys as SQL."""
+        join, of_join = self.joins[name], self.joins[name].left_side in self.joins
+        if isinstance(join, Star):
+            return star_with_result(self._star_spec(name, join), join.select, join.where, of_join=of_join)
+        assert isinstance(join, Join)
+        columns, key = self._side(join.left)
+        right_columns, right_key = self._side(join.right)
+        spec = JoinSpec(
+            name=name,
+            left=join.left,
+            right=join.right,
+            left_columns=columns,
+            left_key=key,
+            right_columns=right_columns,
+            right_key=right_key,
+            foreign_key=as_sql(join.foreign_key, columns.names),
+            how=join.how,
+            prefix=join.prefix,
+            changelog=join.changelog,
+            history=join.history_spec,
+            resolution=join.resolution,
+            result_key=join.result_key,
+            left_key_may_be_null=self._may_be_null(join.left),
+            left_sequence=self._sequence_in(join, join.left),
+            right_sequence=self._sequence_in(join, join.right),
+        )
+        return with_result(spec, join.select, join.where, of_join=of_join)
+
+    def _side(self, name: str) -> tuple[StructType, tuple[str, ...]]:
+        """The columns of what a join reads, and its key."""
+        if name in self.joins:
+            first = self.of(name)
+            return first.columns, first.joined_key
+        table = self.tables[name].spec
+        return table.columns, table.key
+
+    def _star_spec(self, name: str, join: Star) -> StarSpec:
+        columns, key = self._side(join.left)
+        rights = [
+            JoinSpec(
+                name=part,
+                left=join.left,
+                right=right.table,
+                left_columns=columns,
+                left_key=key,
+                right_columns=self._side(right.table)[0],
+                right_key=self._side(right.table)[1],
+                foreign_key=as_sql(right.foreign_key, columns.names),
+                how=right.how,
+                prefix=right.prefix_of(side),
+                resolution=join.resolution,
+                side=side,
+                left_sequence=self._sequence_in(join, join.left),
+                right_sequence=self._sequence_in(join, right.table),
+            )
+            for part, (side, right) in zip(join.part_names, join.rights.items(), strict=True)
+        ]
+        return StarSpec(
+            name, join.left, columns, key, tuple(rights), changelog=join.changelog,
+            history=join.history_spec, left_sequence=self._sequence_in(join, join.left),
+            left_key_may_be_null=self._may_be_null(join.left),
+        )  # fmt: skip
+
+    def _sequence_in(self, join: Join | Star, side: str) -> StructType | None:
+        """Type of what orders the changes of a side, where the history of the join says it."""
+        return self.tables[side].spec.sequence if join.history and side in self.tables else None
+
+    def _may_be_null(self, name: str) -> bool:
+        """Whether a part of the key of a left side may be null: those of groups may."""
+        return name in self.joins and self.of(name).key_may_be_null
+
+    def stream_join(self, name: str) -> StreamJoinSpec:
+        """The join of a stream as the stages take it."""
+        join = self.joins[name]
+        assert isinstance(join, StreamJoin)
+        stream, table = self.streams[join.stream].spec, self.tables[join.table].spec
+        spec = StreamJoinSpec(
+            name=name,
+            left=join.stream,
+            right=join.table,
+            left_columns=stream.columns,
+            left_key=stream.key,
+            right_columns=table.columns,
+            right_key=table.key,
+            foreign_key=as_sql(join.foreign_key, stream.columns.names),
+            how=join.how,
+            prefix=join.prefix,
+            grace=join.grace,
+            drops_late=join.late != "join",
+            as_of=table.history_retention is not None,
+        )
+        return with_selected(spec, join.select, join.where)
+
+
+_SPECS: Mapping[type[AnyJoin], Callable[[Specs, str], ResultSpec]] = {
+    Join: Specs.join,
+    Star: Specs.join,
+    StreamJoin: Specs.stream_join,
+    Group: Specs.group,
+}
