@@ -41,8 +41,8 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
         nullcontext(read) if read else reading(pipeline, spark, plan) as records,
         closing(Batch(pipeline, spark, lake, journal, plan, accept, progress, records)) as batch,
     ):
-        # A task waits for another's end in one place: a log's commit for its join's gate, which was submitted before it
-        # and waits for none. Tasks begin in the order of their submission, so no number of threads can stall.
+        # A task waits for others' ends in two places: a log's commit for its join's gate, a history's for all logs.
+        # These were submitted before it. Tasks begin in that order, so no number of threads can stall.
         with ThreadPoolExecutor(THREADS, thread_name_prefix="stage") as pool:
             logs: list[Future[None]] = []
             stages = [

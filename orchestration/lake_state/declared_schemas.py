@@ -6,6 +6,7 @@ from pyspark.sql.types import BooleanType, DataType, StructField, StructType
 
 from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
 from orchestration.config.problems import KeyPath
+from orchestration.lake_state.active_joins import rebuild_command
 from storage.delta_log.snapshot import Snapshot
 from storage.delta_table.schema_evolution import schema_of
 from storage.errors import ConfigurationChanged
@@ -24,7 +25,7 @@ from storage.lake.layout import (
 )
 from transforms.changelog.versions import versions_schema
 from transforms.foreign_key_join.emissions import REDUNDANT, TOMBSTONE, joined_schema
-from transforms.foreign_key_join.history import history_schema
+from transforms.foreign_key_join.history import IS_CURRENT, history_schema
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema
 from transforms.model.join_sides import left_rows_schema
@@ -114,6 +115,25 @@ def _fits(stored: DataType, declared: DataType, *, within: bool) -> bool:
     if within and isinstance(stored, StructType) and isinstance(declared, StructType):
         return stored.names == declared.names and not misfits(stored, declared, within=True)
     return stored.simpleString() == declared.simpleString() or widens(stored, declared)
+
+
+def check_histories(pipeline: Pipeline, snapshots: Mapping[str, Snapshot]) -> None:
+    """Refuse a history that is to mark its current versions and does not, or the other way round: it would begin anew.
+
+    `snapshots`: tables of the lake. Raises `ConfigurationChanged`.
+    """
+    for name, join in pipeline.joins.items():
+        wanted, stored = join.history_spec, snapshots.get(history_of(name))
+        if wanted is None or stored is None:
+            continue
+        if wanted.marks_current != (IS_CURRENT in schema_of(stored.delta).names):
+            was = "no such column" if wanted.marks_current else "that column"
+            message = (
+                f"{IS_CURRENT} changed, and {pipeline.lake}/{history_of(name)} has {was}; undo that, or compute the "
+                f"result anew, and its history begins anew, too: {rebuild_command(pipeline, [name])}"
+            )
+            problem = pipeline.problem((pipeline.section_of(name), name, "history"), message)
+            raise ConfigurationChanged(str(problem))
 
 
 def check_types(pipeline: Pipeline, snapshots: Mapping[str, Snapshot]) -> None:

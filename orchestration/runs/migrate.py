@@ -131,8 +131,8 @@ def _left_out(pipeline: Pipeline, before: Collection[str], plan: Plan) -> Iterat
 def _migrated(
     spark: SparkSession, lake: Lake, journal: Journal, table: str, columns: StructType
 ) -> Iterator[Migrated]:
-    # whatever reads a joined table shall read it afterwards, too
-    anew = journal.transaction_apart("widen", table) if table.endswith("/joined") else None
+    # whatever reads a result shall read it afterwards, too
+    anew = journal.transaction_apart("widen", table) if table.endswith(("/joined", "/history")) else None
     done = Migrated(table, *take_columns(spark, lake.path(table), columns, anew))
     if done.added or done.widened:
         yield done

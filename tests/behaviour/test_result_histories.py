@@ -24,6 +24,7 @@ from orchestration.maintenance.folds import fold, put_together
 from orchestration.runs.abandon import abandon
 from orchestration.show.key_ranges import Range
 from storage.delta_table.compaction import small_files
+from storage.errors import ConfigurationChanged
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake, history_of, joined_of
 from storage.state.pinned_state import State
@@ -263,7 +264,16 @@ def test_rebuilt_result_goes_on_with_its_history(tmp_path: Path, spark: SparkSes
     run(filtered, spark, rebuild=("sold",))
     assert _amounts(filtered, spark) == [(10, 1, 2), (20, 2, 4)]
 
-    other = _shop(tmp_path, history=", history: true", select=", select: [id, amount]")
+    marked = _shop(
+        tmp_path,
+        history=", history: {is_current: true}",
+        select=", select: [id, amount, right_country], where: amount < 20",
+    )
+    with pytest.raises(
+        ConfigurationChanged, match=r"joins\.sold\.history: is_current changed, and .* has no such column"
+    ):
+        run(marked, spark)
+    other = _shop(tmp_path, history=", history: true", select=", select: [id, amount, right_name]")
     run(other, spark, rebuild=("sold",))
     assert _amounts(other, spark) == [(20, 5, None)]
 

@@ -17,7 +17,7 @@ from transforms.foreign_key_join.history import UNTIL, current, history_schema, 
 from transforms.groups.batch import GroupBatch
 from transforms.model.keys import Keys, restrict, without
 from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import absent, by_reference, named
+from transforms.model.schemas import absent, by_reference, empty, named
 
 
 def commit_history(
@@ -32,15 +32,14 @@ def commit_history(
     whole = _is_compared_whole(batch, spec.name)
     if not whole and not counts["emissions"]:
         return
+    goes_on = _goes_on(batch, spec)
     with batch.stage(stage):
         transaction, schema = batch.journal.transaction(stage, batch.plan.batch), history_schema(spec)
-        number, time = F.lit(batch.plan.batch), F.lit(batch.plan.planned_at)
+        number, time = F.lit(batch.plan.batch).cast("bigint"), F.lit(batch.plan.planned_at)
         rows = _all_rows(batch, join) if whole else _emissions(join)
-        made = next_versions(
-            rows, _current(batch, join, whole=whole), spec, by_reference(number.cast("bigint")), by_reference(time),
-            whole=whole,
-        )  # fmt: skip
-        if not _goes_on(batch, spec):
+        versions = _current(batch, join, whole=whole) if goes_on else empty(batch.spark, schema)
+        made = next_versions(rows, versions, spec, by_reference(number), by_reference(time), whole=whole)
+        if not goes_on:
             ready()
             overwrite(made, path, transaction, OF_HISTORIES)
         else:
@@ -77,11 +76,8 @@ def _goes_on(batch: Batch, spec: ResultSpec) -> bool:
 
 def _current(batch: Batch, join: JoinBatch | GroupBatch, *, whole: bool) -> DataFrame:
     """The versions that the batch may end: all current ones, or those of the keys that it emits."""
-    spec = join.spec
-    if not _goes_on(batch, spec):
-        return current(batch.state.history(spec)).limit(0)
-    versions = current(batch.state.history(spec))
-    return versions if whole else restrict(versions, _keys(batch, join), spec.joined_key)
+    versions = current(batch.state.history(join.spec))
+    return versions if whole else restrict(versions, _keys(batch, join), join.spec.joined_key)
 
 
 def _keys(batch: Batch, join: JoinBatch | GroupBatch) -> Keys:
