@@ -12,6 +12,7 @@ from expectations.results import RuleResult
 from expectations.validation import Asset, Validated, validate_assets
 from orchestration.checks.join_frames import Scope, table_asset
 from orchestration.checks.join_rules import JOIN_RULES
+from orchestration.checks.references import Dangling, count_dangling
 from orchestration.checks.time_frames import history_asset
 from orchestration.config import Pipeline
 from orchestration.lake_state.config_fingerprints import check_shapes
@@ -40,11 +41,14 @@ class Checked:
     """Joins that were declared since, which the next run begins with."""
     unpublished: str | None = None
     """Why Data Docs do not show these results, and what to do; None where they do."""
+    dangling: Sequence[Dangling] = ()
+    """The foreign keys of all rows that point nowhere, of the joins that say how many may."""
 
     @property
     def passed(self) -> bool:
-        """Whether every rule holds."""
-        return all(result.success for results in self.results.values() for result in results)
+        """Whether every rule holds, and no more foreign keys dangle than may."""
+        holds = all(result.success for results in self.results.values() for result in results)
+        return holds and not any(found.exceeds for found in self.dangling)
 
 
 def check_lake(
@@ -58,9 +62,9 @@ def check_lake(
     """Check a lake as its last finished batch left it, and write Data Docs, without which the results stand as well.
 
     `batches`: look at the rows that so many last batches touched, None for all rows. `names`: tables and
-    joins to look at, by default every one. `run`: how Data Docs call this check. Raises `WrongUsage` where no
-    batch is finished, `ConfigurationChanged` where the lake was built with another configuration, `LakeInconsistent`
-    where a file of it is gone or damaged.
+    joins to look at, by default every one; only then dangling foreign keys are counted, where the file says how many
+    may be. `run`: how Data Docs call this check. Raises `WrongUsage` where no batch is finished, `ConfigurationChanged`
+    where the lake was built with another configuration, `LakeInconsistent` where a file of it is gone or damaged.
     """
     lake = Lake(pipeline.lake)
     journal = Journal(lake)
@@ -73,8 +77,10 @@ def check_lake(
         every = _assets(pipeline, scope)
         docs = DataDocs(docs_folder(lake), assets={asset.name for asset in every}.union(pipeline.joins))
         found = _validated([asset for asset in every if names is None or asset.name in names], docs, run)
+        begun = [name for name in pipeline.joins_of_tables if name in journal.kept]
+        dangling = count_dangling(pipeline, state, begun) if names is None else ()
     not_begun = [name for name in pipeline.joins if name not in journal.kept]
-    return Checked(found.results, docs, since, finished, not_begun, found.unpublished)
+    return Checked(found.results, docs, since, finished, not_begun, found.unpublished, dangling)
 
 
 def _validated(assets: Sequence[Asset], docs: DataDocs, run: str) -> Validated:

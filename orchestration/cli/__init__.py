@@ -15,6 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from orchestration.cli.check import check
+from orchestration.cli.dangling import dangling
 from orchestration.cli.demo import demo
 from orchestration.cli.dev import dev
 from orchestration.cli.engine import engine
@@ -23,6 +24,7 @@ from orchestration.cli.maintain import maintain
 from orchestration.cli.migrate import migrate
 from orchestration.cli.quarantine import quarantine
 from orchestration.cli.reconcile import reconcile
+from orchestration.cli.references import references
 from orchestration.cli.repair import repair
 from orchestration.cli.run import run
 from orchestration.cli.show import show
@@ -43,7 +45,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, validate, run, status, show, check, maintain, migrate, reconcile, repair, dev, warm):
+for command in (
+    demo, validate, run, status, show, dangling, references, check, maintain, migrate, reconcile, repair, dev, warm
+):  # fmt: skip
     app.command()(command)
 app.add_typer(quarantine, name="quarantine")
 app.add_typer(engine, name="engine")

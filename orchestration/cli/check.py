@@ -57,6 +57,7 @@ def print_checked(checked: "Checked") -> None:
     for name, results in checked.results.items():
         for result in results:
             _print_offending(name, result)
+    _print_dangling(checked)
     for name in checked.not_begun:
         say(
             f"{name}: not checked; it was declared since: `lakejoin run` begins with it, or says what it needs"
@@ -65,6 +66,27 @@ def print_checked(checked: "Checked") -> None:
         say(f"Data Docs: {checked.docs.index}")
     else:
         complain(f"warning: {checked.unpublished}")
+
+
+def _print_dangling(checked: "Checked") -> None:
+    """Print how many foreign keys point nowhere: no fault of the lake, and so no rule."""
+    rows: list[Row] = [
+        (
+            found.name,
+            found.left_rows,
+            found.dangling,
+            f"{found.share:.2%}",
+            f"{found.allowed:.2%}",
+            "EXCEEDED" if found.exceeds else "within",
+        )
+        for found in checked.dangling
+    ]
+    if rows:
+        print_table(
+            f"Foreign keys that point nowhere, as of batch {checked.through} (`lakejoin dangling CONFIG JOIN`)",
+            ["join", "left rows", "dangling", "share", "at most", "result"],
+            rows,
+        )
 
 
 def _scope(checked: "Checked") -> str:

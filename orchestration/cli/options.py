@@ -1,7 +1,7 @@
 """Loads the configuration and starts the Spark session for the commands."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,6 +15,14 @@ Config = Annotated[
     typer.Argument(
         help="The pipeline: a YAML file.", metavar="CONFIG", exists=True, dir_okay=False, readable=True
     ),
+]
+JoinOfTables = Annotated[str, typer.Argument(metavar="JOIN", help="A join of tables.")]
+Form = Annotated[
+    Literal["table", "csv", "jsonl"],
+    typer.Option("--format", help="For people, RFC 4180 with \\N for null, or JSON lines."),
+]
+AsOfBatch = Annotated[
+    int | None, typer.Option(metavar="B", help="The table as batch B left it; by default the last one.")
 ]
 
 

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from orchestration.cli import options
-from orchestration.cli.options import Config
+from orchestration.cli.options import AsOfBatch, Config, Form
 from orchestration.cli.terminal import console, print_rows, say, say_data
 
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ def show(  # noqa: PLR0913 - one parameter for each option
         str | None, typer.Option(metavar="T", help="Rows with an event time, or valid, up to this time.")
     ] = None,
     reverse: Annotated[bool, typer.Option("--reverse", help="The last row first.")] = False,
-    as_of_batch: Annotated[
-        int | None, typer.Option(metavar="B", help="The table as batch B left it; by default the last one.")
-    ] = None,
+    as_of_batch: AsOfBatch = None,
     as_of: Annotated[
         str | None,
         typer.Option(
@@ -71,10 +69,7 @@ def show(  # noqa: PLR0913 - one parameter for each option
         int | None,
         typer.Option(min=0, metavar="N", help=f"At most N rows; by default {ROWS} as a table, else all."),
     ] = None,
-    form: Annotated[
-        Literal["table", "csv", "jsonl"],
-        typer.Option("--format", help="For people, RFC 4180 with \\N for null, or JSON lines."),
-    ] = "table",
+    form: Form = "table",
     output: Annotated[
         Path | None,
         typer.Option("--output", metavar="FILE", dir_okay=False, help="Write to this file instead."),
@@ -96,10 +91,7 @@ def show(  # noqa: PLR0913 - one parameter for each option
     asked = Asked(table, chosen, where, as_of_batch, time, everything=some is None, internal=internal)
     shown = open_shown(options.load_pipeline(config), asked)
     with _conditions_blamed(where):
-        if form == "table":
-            _print(shown, ROWS if limit is None else limit, output)
-        else:
-            _write(shown, form, limit, output)
+        hand_out(shown, form, limit, output)
 
 
 def _timestamp(text: str | None) -> datetime | None:
@@ -130,6 +122,16 @@ def _conditions_blamed(where: str | None) -> Iterator[None]:
         yield
     except PySparkException as error:
         raise WrongUsage(f"--where {where!r}: {str(error).splitlines()[0]}") from None
+
+
+def hand_out(
+    shown: "Shown", form: Form, limit: int | None, output: Path | None = None, *, rows: int = ROWS
+) -> None:
+    """Print rows for people or write them for programs. `rows`: how many people see where there is no limit."""
+    if form == "table":
+        _print(shown, rows if limit is None else limit, output)
+    else:
+        _write(shown, form, limit, output)
 
 
 def _print(shown: "Shown", limit: int, output: Path | None) -> None:

@@ -13,6 +13,7 @@ from orchestration.lake_state.config_fingerprints import check_shape
 from orchestration.lake_state.published_snapshot import check_kept, published_snapshot
 from orchestration.show.frame_view import View
 from orchestration.show.key_ranges import Range
+from orchestration.show.references import Report, report_view
 from orchestration.show.result_histories import result_after
 from orchestration.show.store_view import open_view
 from orchestration.show.stores import stored_tables
@@ -22,7 +23,7 @@ from orchestration.show.time_views import as_of_view
 from orchestration.spark_errors import explained
 from storage.errors import ConfigurationChanged
 from storage.lake.journal import Journal
-from storage.lake.layout import Lake
+from storage.lake.layout import Lake, joined_of
 from storage.lake.plan import Plan
 from storage.state.pinned_state import State
 
@@ -100,16 +101,16 @@ def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
     """
     lake, name, time = Lake(pipeline.lake), asked.table, asked.time
     opened = find_view(pipeline, name) if time is None else as_of_view(pipeline, name, time)
-    journal = Journal(lake)
+    journal, names = Journal(lake), _names(pipeline, name)
     snapshot, of_history = published_snapshot(journal, asked.batch), time is not None
     try:
-        _check_readable(pipeline, lake, journal, snapshot, asked)
+        _check_readable(pipeline, journal, snapshot, names, kept=asked.batch is not None)
     except (WrongUsage, ConfigurationChanged):
         if asked.batch is None or name not in pipeline.joins or pipeline.joins[name].history_spec is None:
             raise
         opened, of_history = result_after(pipeline, name, journal, asked.batch), True
         snapshot = published_snapshot(journal)
-        _check_readable(pipeline, lake, journal, snapshot, replace(asked, batch=None))
+        _check_readable(pipeline, journal, snapshot, names, kept=False)
     stored = stored_tables(pipeline).get(name) if asked.where is None and not of_history else None
     whole = asked.everything and not asked.range.given
     if stored is not None and not whole and stored.answers(asked.range):
@@ -129,12 +130,37 @@ def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
     return _Frame(pipeline, rows, asked.internal)
 
 
-def _check_readable(pipeline: Pipeline, lake: Lake, journal: Journal, snapshot: Plan, asked: Asked) -> None:
-    """See that what is asked for was made as the file says, and is still there as of a batch."""
-    declared = asked.table.partition(".")[0]
-    check_shape(pipeline, snapshot, declared)
-    check_up_to_date(pipeline, journal, snapshot, declared)
-    if asked.batch is not None:
-        check_kept(lake, journal, snapshot, declared)
-        if asked.table == f"{declared}.buffer":  # which holds records of the stream
-            check_kept(lake, journal, snapshot, pipeline.joins[declared].left_side)
+def open_report(pipeline: Pipeline, join: str, report: Report, batch: int | None) -> Shown:
+    """Open a report on the references of a join. A wrong name or batch is refused before anything is started."""
+    opened, lake = report_view(pipeline, join, report), Lake(pipeline.lake)
+    journal, names = Journal(lake), [join, *[part.right for part in pipeline.join_spec(join).parts]]
+    snapshot = published_snapshot(journal, batch)
+    _check_readable(pipeline, journal, snapshot, names, kept=batch is not None)
+    if joined_of(join) not in snapshot.versions:
+        raise WrongUsage(
+            f"{join}: batch {snapshot.batch - 1} has not begun the join; `lakejoin run {pipeline.path}` begins joins "
+            "that were declared since"
+        )
+    spark = options.open_session(pipeline)
+    with explained(pipeline, _WORK):
+        return _Frame(pipeline, opened(State(spark, lake, snapshot)), internal=False)
+
+
+def _names(pipeline: Pipeline, table: str) -> list[str]:
+    """What is declared of a table that is shown, and of what else it holds rows."""
+    declared = table.partition(".")[0]
+    return [declared, *[pipeline.joins[declared].left_side] * (table == f"{declared}.buffer")]
+
+
+def _check_readable(
+    pipeline: Pipeline, journal: Journal, snapshot: Plan, names: Sequence[str], *, kept: bool
+) -> None:
+    """See that what is asked for was made as the file says, and with `kept` that it is still there as of a batch.
+
+    `names`: of a table or join, and of what is read beside it.
+    """
+    check_shape(pipeline, snapshot, names[0])
+    check_up_to_date(pipeline, journal, snapshot, names[0])
+    if kept:
+        for name in names:
+            check_kept(Lake(pipeline.lake), journal, snapshot, name)

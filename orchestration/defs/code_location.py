@@ -8,6 +8,7 @@ from orchestration.config import Pipeline
 from orchestration.defs.asset_checks import pipeline_checks
 from orchestration.defs.asset_keys import lake_assets
 from orchestration.defs.assets import pipeline_assets
+from orchestration.defs.dangling_checks import dangling_checks
 from orchestration.defs.maintenance_job import maintenance_job, nightly_schedule
 from orchestration.defs.partitions import daily_partitions
 from orchestration.defs.quarantine_checks import intake_checks
@@ -26,7 +27,7 @@ def pipeline_definitions(pipeline: Pipeline, now: datetime) -> Definitions:
     everything = AssetSelection.assets(*[asset.key for asset in lake_assets(pipeline)])
     return Definitions(
         assets=[pipeline_assets(pipeline, partitions)],
-        asset_checks=[pipeline_checks(pipeline), intake_checks(pipeline)],
+        asset_checks=[pipeline_checks(pipeline), intake_checks(pipeline), *dangling_checks(pipeline)],
         jobs=[
             define_asset_job(
                 job, everything, description=f"Works off what is pending in `{pipeline.name}` and checks it."

@@ -46,7 +46,7 @@ def lines(rows: DataFrame, form: Format, keys: Collection[str] = ()) -> Iterator
     """
     if form == "csv":
         yield header(rows.columns)
-        line, end = F.concat_ws(",", *[_csv_field(_field_text(field, keys)) for field in rows.schema]), "\r\n"
+        line, end = F.concat_ws(",", *[_csv_field(field_text(field, keys)) for field in rows.schema]), "\r\n"
     else:
         members = [(field.name, _field_json(field, keys)) for field in rows.schema]
         line, end = _object(members), "\n"
@@ -62,7 +62,7 @@ def header(names: Iterable[str]) -> str:
 
 def texts(rows: DataFrame, keys: Collection[str] = ()) -> DataFrame:
     """Return every column as the text that csv holds, before it is quoted; null stays null."""
-    return rows.select(*[_field_text(field, keys).alias(field.name) for field in rows.schema])
+    return rows.select(*[field_text(field, keys).alias(field.name) for field in rows.schema])
 
 
 def _csv_field(text: Column) -> Column:
@@ -70,7 +70,8 @@ def _csv_field(text: Column) -> Column:
     return F.when(text.isNull(), F.lit(NULL)).when(text.rlike(NEEDS_QUOTES), quoted).otherwise(text)
 
 
-def _field_text(field: StructField, keys: Collection[str]) -> Column:
+def field_text(field: StructField, keys: Collection[str]) -> Column:
+    """Return a column as the text that csv holds, before it is quoted. `keys`: columns that hold a key as a struct."""
     if _is_composite(field, keys):
         return _composite(field)
     return _text(*_unpacked(field, keys), own=is_own(field.name, keys))

@@ -77,7 +77,8 @@ def make_source(folder: Path) -> Path:
         keys = [n for n in range(len(KEYS)) if n % len(NAMES) == part]
         rows = [{"op": "c", "k": KEYS[n], "city": KEYS[n], "note": KEYS[n], COLUMN: 1} for n in keys]
         write_lines(folder / "orders" / FOLDER / name, [*rows, *BAD[part :: len(NAMES)]])
-    write_lines(folder / "cities" / "1.jsonl", [{"op": "c", "city": key, "name": key} for key in KEYS])
+    cities = [*KEYS[1:], f"nobody's {KEYS[0]}"]
+    write_lines(folder / "cities" / "1.jsonl", [{"op": "c", "city": key, "name": key} for key in cities])
     return make_pipeline(folder, yaml.safe_dump(CONFIGURATION)).path
 
 
@@ -154,6 +155,8 @@ def see_rows(path: Path) -> None:
         shown = lakejoin("show", path, table, "--internal", "--limit", 1000)
         assert r"\x1b[2J" in shown.stdout, table
     assert r"\x1b[2J" in lakejoin("show", path, "orders", "--key", TEXTS[0]).stdout
+    for references in (("dangling", path), ("references", path), ("references", path, "--unreferenced")):
+        assert r"\x1b[2J" in lakejoin(*references, "placed").stdout, references
     listed = lakejoin("quarantine", "list", path, "--limit", 1000).stdout
     assert len(listed.splitlines()) == len(BAD) + 1
     assert rf"{ESCAPED}/c\u202egnp.jsonl" in listed

@@ -49,6 +49,7 @@ DATA = {
     "orchestration/defs/assets.py:_results: MaterializeResult": "numbers and names of the configuration",
     "orchestration/defs/assets.py:_results: context.add_asset_metadata": "numbers and names of the configuration",
     "orchestration/defs/code_location.py:pipeline_definitions: define_asset_job": "names of the configuration",
+    "orchestration/defs/dangling_checks.py:_result: AssetCheckResult": "numbers and texts of the code",
     "orchestration/defs/maintenance_job.py:_observations: AssetObservation": "numbers and names of tables",
     "orchestration/defs/maintenance_job.py:module: TableColumn": "texts of the code",
     "orchestration/defs/quarantine_checks.py:_result: AssetCheckResult": "numbers and reasons of the code",

@@ -233,6 +233,24 @@ def test_every_rule_is_a_blocking_check_of_its_asset(configuration: Path) -> Non
     }
 
 
+def test_dangling_foreign_keys_are_checked_where_the_file_says_how_many_may_be(tmp_path: Path) -> None:
+    """A check of the joined table for each right side that says it, which blocks nothing."""
+    path = write_chain(tmp_path)
+    star = "  star: {left: a, rights: {one: {table: b, foreign_key: [ref], how: left, max_dangling: 5 %},"
+    star += " two: {table: c, foreign_key: [other], how: left}}}\n"
+    text = path.read_text().replace("prefix: b_", "prefix: b_, max_dangling: 0.01")
+    path.write_text(text + star)
+
+    graph = definitions(path).resolve_asset_graph()
+    found = [key for key in graph.asset_check_keys if "dangling" in key.name]
+
+    assert {(key.asset_key.path[1], key.name) for key in found} == {
+        ("a_with_b", "dangling"),
+        ("star", "one_dangling"),
+    }
+    assert not any(graph.get_check_spec(key).blocking for key in found)
+
+
 def test_instance_of_ours_sends_nothing_and_lets_runs_queue(tmp_path: Path) -> None:
     """A fresh home has telemetry off and one run at a time in a pool; settings that exist are left alone."""
     home = prepare_home(tmp_path / "home")

@@ -9,6 +9,7 @@ from pydantic_core import CoreSchema
 
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.model import Named
+from orchestration.config.schema.sizes import Share
 from orchestration.config.schema.values import ColumnName, Duration, Name, ResultColumn
 from transforms.model.result_spec import History, ResultKey
 from transforms.model.specs import How, ResolvedBy
@@ -50,6 +51,10 @@ class DeclaredJoin(Named):
         """Whether what is to be joined waits for what the right side learns late."""
         return False
 
+    def max_dangling_of(self, side: str) -> float | None:  # noqa: ARG002 - a star has a share for each side
+        """What share of the foreign keys to a right side may point nowhere; None where nothing is said of it."""
+        return None
+
 
 class KeptHistory(Frozen):
     """How the versions of a result's rows are kept."""
@@ -89,6 +94,8 @@ TAKEN = {
 _Select = Annotated[tuple[ResultColumn, ...], Field(min_length=1)] | None
 _History = Annotated[KeptHistory | None, BeforeValidator(_history)]
 _ForeignKey = Annotated[tuple[str, ...], Field(min_length=1)]
+_MaxDangling = Annotated[Share | None, Field(exclude=True)]
+"""No part of the shape of a lake: it may change at any time, and within a batch."""
 
 
 class Join(DeclaredJoin):
@@ -123,6 +130,14 @@ class Join(DeclaredJoin):
     result_key: ResultKey = "left"
     """What identifies a joined row: the `left` key, or `combined`: right key and left key, so that a new
     foreign key ends one row and begins another. Only with `how: inner`."""
+    max_dangling: _MaxDangling = None
+    """Share of the foreign keys, such as `1 %` or `0.01`, that may point at no right row: of live left rows, without
+    those whose foreign key is null. Where more do, `lakejoin check` fails and the check `dangling` in Dagster warns; no
+    batch is held up. By default nothing is counted."""
+
+    def max_dangling_of(self, side: str) -> float | None:  # noqa: ARG002 - it has one
+        """As declared."""
+        return self.max_dangling
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -142,6 +157,10 @@ class RightSide(Frozen):
     """`inner`: only rows with a match here are in the result; `left`: the columns are null where nothing matches."""
     prefix: str | None = None
     """Put before the names of the table's columns in the joined table; by default the name of the side and `_`."""
+    max_dangling: _MaxDangling = None
+    """Share of the foreign keys to this side, such as `1 %` or `0.01`, that may point at no row of the table: of live
+    left rows, without those whose foreign key is null. Where more do, `lakejoin check` fails and the check
+    `SIDE_dangling` in Dagster warns; no batch is held up. By default nothing is counted."""
 
     def prefix_of(self, side: str) -> str:
         """What stands before the names of its columns. `side`: what the star calls it."""
@@ -180,6 +199,10 @@ class Star(DeclaredJoin):
     def part_names(self) -> tuple[str, ...]:
         """Below its own."""
         return tuple(f"{self.name}/{side}" for side in self.rights)
+
+    def max_dangling_of(self, side: str) -> float | None:
+        """As the right side declares."""
+        return self.rights[side].max_dangling
 
 
 class StreamJoin(DeclaredJoin):

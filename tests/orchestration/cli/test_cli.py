@@ -26,6 +26,8 @@ COMMANDS = (
     "run",
     "status",
     "show",
+    "dangling",
+    "references",
     "check",
     "maintain",
     "migrate",
@@ -127,6 +129,10 @@ def test_version_is_that_of_the_package() -> None:
         ("show", "{config}", "nonsense"),
         ("show", "{config}", "orders", "--format", "xml"),
         ("show", "{config}", "orders"),
+        ("dangling", "{config}"),
+        ("dangling", "{config}", "orders_with_customers"),
+        ("references", "{config}", "orders"),
+        ("references", "{config}", "nonsense", "--unreferenced"),
         ("demo", "--example", "."),
     ],
     ids=" ".join,
@@ -148,6 +154,33 @@ def test_unknown_table_is_answered_with_the_known_ones(config: Path) -> None:
     assert "no table 'order'; did you mean 'orders'?" in message
     for name in ("orders.changes", "customers.rows", "orders_with_customers.response_log", "quarantine"):
         assert name in message
+
+
+@pytest.mark.usefixtures("no_session")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "customers",
+            "customers is a table; expected a join of tables, whose foreign keys refer to rows that come and",
+        ),
+        (
+            "by_city",
+            "by_city is groups; expected a join of tables, whose foreign keys refer to rows that come and go",
+        ),
+        ("order", "no join of tables 'order'"),
+    ],
+)
+def test_references_are_those_of_joins_of_tables(config: Path, name: str, message: str) -> None:
+    """Whatever else has a name is told from them, and the message says which there are."""
+    grouped = "groups:\n  by_city: {of: customers, by: [city], select: {customers: count(*)}}\n"
+    config.write_text(PIPELINE + grouped)
+
+    for command in ("dangling", "references"):
+        refused = lakejoin(command, config, name)
+        assert refused.exit_code == 2
+        assert message in refused.stderr
+        assert refused.stderr.endswith(": orders_with_customers\n")
 
 
 def test_validate_says_what_was_read(config: Path) -> None:

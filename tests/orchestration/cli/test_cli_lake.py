@@ -196,6 +196,52 @@ def test_check_shows_the_rows_that_offend(ran: Path, spark: SparkSession) -> Non
     assert '"primary_key":{"order_id":1,"line":2}' in result.stdout
 
 
+def test_dangling_foreign_keys_and_references_are_shown(ran: Path) -> None:
+    """Of the two products that lines refer to one is there; a line that is a composite key is an array."""
+    dangling = lakejoin("dangling", ran, "lines_with_products")
+    assert dangling.stdout.splitlines() == [
+        "foreign_key  left_rows  left_key",
+        "B                    1  [1,2]",
+    ]
+    told = lakejoin("dangling", ran, "lines_with_products", "--format", "jsonl", "--as-of-batch", 1)
+    assert json.loads(told.stdout) == {"foreign_key": "B", "left_rows": 1, "left_key": [1, 2]}
+    assert csv_rows(lakejoin("references", ran, "lines_with_products", "--format", "csv")) == [
+        ["right_key", "left_rows"],
+        ["A", "1"],
+    ]
+    none = lakejoin("references", ran, "lines_with_products", "--unreferenced")
+    assert none.stdout == "lines_with_products's list of unreferenced right keys has no such rows.\n"
+    assert lakejoin("dangling", ran, "lines_with_products", "--limit", 0).stdout == (
+        "The first 0 rows of lines_with_products's list of dangling foreign keys; --limit shows more, --format csv "
+        "all.\n"
+    )
+
+
+@pytest.mark.parametrize(("allowed", "code", "result"), [("50 %", 0, "within"), ("0.49", 1, "EXCEEDED")])
+def test_check_fails_where_more_foreign_keys_dangle_than_may(
+    ran: Path, allowed: str, code: int, result: str
+) -> None:
+    """The share is declared after the first batch: the lake goes on with it, and no rule is broken."""
+    ran.write_text(PIPELINE.replace("how: left", f"how: left, max_dangling: {allowed}"))
+
+    assert "Nothing pending" in lakejoin("run", ran).stdout
+    checked = lakejoin("check", ran)
+
+    assert checked.exit_code == code, checked.output
+    assert re.search(rf"lines_with_products +2 +1 +50\.00% +(50|49)\.00% +{result}\n", checked.stdout)
+    assert "VIOLATED" not in checked.stdout
+
+
+def test_join_that_no_run_has_begun_has_no_references(ran: Path) -> None:
+    """All its right rows would seem to be referred to by nobody."""
+    ran.write_text(PIPELINE.rstrip("\n") + "\n" + ADDED)
+
+    refused = lakejoin("references", ran, "cheap", "--unreferenced")
+
+    assert refused.exit_code == 2
+    assert "cheap: batch 1 has not begun the join; `lakejoin run " in refused.stderr
+
+
 @pytest.mark.bad_input(44)
 def test_source_that_changed_fails_the_run(ran: Path) -> None:
     """A file that was read may only grow; the message says which, the exit code is that of a failed batch."""

@@ -1,0 +1,86 @@
+"""Reads from a lake where the foreign keys of a join point, and holds dangling ones against the share that may be."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from orchestration.checks.join_frames import checked_name
+from orchestration.config import Pipeline
+from orchestration.lake_state.config_fingerprints import check_shapes
+from orchestration.lake_state.published_snapshot import published_snapshot
+from orchestration.spark_errors import explained
+from storage.lake.journal import Journal
+from storage.lake.layout import Lake
+from storage.state.pinned_state import State
+from transforms.foreign_key_join.references import references, totals
+from transforms.foreign_key_join.subscriptions import live_subscriptions
+from transforms.model.schemas import DELETED, key_struct, named
+from transforms.model.specs import JoinSpec
+
+
+@dataclass(frozen=True)
+class Dangling:
+    """How many foreign keys point nowhere, where the file says what share of them may."""
+
+    name: str
+    """Of the join, with a star's right side behind it."""
+    left_rows: int
+    """Live left rows with a foreign key that is not null."""
+    dangling: int
+    """Those of them whose right row is not there."""
+    allowed: float
+    """The share that may be dangling."""
+
+    @property
+    def share(self) -> float:
+        """The dangling part of the left rows; 0 where there are none."""
+        return self.dangling / self.left_rows if self.left_rows else 0.0
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether more dangle than may."""
+        return self.share > self.allowed
+
+
+def read_references(pipeline: Pipeline, part: JoinSpec, state: State) -> tuple[DataFrame, DataFrame]:
+    """What `transforms.foreign_key_join.references` needs of a join with one right side: references, right keys."""
+    referred = references(live_subscriptions(state.subscriptions(part)))
+    if part.right in pipeline.tables:
+        right = state.all_rows(pipeline.tables[part.right].spec, [DELETED]).where(~named(DELETED))
+    else:
+        right = state.joined(pipeline.group_spec(part.right))
+    return referred, right.select(key_struct(part.right_key).alias("right_key"))
+
+
+def check_dangling(pipeline: Pipeline, spark: SparkSession, names: Collection[str]) -> Mapping[str, Dangling]:
+    """Do what `count_dangling` does for a lake as its last finished batch left it, and raise what `check_lake` does."""
+    lake = Lake(pipeline.lake)
+    journal = Journal(lake)
+    check_shapes(pipeline, journal)
+    with explained(pipeline, "a check"):
+        found = count_dangling(pipeline, State(spark, lake, published_snapshot(journal)), names)
+    return {one.name: one for one in found}
+
+
+def count_dangling(pipeline: Pipeline, state: State, names: Collection[str]) -> Sequence[Dangling]:
+    """Count the dangling foreign keys of joins, in one Spark job; nothing is read of those that allow any number."""
+    allowed = [
+        (part, share)
+        for name in names
+        for part in pipeline.join_spec(name).parts
+        if (share := pipeline.joins[name].max_dangling_of(part.side)) is not None
+    ]
+    if not allowed:
+        return []
+    counts = [
+        totals(*read_references(pipeline, part, state), part).withColumn("name", F.lit(part.name))
+        for part, _ in allowed
+    ]
+    found = {row["name"]: row for row in reduce(DataFrame.unionByName, counts).collect()}
+    return [
+        Dangling(checked_name(part), found[part.name]["left_rows"], found[part.name]["dangling"], share)
+        for part, share in allowed
+    ]
