@@ -137,7 +137,8 @@ def hand_out(
 def _print(shown: "Shown", limit: int, output: Path | None) -> None:
     rows = list(shown.texts(limit + 1))  # as many as asked for
     with _console(output) as out:
-        print_rows(out, shown.header if rows else [], rows[:limit])
+        if rows:
+            print_rows(out, shown.header, rows[:limit])
         if len(rows) > limit:
             say(f"The first {limit} rows of {shown.name}; --limit shows more, --format csv all.", out)
         elif not rows:
