@@ -381,6 +381,7 @@ def test_model_cannot_be_changed() -> None:
         ("id: bigint", "id: long"),
         ("joins:", "spark: {master: 'local[1]'}\njoins:"),
         ("how: left}", "how: left, prefix: right_, resolution: hash}"),
+        ("how: left}", "how: left, max_dangling: 1 %}"),
         ("tombstone_retention: 2 hours", "tombstone_retention: 120 minutes"),
     ],
 )
@@ -388,6 +389,22 @@ def test_fingerprint_stays_when_the_state_is_shaped_alike(old: str, new: str) ->
     """Places, limits of a run and other spellings of the same change nothing."""
     assert old in TEXT
     assert pipeline(TEXT.replace(old, new)).fingerprint == pipeline().fingerprint
+
+
+def test_share_that_may_dangle_is_no_shape_of_a_star() -> None:
+    """It may change without a rebuild, as that of any join, and is there to be read."""
+    side = '{table: planes, foreign_key: ["tail-num"], how: left'
+    stars = [
+        f"{TEXT}  star: {{left: flights, rights: {{plane: {side}{more}}}}}}}\n"
+        for more in ("", ", max_dangling: 0.1")
+    ]
+    without, declared = map(pipeline, stars)
+
+    assert declared.fingerprint == without.fingerprint
+    assert (
+        without.joins["star"].max_dangling_of("plane"),
+        declared.joins["star"].max_dangling_of("plane"),
+    ) == (None, 0.1)
 
 
 @pytest.mark.parametrize(
