@@ -155,8 +155,9 @@ def see_rows(path: Path) -> None:
         shown = lakejoin("show", path, table, "--internal", "--limit", 1000)
         assert r"\x1b[2J" in shown.stdout, table
     assert r"\x1b[2J" in lakejoin("show", path, "orders", "--key", TEXTS[0]).stdout
-    for references in (("dangling", path), ("references", path), ("references", path, "--unreferenced")):
-        assert r"\x1b[2J" in lakejoin(*references, "placed").stdout, references
+    assert r"\x1b[2J" in lakejoin("dangling", path, "placed").stdout
+    assert r"\u202e" in lakejoin("references", path, "placed").stdout
+    assert r"\x1b[2J" in lakejoin("references", path, "placed", "--unreferenced").stdout
     listed = lakejoin("quarantine", "list", path, "--limit", 1000).stdout
     assert len(listed.splitlines()) == len(BAD) + 1
     assert rf"{ESCAPED}/c\u202egnp.jsonl" in listed
