@@ -1,7 +1,7 @@
 """Reads the rows that `show` prints: from a store, one by one and without a JVM, or from a frame of Spark."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 

@@ -12,8 +12,8 @@ from orchestration.config import Pipeline
 from orchestration.config.problems import listed
 from orchestration.errors import WrongUsage, unknown
 from orchestration.show.frame_view import View
+from orchestration.show.result_histories import Open
 from orchestration.show.text_formats import field_text
-from orchestration.show.time_views import Open
 from storage.state.pinned_state import State
 from transforms.foreign_key_join.references import dangling, fan_out, unreferenced
 from transforms.model.specs import JoinSpec

@@ -49,6 +49,9 @@ joins:
       customer: {table: customers, foreign_key: [customer], how: inner, max_dangling: 0.3}
       item: {table: items, foreign_key: [item, size], how: left, max_dangling: 0}
       gift: {table: items, foreign_key: [gift, size], how: left}
+  grouped: {left: orders, right: codes, foreign_key: [item], how: left, max_dangling: 0.3}
+groups:
+  codes: {of: items, by: [code], select: {sizes: count(*)}}
 """
 KEYS = {"orders": "id", "customers": "name", "items": ("code", "size")}
 Told = list[dict[str, Any]]
@@ -66,6 +69,8 @@ class Model(ChangedRows):
             return {"": (customer, customers)}
         if join == "priced":
             return {"": (item, items)}
+        if join == "grouped":
+            return {"": (_by_key(orders, lambda row: row["item"]), {code for code, _ in items})}
         if join == "over":
             placed = [row for row in orders if row["customer"] in customers]
             return {"": (_by_key(placed, lambda row: (row["item"], row["size"])), items)}
@@ -165,6 +170,7 @@ def _warned(pipeline: Pipeline) -> set[str]:
             pytest.param(seed, 5, ("placed", "priced", "over", "board"), marks=pytest.mark.slow)
             for seed in range(2, 5)
         ],
+        pytest.param(5, 3, ("grouped",), marks=pytest.mark.slow),
     ],
 )
 def test_reports_tell_what_refers_to_what(
@@ -176,6 +182,7 @@ def test_reports_tell_what_refers_to_what(
     chance, model = random.Random(seed), Model(KEYS)
     text = yaml.safe_load(TEXT)
     text["joins"] = {name: text["joins"][name] for name in joins}
+    text["groups"] = text["groups"] if "grouped" in joins else {}
     pipeline = make_pipeline(tmp_path, yaml.safe_dump(text, sort_keys=False))
     expected = {}
     for day in range(1, days + 1):
