@@ -149,7 +149,9 @@ def open_report(pipeline: Pipeline, join: str, report: Report, batch: int | None
 def _names(pipeline: Pipeline, table: str) -> list[str]:
     """What is declared of a table that is shown, and of what else it holds rows."""
     declared = table.partition(".")[0]
-    return [declared, *[pipeline.joins[declared].left_side] * (table == f"{declared}.buffer")]
+    if table == f"{declared}.buffer":
+        return [declared, pipeline.joins[declared].left_side]
+    return [declared]
 
 
 def _check_readable(
