@@ -28,7 +28,7 @@ class Specs:
         return _SPECS[type(self.joins[name])](self, name)
 
     def group(self, name: str) -> GroupSpec:
-        """Groups."""
+        """Groups: their columns, and what each is made of."""
         group = self.joins[name]
         assert isinstance(group, Group)
         return as_group(name, group, *self._side(group.of), of_join=group.of in self.joins)

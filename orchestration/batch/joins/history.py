@@ -1,4 +1,4 @@
-"""Commits the versions that a batch makes of a result: those that it ends, and those that it begins."""
+"""Brings into a history the versions that a batch ends, and those that it begins."""
 
 from collections.abc import Callable
 
