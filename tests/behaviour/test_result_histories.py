@@ -238,10 +238,12 @@ def test_history_begins_with_the_rows_there_are_and_catches_up(tmp_path: Path, s
 
     _arrive(tmp_path, 3, 30)
     run(_shop(tmp_path), spark)
-    _arrive(tmp_path, 4, 30)
+    arrive(
+        tmp_path, 4, ("orders", "customers"), {"orders": [{"op": "u", "id": 2, "customer": "b", "amount": 5}]}
+    )
     kept = _shop(tmp_path, history=", history: true")
     run(kept, spark)
-    assert _amounts(kept, spark) == [(20, 2, 4), (30, 4, None)]
+    assert _amounts(kept, spark) == [(5, 4, None), (20, 2, 4), (30, 4, None)]
     assert check_lake(kept, spark, batches=None).passed
 
 
