@@ -77,7 +77,12 @@ joins:
   over: {left: narrow, right: items, foreign_key: ["substring('pq', amount, 1)"], how: left, history: true}
 groups:
   adjusted: {of: orders, by: [customer], select: {n: count(*), amount: sum(amount)}, history: true}
-  computed: {of: star, by: [item_price], select: {most: max(amount)}, having: most > 1, history: {is_current: true}}
+  computed:
+    of: star
+    by: [item_price]
+    select: {most: max(amount), ids: "collect(id, order by amount)"}
+    having: most > 1
+    history: {is_current: true}
 """
 KEYS = {"orders": "id", "customers": "name", "items": "code"}
 OF_RESULT = {

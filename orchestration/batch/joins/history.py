@@ -29,10 +29,10 @@ def commit_history(
     """
     spec, counts = join.spec, gate_result.result()
     stage, path = f"history/{spec.name}", batch.lake.path(history_of(spec.name))
-    whole = _is_compared_whole(batch, spec.name)
+    goes_on = _goes_on(batch, spec)
+    whole = not goes_on or _is_compared_whole(batch, spec.name)
     if not whole and not counts["emissions"]:
         return
-    goes_on = _goes_on(batch, spec)
     with batch.stage(stage):
         transaction, schema = batch.journal.transaction(stage, batch.plan.batch), history_schema(spec)
         number, time = F.lit(batch.plan.batch).cast("bigint"), F.lit(batch.plan.planned_at)
@@ -70,8 +70,13 @@ def _goes_on(batch: Batch, spec: ResultSpec) -> bool:
     snapshot = None if version is None else batch.lake.snapshot(history_of(spec.name), version)
     if snapshot is None:
         return False
-    kept = {field.name: field.dataType for field in schema_of(snapshot.delta)}
-    return kept == {field.name: field.dataType for field in history_schema(spec)}
+    kept, wanted = (
+        {
+            field.name: field.dataType.simpleString() for field in schema
+        }  # where nulls may be, a table does not say
+        for schema in (schema_of(snapshot.delta), history_schema(spec))
+    )
+    return kept == wanted
 
 
 def _current(batch: Batch, join: JoinBatch | GroupBatch, *, whole: bool) -> DataFrame:
