@@ -28,7 +28,7 @@ def show(  # noqa: PLR0913 - one parameter for each option
         typer.Argument(
             metavar="TABLE",
             help="A table (its live rows) or its .rows, .changes or .versions; a stream or its .records; a join or "
-            "its .subscription_log, .subscription_store, .response_log, .changelog or .buffer; quarantine.",
+            "its .subscription_log, .subscription_store, .response_log, .changelog, .history or .buffer; quarantine.",
         ),
     ],
     *,
@@ -62,7 +62,8 @@ def show(  # noqa: PLR0913 - one parameter for each option
     as_of: Annotated[
         str | None,
         typer.Option(
-            metavar="TIMESTAMP", help="A versioned table as it was at this time; UTC without a zone."
+            metavar="TIMESTAMP",
+            help="A versioned table, or a result with a history, as it was at this time; UTC without a zone.",
         ),
     ] = None,
     limit: Annotated[

@@ -40,7 +40,7 @@ class Asked:
     where: str | None
     batch: int | None
     time: datetime | None
-    """As of which a versioned table is wanted."""
+    """As of which a versioned table, or a result with a history, is wanted."""
     everything: bool
     """Whether all rows of the range are wanted."""
     internal: bool
@@ -100,8 +100,10 @@ def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
     store, or is wanted whole: it reads many files at a time.
     """
     lake, name, time = Lake(pipeline.lake), asked.table, asked.time
-    opened = find_view(pipeline, name) if time is None else as_of_view(pipeline, name, time)
+    opened = find_view(pipeline, name)
     journal, names = Journal(lake), _names(pipeline, name)
+    if time is not None:
+        opened = as_of_view(pipeline, name, journal, time)
     snapshot, of_history = published_snapshot(journal, asked.batch), time is not None
     try:
         _check_readable(pipeline, journal, snapshot, names, kept=asked.batch is not None)

@@ -89,6 +89,17 @@ def readings_of(pipeline: Pipeline) -> dict[str, str]:
     return fingerprints | _merged(rules.of_inputs(pipeline) for rules in _PROGRAM.values())
 
 
+def kept_history(pipeline: Pipeline, journal: Journal, name: str, through: int) -> bool:
+    """Whether the last batch up to one, apart from those that were given up, was planned with a history of a result."""
+    plans = [
+        plan
+        for plan, done in zip(journal.plans[:through], journal.published, strict=False)
+        if done.kind != "abandoned"
+    ]
+    said = plans[-1].shapes.get(f"{pipeline.section_of(name)}/{name}/history") if plans else None
+    return said not in {None, _fingerprint(None)}
+
+
 def check_readings(pipeline: Pipeline, plan: Plan, done: Collection[str]) -> None:
     """Refuse to finish a batch with other settings than it began with. `done`: its stages that committed something.
 
@@ -115,7 +126,7 @@ def check_readings(pipeline: Pipeline, plan: Plan, done: Collection[str]) -> Non
 def _reached(pipeline: Pipeline, name: str) -> set[str]:
     """What a declaration has an effect on: itself, and every join that reads it, over another join, too."""
     found = {name}
-    for join in pipeline.joins:  # left sides come first
+    for join in pipeline.joins:  # sides come first
         if pipeline.spec_of_join(join).reads & found:
             found.add(join)
     return found

@@ -76,8 +76,7 @@ def _of_groups(pipeline: Pipeline, name: str) -> Iterator[tuple[str, StructType]
 def _result(join: ResultSpec) -> Iterator[tuple[str, StructType]]:
     told = [StructField(column, BooleanType()) for column in (TOMBSTONE, REDUNDANT)]
     yield changelog_of(join.name), StructType([*joined_schema(join), *told])
-    if join.history is not None:
-        yield history_of(join.name), history_schema(join)
+    yield history_of(join.name), history_schema(join)
     yield joined_of(join.name), joined_schema(join)
 
 

@@ -41,8 +41,8 @@ class JoinInLake:
 
 
 _OF_TABLES = JoinInLake(
-    tables=(joined_of, changelog_of),
-    stages=("changelog", "joined"),
+    tables=(joined_of, changelog_of, history_of),
+    stages=("changelog", "joined", "history"),
     tables_of_part=(subscription_log_of, subscription_store_of, left_rows_of, response_log_of),
     stages_of_part=("subscription_log", "response_log"),
     by_key=True,
@@ -86,9 +86,7 @@ def tables_of_join(pipeline: Pipeline, name: str) -> list[str]:
 def _tables(join: AnyJoin) -> list[str]:
     kind = JOINS_IN_LAKE[type(join)]
     of_parts = [table(part) for part in join.part_names for table in kind.tables_of_part]
-    # one that is not kept falls behind: whether a batch has it says whether it went on
-    history = [history_of(join.name)] * (join.history_spec is not None)
-    return [*of_parts, *history, *[table(join.name) for table in kind.tables]]
+    return [*of_parts, *[table(join.name) for table in kind.tables]]
 
 
 def tables_by_key(pipeline: Pipeline) -> dict[str, tuple[str, ...]]:
@@ -97,9 +95,7 @@ def tables_by_key(pipeline: Pipeline) -> dict[str, tuple[str, ...]]:
     for name, join in pipeline.joins.items():
         if JOINS_IN_LAKE[type(join)].by_key:
             key = pipeline.spec_of_join(name).joined_key
-            found[joined_of(name)] = key
-            if join.history_spec is not None:
-                found[history_of(name)] = (*key, VALID_FROM)
+            found |= {joined_of(name): key, history_of(name): (*key, VALID_FROM)}
     return found
 
 
@@ -121,8 +117,7 @@ def stages_of(pipeline: Pipeline) -> list[str]:
 def _stages(join: AnyJoin) -> list[str]:
     kind = JOINS_IN_LAKE[type(join)]
     of_parts = [f"{stage}/{part}" for part in join.part_names for stage in kind.stages_of_part]
-    history = [f"history/{join.name}"] * (join.history_spec is not None)
-    return [*of_parts, *[f"{stage}/{join.name}" for stage in kind.stages], *history]
+    return [*of_parts, *[f"{stage}/{join.name}" for stage in kind.stages]]
 
 
 def bases_of(pipeline: Pipeline) -> dict[str, str]:

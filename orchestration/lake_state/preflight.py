@@ -67,8 +67,9 @@ def check_progress(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Co
     check_own_commits(lake, journal, versions)
     _check_folds(pipeline, lake, journal, snapshots)
     # the tables of a join that begins with the batch under way may be of another one
-    check_types(pipeline, {table: snapshots[table] for table in versions})
-    check_histories(pipeline, snapshots)
+    lasting = {table: snapshots[table] for table in versions}
+    check_types(pipeline, lasting)
+    check_histories(pipeline, lasting)
 
 
 def snapshots_of(
@@ -90,14 +91,14 @@ def wrong_stages(
     """Yield each stage whose table has not committed what it should, with the last batch found and expected.
 
     What a join committed before it last began no longer counts. It belongs to published batches, or the join was left
-    out of the batch that was interrupted at it. Nor does a history count that is not declared any more.
+    out of the batch that was interrupted at it.
     """
     commits = journal.last.commits if journal.last else {}
     under_way = {journal.unfinished.batch} if journal.unfinished else set()
-    declared, tables = _declared(pipeline, journal, rebuilt), {*state_tables(pipeline)}
+    declared = _declared(pipeline, journal, rebuilt)
     for stage in dict.fromkeys([*commits, *stages_of(pipeline)]):
         name, batch = stage.partition("/")[2], commits.get(stage)
-        if name not in declared or journal.table_of(stage) not in tables:
+        if name not in declared:
             continue
         snapshot = snapshots.get(journal.table_of(stage))
         found = snapshot.transaction(journal.application(stage)) if snapshot else None
@@ -124,7 +125,8 @@ def check_not_given_up(
 ) -> None:
     """Refuse to finish a batch whose rows are partly removed already. Raises `WrongUsage`."""
     for table, snapshot in snapshots.items():
-        if snapshot.transaction(journal.application(giving_up(table))) == plan.batch:
+        removals = (giving_up(table), giving_up_begun(table))
+        if any(snapshot.transaction(journal.application(stage)) == plan.batch for stage in removals):
             raise WrongUsage(
                 f"{lake.path(table)}: what batch {plan.batch} wrote here is removed already: giving it up was cut off. "
                 f"`lakejoin repair {pipeline.path} --replan` ends what it began."
@@ -134,6 +136,11 @@ def check_not_given_up(
 def giving_up(table: str) -> str:
     """What removes the rows of a batch that is given up from a table, as its transaction identifier calls it."""
     return f"abandoned/{table}"
+
+
+def giving_up_begun(table: str) -> str:
+    """What removes the versions that such a batch began from a history, of which the other makes ended ones current."""
+    return f"abandoned/begun/{table}"
 
 
 def _declared(pipeline: Pipeline, journal: Journal, rebuilt: Collection[str]) -> set[str]:

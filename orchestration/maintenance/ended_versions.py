@@ -46,8 +46,13 @@ class EndedVersions:
         return f"versions that ended since {since}; they are kept until {self.cutoff:%Y-%m-%d %H:%M}"
 
 
-def ended_versions(pipeline: Pipeline, lake: Lake, snapshot: Plan) -> Iterator[EndedVersions]:
-    """Yield what is past its retention. `snapshot`: a plan that pins the state after the last finished batch."""
+def ended_versions(
+    pipeline: Pipeline, lake: Lake, journal: Journal, snapshot: Plan
+) -> Iterator[EndedVersions]:
+    """Yield what is past its retention, but for what a batch under way has ended, which may be given up.
+
+    `snapshot`: a plan that pins the state after the last finished batch.
+    """
     folds = Folds(lake)
     for name, join in pipeline.kept_by_key.items():
         table = history_of(name)
@@ -58,13 +63,18 @@ def ended_versions(pipeline: Pipeline, lake: Lake, snapshot: Plan) -> Iterator[E
         if first is not None and former is not None and former.cutoff is not None:
             # where rows are marked as deleted, the bounds of their file stay
             first = max(first, former.cutoff)
-        yield EndedVersions(table, snapshot.planned_at - retention, first, retention)
+        cutoff = snapshot.planned_at - retention
+        if journal.unfinished is not None:
+            cutoff = min(cutoff, journal.unfinished.planned_at)
+        yield EndedVersions(table, cutoff, first, retention)
 
 
 def remove_ended(
     pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, snapshot: Plan, table: str
 ) -> None:
-    """Remove from a history what is past its retention."""
-    for found in ended_versions(pipeline, lake, snapshot):
+    """Remove from a history what is past its retention; nothing from another table."""
+    if table not in map(history_of, pipeline.kept_by_key):
+        return
+    for found in ended_versions(pipeline, lake, journal, snapshot):
         if found.base == table and found.any:
             forget_versions(spark, lake, journal, snapshot, table, found.cutoff)

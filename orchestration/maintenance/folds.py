@@ -138,7 +138,7 @@ def behind(pipeline: Pipeline, lake: Lake, journal: Journal, snapshot: Plan) -> 
             for store in _STORES[type(join)]
         ],
         *[copy for copy in copies if copy is not None],
-        *ended_versions(pipeline, lake, snapshot),
+        *ended_versions(pipeline, lake, journal, snapshot),
     ]
 
 

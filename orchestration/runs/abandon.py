@@ -14,7 +14,13 @@ from orchestration.lake_state.active_joins import joins_to_rebuild, still_wanted
 from orchestration.lake_state.config_fingerprints import check_shapes
 from orchestration.lake_state.inventory import state_tables, tables_of_join
 from orchestration.lake_state.log_checks import settle_logs
-from orchestration.lake_state.preflight import check_progress, giving_up, snapshots_of, stages_done
+from orchestration.lake_state.preflight import (
+    check_progress,
+    giving_up,
+    giving_up_begun,
+    snapshots_of,
+    stages_done,
+)
 from orchestration.runs.run import run_batches
 from orchestration.spark_errors import explained
 from storage.delta_table.commits import remove_batch
@@ -81,7 +87,8 @@ def give_up(
         progress(f"remove/{table}")
         given_up = journal.transaction(giving_up(table), plan.batch)
         if table in histories:
-            take_back(spark, lake, journal, table, given_up)
+            of_begun = journal.transaction(giving_up_begun(table), plan.batch)
+            take_back(spark, lake.path(table), given_up, of_begun)
         else:
             remove_batch(spark, lake.path(table), given_up)
     published = _given_up(pipeline, lake, journal, plan, done, anew)

@@ -27,7 +27,7 @@ from storage.delta_log.snapshot import Snapshot
 from storage.delta_table.schema_evolution import schema_of, take_columns
 from storage.errors import ConfigurationChanged
 from storage.lake.journal import Journal
-from storage.lake.layout import Lake, changelog_of, is_base
+from storage.lake.layout import Lake, changelog_of, history_of, is_base
 from storage.lake.lock import writing
 from storage.lake.plan import Plan, Published
 
@@ -176,8 +176,10 @@ def _misfits(pipeline: Pipeline, lake: Lake, journal: Journal, joins: set[str]) 
 
 
 def _is_of_before(pipeline: Pipeline, journal: Journal, join: str, table: Snapshot) -> bool:
-    """Whether a table of a join is one that it does not use: a changelog it keeps no more, a store of what it was."""
+    """Whether a table of a join is one that it does not use: what it keeps no more, a store of what it was."""
     if table.table == changelog_of(join):
         return not pipeline.spec_of_join(join).changelog
+    if table.table == history_of(join):
+        return pipeline.spec_of_join(join).history is None
     through = folded_through(journal, table) if is_base(table.table) else None
     return through is not None and through < journal.begun.get(join, 0)

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
+from orchestration.lake_state.config_fingerprints import kept_history
 from orchestration.show.frame_view import View, view_by_key
 from storage.lake.journal import Journal
 from storage.lake.layout import history_of, shown_name
@@ -27,14 +28,29 @@ def history_views(join: ResultSpec) -> dict[str, Open]:
     return {} if join.history is None else {shown_name(history_of(join.name)): partial(_history, join)}
 
 
-def result_at(pipeline: Pipeline, name: str, time: datetime) -> Open:
-    """Return what opens a result that keeps its history as it was at a time, by the batches' clock."""
+def result_at(pipeline: Pipeline, name: str, journal: Journal, time: datetime) -> Open:
+    """Return what opens a result with `history` as it was at a time, by the batches' clock. Raises `WrongUsage`."""
+    before = [plan.batch for plan in journal.plans if plan.planned_at <= time]
+    _check_kept(pipeline, name, journal, min(len(before), len(journal.published)), f"--as-of {_shown(time)}")
     return partial(_at, pipeline.keyed_spec(name), time)
 
 
 def result_after(pipeline: Pipeline, name: str, journal: Journal, batch: int) -> Open:
-    """Return what opens such a result as a batch left it, however long ago."""
+    """Return what opens a result with `history` as a batch left it, however long ago. Raises `WrongUsage`."""
+    _check_kept(pipeline, name, journal, batch, f"--as-of-batch {batch}")
     return partial(_after, pipeline.keyed_spec(name), batch, journal.plans[batch - 1].planned_at)
+
+
+def _check_kept(pipeline: Pipeline, name: str, journal: Journal, batch: int, asked: str) -> None:
+    """Refuse to say what a result was after a batch that did not keep its history."""
+    if batch and not kept_history(pipeline, journal, name, batch):
+        raise WrongUsage(
+            f"{asked}: batch {batch} was run without the history of {name}, and what it had then is not known"
+        )
+
+
+def _shown(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S%z}"
 
 
 def _history(join: ResultSpec, state: State) -> View:
@@ -47,7 +63,7 @@ def _history(join: ResultSpec, state: State) -> View:
 def _at(join: ResultSpec, time: datetime, state: State) -> View:
     at = instant(time)
     versions = state.history(join)
-    _check_known(join, state, versions, time, "--as-of", f"{time:%Y-%m-%d %H:%M:%S%z}")
+    _check_known(join, state, versions, time, "--as-of", _shown(time))
     valid = (F.col(VALID_FROM) <= at) & (F.col(VALID_TO).isNull() | (at < F.col(VALID_TO)))
     return _rows(join, versions, valid)
 
@@ -72,5 +88,5 @@ def _check_known(
     bounds = [begun, datetime.fromisoformat(forgotten) if forgotten else None]
     first = max((bound for bound in bounds if bound is not None), default=None)
     if first is None or time < first:
-        since = f"begins {first:%Y-%m-%d %H:%M:%S%z}" if first else "has no row yet"
+        since = f"begins {_shown(first)}" if first else "has no row yet"
         raise WrongUsage(f"{option} {asked} is before what is known of {join.name}: its history {since}")

@@ -11,6 +11,7 @@ from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
 from orchestration.show.frame_view import View, view_by_key
 from orchestration.show.result_histories import Open, result_at
+from storage.lake.journal import Journal
 from storage.lake.layout import joined_of, records_of
 from storage.state.pinned_state import State, history_bound, read_log
 from transforms.changelog.versions import intervals
@@ -53,7 +54,7 @@ def stream_join_views(pipeline: Pipeline, name: str) -> dict[str, Open]:
     return found
 
 
-def as_of_view(pipeline: Pipeline, name: str, time: datetime) -> Open:
+def as_of_view(pipeline: Pipeline, name: str, journal: Journal, time: datetime) -> Open:
     """Return what opens a versioned table, or a result that keeps its history, as of a time.
 
     Raises `WrongUsage` for anything else.
@@ -61,7 +62,7 @@ def as_of_view(pipeline: Pipeline, name: str, time: datetime) -> Open:
     tables = [n for n, table in pipeline.tables.items() if table.versioned]
     results = [n for n, join in pipeline.joins.items() if join.history_spec is not None]
     if name in results:
-        return result_at(pipeline, name, time)
+        return result_at(pipeline, name, journal, time)
     if name not in tables:
         known = ", ".join([*tables, *results]) or "none"
         raise WrongUsage(

@@ -10,7 +10,6 @@ from storage.delta_log.open_table import opened
 from storage.delta_log.snapshot import reading_table
 from storage.delta_log.transaction_id import Transaction
 from storage.delta_table.commits import delete_rows, remove_batch, update_rows
-from storage.delta_table.schema_evolution import schema_of
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
 from transforms.foreign_key_join.history import IS_CURRENT, UNTIL
@@ -18,15 +17,16 @@ from transforms.model.event_time import instant
 from transforms.model.schemas import VALID_TO
 
 
-def take_back(spark: SparkSession, lake: Lake, journal: Journal, table: str, given_up: Transaction) -> None:
-    """Make the versions that the batch of a transaction ended current again, and remove those that it began."""
-    snapshot = lake.snapshot(table)
-    assert snapshot is not None, "the batch has committed to it"
-    again = {VALID_TO: F.lit(None), UNTIL: F.lit(None), IS_CURRENT: F.lit(True)}
-    values = {name: value for name, value in again.items() if name in schema_of(snapshot.delta).names}
-    reopened = journal.transaction_apart("reopened", table)
-    update_rows(spark, lake.path(table), F.col(UNTIL) == given_up.batch, values, reopened)
-    remove_batch(spark, lake.path(table), given_up)
+def take_back(spark: SparkSession, path: str, ended: Transaction, begun: Transaction) -> None:
+    """Make the versions that a batch ended current again, and remove those that it began: each in a commit, if any.
+
+    `ended`, `begun`: the identifiers of these.
+    """
+    again = {VALID_TO: F.lit(None), UNTIL: F.lit(None)}
+    if IS_CURRENT in spark.read.format("delta").load(path).columns:
+        again[IS_CURRENT] = F.lit(True)
+    update_rows(spark, path, F.col(UNTIL) == ended.batch, again, ended)
+    remove_batch(spark, path, begun)
 
 
 def first_end(path: str) -> datetime | None:

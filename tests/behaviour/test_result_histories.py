@@ -249,6 +249,10 @@ def test_history_begins_with_the_rows_there_are_and_catches_up(tmp_path: Path, s
     kept = _shop(tmp_path, history=", history: true")
     run(kept, spark)
     assert _amounts(kept, spark) == [(5, 4, None), (20, 2, 4), (30, 4, None)]
+    times = [plan.planned_at for plan in Journal(Lake(kept.lake)).plans]
+    assert _shown(kept, time=times[1]) == ["1,a,20,\\N,\\N"]
+    with pytest.raises(WrongUsage, match="batch 3 was run without the history of sold"):
+        _shown(kept, time=times[2])
     assert check_lake(kept, spark, batches=None).passed
 
 
@@ -331,11 +335,11 @@ def test_result_is_shown_as_it_was_however_long_ago(tmp_path: Path, spark: Spark
 
     later = times[-1] + timedelta(days=2)
     snapshot = replace(finished_state(kept, lake, Journal(lake), later), planned_at=later)
-    (found,) = ended_versions(kept, lake, snapshot)
+    (found,) = ended_versions(kept, lake, Journal(lake), snapshot)
     assert found.due
     fold(kept, spark, lake, Journal(lake), snapshot, history_of("sold"))
     assert [row["amount"] for row in _stored(kept, spark)] == [30]
-    assert not any(found.any for found in ended_versions(kept, lake, snapshot))
+    assert not any(found.any for found in ended_versions(kept, lake, Journal(lake), snapshot))
 
 
 def test_batch_that_is_given_up_leaves_no_version(tmp_path: Path, spark: SparkSession) -> None:

@@ -6,10 +6,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from orchestration.batch.context import Batch, GateResult
+from orchestration.lake_state.config_fingerprints import kept_history
 from storage.delta_log.transaction_id import Settled
 from storage.delta_table.commits import overwrite, replace
 from storage.delta_table.schema_evolution import schema_of
 from storage.lake.layout import history_of
+from storage.spark.kept_frames import fits_one_task
 from storage.state.joined_table import OF_HISTORIES
 from transforms.foreign_key_join.batch import JoinBatch
 from transforms.foreign_key_join.emissions import TOMBSTONE
@@ -30,7 +32,8 @@ def commit_history(
     spec, counts = join.spec, gate_result.result()
     stage, path = f"history/{spec.name}", batch.lake.path(history_of(spec.name))
     goes_on = _goes_on(batch, spec)
-    whole = not goes_on or _is_compared_whole(batch, spec.name)
+    kept = kept_history(batch.pipeline, batch.journal, spec.name, batch.plan.batch - 1)
+    whole = not goes_on or not kept or spec.name in batch.plan.bootstrap
     if not whole and not counts["emissions"]:
         return
     with batch.stage(stage):
@@ -39,6 +42,8 @@ def commit_history(
         rows = _all_rows(batch, join) if whole else _emissions(join)
         versions = _current(batch, join, whole=whole) if goes_on else empty(batch.spark, schema)
         made = next_versions(rows, versions, spec, by_reference(number), by_reference(time), whole=whole)
+        if goes_on and whole:
+            batch.frames.expect(versions.count())
         if not goes_on:
             ready()
             overwrite(made, path, transaction, OF_HISTORIES)
@@ -48,7 +53,8 @@ def commit_history(
             if count == 0:
                 return
             ended = made.where(F.col(UNTIL).isNotNull()).select(*map(named, spec.joined_key))
-            keys = Keys(ended, few=batch.frames.small, null_matches=spec.key_may_be_null)
+            few = batch.frames.small or fits_one_task(count)
+            keys = Keys(ended, few, null_matches=spec.key_may_be_null)
 
             def settled() -> Settled:
                 ready()
@@ -56,12 +62,6 @@ def commit_history(
 
             replace(made, keys, spec.joined_key_type, path, transaction, ready=settled, unless=schema[UNTIL])
     batch.committed.append(stage)
-
-
-def _is_compared_whole(batch: Batch, name: str) -> bool:
-    """Whether the last batch did not leave the history as the result was, or the result begins anew."""
-    last = batch.journal.last
-    return name in batch.plan.bootstrap or last is None or history_of(name) not in last.versions
 
 
 def _goes_on(batch: Batch, spec: ResultSpec) -> bool:

@@ -105,8 +105,7 @@ def check_own_columns(reading: Reading, path: KeyPath, names: Iterable[str]) -> 
         kept = reading.value(*path, key)
         if kept is None or kept is False:
             continue
-        marks = isinstance(kept, dict) and kept.get(IS_CURRENT)
         for column, what in own.items():
-            if column in known and (marks or column != IS_CURRENT):
+            if column in known:
                 message = f"the {key} says in a column {column} of its own {what}"
                 reading.refuse((*path, key), f"{message}; leave it out, or give the column another name")

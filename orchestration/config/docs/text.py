@@ -319,10 +319,11 @@ $history
 A row has the columns of the result, `valid_from` (inclusive) and `valid_to` (exclusive; null while the result has the
 row), by the batches' clock. A row that a batch leaves as it was goes on. `_lj_batch` and `_lj_until` are the batches
 that made and ended it; `_lj_left_sequence` and `_lj_right_sequence` order the changes of the rows that it was made of,
-null where a side is a join. `lakejoin show` reads it: `NAME.history`, `NAME --as-of 2024-01-02T12:00:00Z`, and
-`NAME --as-of-batch B` however long ago. A history begins with the rows that the result has then. It may be
-declared, and left out again, at any time. What `--rebuild` finds otherwise than it was is a new version; a result with
-other columns begins a new history ([decision 32](decisions/0032-a-history-is-one-table.md)).
+null where a side is a join. `lakejoin show` reads it: `NAME.history`, `NAME --as-of 2024-01-02T12:00:00Z`, and `NAME
+--as-of-batch B` however long ago. A history begins with the rows that the result has then. It may be declared, and left
+out again, at any time; of what was while it was left out `show` says that it is not known. What `--rebuild` finds
+otherwise than it was is a new version; a result with other columns begins a new history ([decision
+32](decisions/0032-a-history-is-one-table.md)).
 
 ## Names
 
