@@ -14,6 +14,7 @@ from orchestration.checks.join_frames import Scope, table_asset
 from orchestration.checks.join_rules import JOIN_RULES
 from orchestration.checks.references import Dangling, count_dangling
 from orchestration.checks.time_frames import history_asset
+from orchestration.checks.version_frames import version_assets
 from orchestration.config import Pipeline
 from orchestration.lake_state.config_fingerprints import check_shapes
 from orchestration.lake_state.published_snapshot import published_snapshot
@@ -106,7 +107,10 @@ def _assets(pipeline: Pipeline, scope: Scope) -> list[Asset]:
             asset
             for name, join in joins.items()
             if name in scope.journal.kept
-            for asset in JOIN_RULES[type(join)].assets(pipeline, name, scope)
+            for asset in (
+                *JOIN_RULES[type(join)].assets(pipeline, name, scope),
+                *version_assets(pipeline.spec_of_join(name), scope),
+            )
         ]
         for joins in (pipeline.kept_by_key, pipeline.joins_of_streams)
     )

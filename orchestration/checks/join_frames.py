@@ -26,6 +26,7 @@ from transforms.model.join_sides import (
     joined_left_key,
     joined_under_rules,
     left_under_rules,
+    of_result,
     right_under_rules,
     right_valued,
     spread,
@@ -37,8 +38,6 @@ from transforms.model.schemas import (
     CURRENT,
     DELETED,
     HASH,
-    POSITION,
-    POSITION_TYPE,
     PRIMARY_KEY,
     changes_schema,
     key_struct,
@@ -193,9 +192,7 @@ def rows_of_left(pipeline: Pipeline, join: ResultSpec, scope: Scope, keys: DataF
         source = pipeline.keyed_spec(join.left)
         stored, null_matches = scope.state.joined(source), source.key_may_be_null
         rows = _of_keys(stored, join.left_key, scope, keys, null_matches=null_matches)
-        return with_joined_hash(rows, join.left_columns).withColumns(
-            {DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)}
-        )
+        return of_result(with_joined_hash(rows, join.left_columns))
     return _rows(pipeline.tables[join.left].spec, scope, keys)
 
 
@@ -215,9 +212,7 @@ def _right_rows(
         right_keys = named_by[0].unionByName(named_by[1])
     if part.right in pipeline.tables:
         return _rows(pipeline.tables[part.right].spec, scope, right_keys)
-    groups = scope.state.joined(pipeline.group_spec(part.right)).withColumns(
-        {DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)}
-    )
+    groups = of_result(scope.state.joined(pipeline.group_spec(part.right)))
     return _of_keys(groups, part.right_key, scope, right_keys, null_matches=False)
 
 

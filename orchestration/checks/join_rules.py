@@ -8,12 +8,10 @@ from expectations.validation import Asset
 from orchestration.checks.group_frames import ROWS, group_assets
 from orchestration.checks.join_frames import Scope, join_assets
 from orchestration.checks.time_frames import BATCHES, stream_join_assets
-from orchestration.checks.version_frames import HISTORY, version_assets
+from orchestration.checks.version_frames import HISTORY
 from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
 from transforms.model.group_spec import GroupSpec
 from transforms.model.result_spec import ResultSpec
-
-Assets = Callable[[Pipeline, str, Scope], list[Asset]]
 
 
 @dataclass(frozen=True)
@@ -25,8 +23,8 @@ class JoinRules:
     star, the rows of groups, the history, else nothing."""
     of_buffer: tuple[str, Kind] | None
     """What else is checked where rows wait: how it is called after the join, and the kind its rules go by."""
-    assets: Assets
-    """The frames of a join's rules."""
+    assets: Callable[[Pipeline, str, Scope], list[Asset]]
+    """The frames of a join's rules, but for those of its history."""
     touched: tuple[str, ...]
     """Counts of a batch that say how many rows of the join it touched."""
 
@@ -52,18 +50,7 @@ def _of_groups(spec: ResultSpec) -> Mapping[str, Kind]:
     return found | _of_history(spec)
 
 
-def _with_history(assets: Assets) -> Assets:
-    """The frames of a result with those of its history."""
-
-    def found(pipeline: Pipeline, name: str, scope: Scope) -> list[Asset]:
-        return [*assets(pipeline, name, scope), *version_assets(pipeline.spec_of_join(name), scope)]
-
-    return found
-
-
-_OF_TABLES = JoinRules(
-    _of_sides, of_buffer=None, assets=_with_history(join_assets), touched=("subscriptions", "answers")
-)
+_OF_TABLES = JoinRules(_of_sides, of_buffer=None, assets=join_assets, touched=("subscriptions", "answers"))
 
 
 JOIN_RULES: Mapping[type[AnyJoin], JoinRules] = {
@@ -78,7 +65,7 @@ JOIN_RULES: Mapping[type[AnyJoin], JoinRules] = {
     Group: JoinRules(
         kinds=_of_groups,
         of_buffer=None,
-        assets=_with_history(group_assets),
+        assets=group_assets,
         touched=("subscriptions", "emissions"),
     ),
 }

@@ -1,12 +1,12 @@
 """Translates declared joins and groups for the stages: the columns and keys of their sides, foreign keys as SQL."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql.types import StructType
 
 from orchestration.config.schema.groups import as_group
-from orchestration.config.schema.joins import AnyJoin, Group, Join, Star, StreamJoin
+from orchestration.config.schema.joins import AnyJoin, Group, Join, RightSide, Star, StreamJoin
 from orchestration.config.schema.model import Table
 from orchestration.config.schema.select import as_sql, star_with_result, with_result, with_selected
 from orchestration.config.schema.stream import Stream
@@ -39,28 +39,35 @@ class Specs:
         if isinstance(join, Star):
             return star_with_result(self._star_spec(name, join), join.select, join.where, of_join=of_join)
         assert isinstance(join, Join)
-        columns, key = self._side(join.left)
-        right_columns, right_key = self._side(join.right)
-        spec = JoinSpec(
+        spec = replace(
+            self._pair(name, join, join),
+            changelog=join.changelog,
+            history=join.history_spec,
+            result_key=join.result_key,
+            left_key_may_be_null=self._may_be_null(join.left),
+        )
+        return with_result(spec, join.select, join.where, of_join=of_join)
+
+    def _pair(self, name: str, join: Join | Star, right: Join | RightSide, side: str = "") -> JoinSpec:
+        """The join with one right side. `right`: what the file says of that; `side`: what a star calls it."""
+        (columns, key), table = self._side(join.left), right.right if isinstance(right, Join) else right.table
+        right_columns, right_key = self._side(table)
+        return JoinSpec(
             name=name,
             left=join.left,
-            right=join.right,
+            right=table,
             left_columns=columns,
             left_key=key,
             right_columns=right_columns,
             right_key=right_key,
-            foreign_key=as_sql(join.foreign_key, columns.names),
-            how=join.how,
-            prefix=join.prefix,
-            changelog=join.changelog,
-            history=join.history_spec,
+            foreign_key=as_sql(right.foreign_key, columns.names),
+            how=right.how,
+            prefix=right.prefix if isinstance(right, Join) else right.prefix_of(side),
             resolution=join.resolution,
-            result_key=join.result_key,
-            left_key_may_be_null=self._may_be_null(join.left),
+            side=side,
             left_sequence=self._sequence_in(join, join.left),
-            right_sequence=self._sequence_in(join, join.right),
+            right_sequence=self._sequence_in(join, table),
         )
-        return with_result(spec, join.select, join.where, of_join=of_join)
 
     def _side(self, name: str) -> tuple[StructType, tuple[str, ...]]:
         """The columns of what a join reads, and its key."""
@@ -73,22 +80,7 @@ class Specs:
     def _star_spec(self, name: str, join: Star) -> StarSpec:
         columns, key = self._side(join.left)
         rights = [
-            JoinSpec(
-                name=part,
-                left=join.left,
-                right=right.table,
-                left_columns=columns,
-                left_key=key,
-                right_columns=self._side(right.table)[0],
-                right_key=self._side(right.table)[1],
-                foreign_key=as_sql(right.foreign_key, columns.names),
-                how=right.how,
-                prefix=right.prefix_of(side),
-                resolution=join.resolution,
-                side=side,
-                left_sequence=self._sequence_in(join, join.left),
-                right_sequence=self._sequence_in(join, right.table),
-            )
+            self._pair(part, join, right, side)
             for part, (side, right) in zip(join.part_names, join.rights.items(), strict=True)
         ]
         return StarSpec(

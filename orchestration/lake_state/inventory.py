@@ -18,7 +18,6 @@ from storage.lake.layout import (
     subscription_store_of,
     versions_of,
 )
-from transforms.model.schemas import VALID_FROM
 
 
 @dataclass(frozen=True)
@@ -89,14 +88,14 @@ def _tables(join: AnyJoin) -> list[str]:
     return [*of_parts, *[table(join.name) for table in kind.tables]]
 
 
-def tables_by_key(pipeline: Pipeline) -> dict[str, tuple[str, ...]]:
-    """The tables in which batches replace rows, each with the columns that it is best ordered by: key, and time."""
-    found: dict[str, tuple[str, ...]] = {}
-    for name, join in pipeline.joins.items():
-        if JOINS_IN_LAKE[type(join)].by_key:
-            key = pipeline.spec_of_join(name).joined_key
-            found |= {joined_of(name): key, history_of(name): (*key, VALID_FROM)}
-    return found
+def tables_by_key(pipeline: Pipeline) -> dict[str, str]:
+    """The tables in which batches replace rows, each with the name of its result."""
+    return {
+        table(name): name
+        for name, join in pipeline.joins.items()
+        if JOINS_IN_LAKE[type(join)].by_key
+        for table in (joined_of, history_of)
+    }
 
 
 def log_of(pipeline: Pipeline, name: str) -> str:

@@ -18,6 +18,7 @@ from storage.lake.journal import Journal
 from storage.lake.layout import (
     BOOKKEEPING,
     Lake,
+    history_of,
     left_rows_of,
     rows_of,
     subscription_store_of,
@@ -33,7 +34,7 @@ from storage.state.folds import (
     is_due,
     pays_by_foreign_key,
 )
-from transforms.model.schemas import BATCH, named
+from transforms.model.schemas import BATCH, VALID_FROM, named
 from transforms.model.specs import JoinSpec
 
 
@@ -181,10 +182,12 @@ def put_together(
     order: list[Column] = [named(BATCH)]
     snapshot = lake.snapshot(table)
     stored = schema_of(snapshot.delta).names if snapshot else []
-    columns = tables_by_key(pipeline).get(table, ())
-    # a join that is to begin anew may have another key by now
-    if columns and set(columns) <= set(stored):
-        order = [named(column) for column in columns]
+    result = tables_by_key(pipeline).get(table)
+    if result is not None:
+        columns = [*pipeline.spec_of_join(result).joined_key, *[VALID_FROM] * (table == history_of(result))]
+        # a join that is to begin anew may have another key by now
+        if set(columns) <= set(stored):
+            order = [named(column) for column in columns]
     compact(spark, lake.path(table), found, order, journal.transaction_apart("compact", table))
 
 

@@ -74,7 +74,9 @@ def give_up(
     The lake is held, and was checked.
     """
     done = stages_done(pipeline, journal, plan, snapshots_of(pipeline, lake, journal))
-    touched = [name for name in pipeline.rebuildable if {f"joined/{name}", f"history/{name}"} & set(done)]
+    touched = [
+        name for name in pipeline.rebuildable if not {f"joined/{name}", f"history/{name}"}.isdisjoint(done)
+    ]
     begun = [name for name in plan.bootstrap if name in pipeline.rebuildable]
     anew = joins_to_rebuild(pipeline, {*touched, *begun})
     lasting = pipeline.joins.keys() - pipeline.rebuildable.keys()

@@ -1,6 +1,6 @@
 """Filters and sorts the rows of a table of the lake for `show`, with or without internal columns."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from pyspark.errors import AnalysisException, ParseException
@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from orchestration.errors import WrongUsage
 from orchestration.show.key_ranges import json_array, part_text
 from orchestration.spark_errors import reason_of
+from storage.state.pinned_state import State
 from transforms.model.schemas import is_internal, named
 
 
@@ -54,6 +55,10 @@ class View:
         """Return the rows in the order of their key, with or without the internal columns."""
         columns = [name for name in self.rows.columns if internal or not is_internal(name)]
         return self.rows.orderBy(*self.order).select(*[named(name) for name in columns])
+
+
+Open = Callable[[State], View]
+"""Opens a table of a lake at the versions of a state."""
 
 
 def _key_values(view: View, text: str) -> list[str]:

@@ -11,8 +11,7 @@ from orchestration.checks.references import read_references
 from orchestration.config import Pipeline
 from orchestration.config.problems import listed
 from orchestration.errors import WrongUsage, unknown
-from orchestration.show.frame_view import View
-from orchestration.show.result_histories import Open
+from orchestration.show.frame_view import Open, View
 from orchestration.show.text_formats import field_text
 from storage.state.pinned_state import State
 from transforms.foreign_key_join.references import dangling, fan_out, unreferenced

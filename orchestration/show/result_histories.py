@@ -1,6 +1,5 @@
 """Opens the history of a result for `show`: its versions, or the rows that it had after a batch or at a time."""
 
-from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
@@ -10,7 +9,7 @@ from pyspark.sql import functions as F
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
 from orchestration.lake_state.config_fingerprints import kept_history
-from orchestration.show.frame_view import View, view_by_key
+from orchestration.show.frame_view import Open, View, view_by_key
 from storage.lake.journal import Journal
 from storage.lake.layout import history_of, shown_name
 from storage.spark.kept_frames import aggregated
@@ -19,8 +18,6 @@ from transforms.foreign_key_join.history import UNTIL, own_columns
 from transforms.model.event_time import from_micros, instant
 from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import BATCH, VALID_FROM, VALID_TO, named
-
-Open = Callable[[State], View]
 
 
 def history_views(join: ResultSpec) -> dict[str, Open]:

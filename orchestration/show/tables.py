@@ -10,8 +10,8 @@ from pyspark.sql.types import BooleanType, StructType
 
 from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
 from orchestration.errors import unknown
-from orchestration.show.frame_view import View, view_by_key
-from orchestration.show.result_histories import Open, history_views
+from orchestration.show.frame_view import Open, View, view_by_key
+from orchestration.show.result_histories import history_views
 from orchestration.show.time_views import stream_join_views, time_views
 from storage.lake.layout import (
     QUARANTINE,

@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 
 from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
-from orchestration.show.frame_view import View, view_by_key
-from orchestration.show.result_histories import Open, result_at
+from orchestration.show.frame_view import Open, View, view_by_key
+from orchestration.show.result_histories import result_at
 from storage.lake.journal import Journal
 from storage.lake.layout import joined_of, records_of
 from storage.state.pinned_state import State, history_bound, read_log

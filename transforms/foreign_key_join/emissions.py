@@ -132,14 +132,9 @@ def emit_pairs(pairs: DataFrame, join: ResultSpec) -> DataFrame:
 
 def _sequences(join: ResultSpec) -> list[Column]:
     """Those of the rows of a pair, as its history says them."""
-    if join.history is None:
-        return []
-    left = [F.col("left_value")[SEQUENCE].alias(LEFT_SEQUENCE)] * (join.left_sequence is not None)
-    return left + [
-        F.col(part.of_side("right_value"))[SEQUENCE].alias(part.of_side(RIGHT_SEQUENCE))
-        for part in join.parts
-        if part.right_sequence is not None
-    ]
+    rows = {part.of_side(RIGHT_SEQUENCE): part.of_side("right_value") for part in join.parts}
+    rows[LEFT_SEQUENCE] = "left_value"
+    return [F.col(rows[field.name])[SEQUENCE].alias(field.name) for field in join.sequences]
 
 
 def with_joined_hash(rows: DataFrame, columns: StructType) -> DataFrame:

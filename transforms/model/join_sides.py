@@ -18,6 +18,7 @@ from transforms.model.schemas import (
     HASH,
     LEFT_HASH,
     POSITION,
+    POSITION_TYPE,
     PRIMARY_KEY,
     RIGHT_HASH,
     RIGHT_KEY,
@@ -133,6 +134,15 @@ def live_keys(rows: DataFrame, join: ResultSpec) -> DataFrame:
     return rows.where(~named(DELETED)).select(
         key_struct(join.left_key).alias("primary_key"), *_foreign_keys(join, F.lit(True))
     )
+
+
+def of_result(rows: DataFrame, deleted: Column | None = None) -> DataFrame:
+    """Rows of a result as those of a table: whether they are deleted, by default not, and no position.
+
+    A batch emits a key once, which needs no order.
+    """
+    lives = F.lit(False) if deleted is None else deleted
+    return rows.withColumns({DELETED: lives, POSITION: F.lit(None).cast(POSITION_TYPE)})
 
 
 def left_valued(rows: DataFrame, join: ResultSpec) -> DataFrame:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from orchestration.batch.context import Batch, GateResult
 from orchestration.lake_state.config_fingerprints import kept_history
@@ -42,12 +43,12 @@ def commit_history(
         rows = _all_rows(batch, join) if whole else _emissions(join)
         versions = _current(batch, join, whole=whole) if goes_on else empty(batch.spark, schema)
         made = next_versions(rows, versions, spec, by_reference(number), by_reference(time), whole=whole)
-        if goes_on and whole:
-            batch.frames.expect(versions.count())
         if not goes_on:
             ready()
             overwrite(made, path, transaction, OF_HISTORIES)
         else:
+            if whole:
+                batch.frames.expect(versions.count())
             made = batch.frames.keep(made)
             count = made.count()
             if count == 0:
@@ -70,13 +71,12 @@ def _goes_on(batch: Batch, spec: ResultSpec) -> bool:
     snapshot = None if version is None else batch.lake.snapshot(history_of(spec.name), version)
     if snapshot is None:
         return False
-    kept, wanted = (
-        {
-            field.name: field.dataType.simpleString() for field in schema
-        }  # where nulls may be, a table does not say
-        for schema in (schema_of(snapshot.delta), history_schema(spec))
-    )
-    return kept == wanted
+    return _columns(schema_of(snapshot.delta)) == _columns(history_schema(spec))
+
+
+def _columns(schema: StructType) -> dict[str, str]:
+    """Names and types, without where nulls may be: a table does not say that."""
+    return {field.name: field.dataType.simpleString() for field in schema}
 
 
 def _current(batch: Batch, join: JoinBatch | GroupBatch, *, whole: bool) -> DataFrame:

@@ -21,6 +21,7 @@ from transforms.model.join_sides import (
     left_hash,
     left_valued,
     live_keys,
+    of_result,
     right_hash,
     right_valued,
     spread,
@@ -33,8 +34,6 @@ from transforms.model.schemas import (
     DELETED,
     HASH,
     INSERTED,
-    POSITION,
-    POSITION_TYPE,
     empty,
     named,
     rows_schema,
@@ -90,12 +89,7 @@ def left_join(
     join: ResultSpec, batch: JoinBatch | GroupBatch, counts: Mapping[str, int], state: State, frames: Frames
 ) -> Left:
     """Another join as the left side: its emissions of the batch, redundant ones included, are the changes."""
-    rows = with_joined_hash(batch.emissions, join.left_columns).withColumns(
-        {
-            DELETED: F.col(TOMBSTONE),
-            POSITION: F.lit(None).cast(POSITION_TYPE),  # one emission of a key in a batch needs no order
-        }
-    )
+    rows = of_result(with_joined_hash(batch.emissions, join.left_columns), F.col(TOMBSTONE))
     stored, null_matches = state.joined(batch.spec), batch.spec.key_may_be_null
 
     def lookup(keys: DataFrame) -> DataFrame:
@@ -129,9 +123,7 @@ def _was(before: DataFrame, join: ResultSpec) -> DataFrame | None:
 
 def _as_rows(stored: DataFrame, join: ResultSpec) -> DataFrame:
     """Rows of a joined table as those of a left side."""
-    return with_joined_hash(stored, join.left_columns).withColumns(
-        {DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)}
-    )
+    return of_result(with_joined_hash(stored, join.left_columns))
 
 
 def left_bootstrap(join: ResultSpec, rows: DataFrame, changed: int, frames: Frames) -> Left:
@@ -154,12 +146,7 @@ def right_groups(
 ) -> Right:
     """Groups as the right side: their emissions of the batch are the changes, and have no position."""
     group = batch.spec
-    emitted = batch.emissions.withColumns(
-        {DELETED: F.col(TOMBSTONE), POSITION: F.lit(None).cast(POSITION_TYPE)}
-    )
-    stored = state.joined(group).withColumns(
-        {DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)}
-    )
+    emitted, stored = of_result(batch.emissions, F.col(TOMBSTONE)), of_result(state.joined(group))
     if not join.right_whole:
         keys = frames.keys(emitted.select(*map(named, group.joined_key)), null_matches=True)
         before = restrict(stored, keys, group.joined_key)

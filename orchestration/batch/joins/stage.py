@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from orchestration.batch.context import Batch, GateResult, JoinResults
 from orchestration.batch.first_load import write_join
@@ -27,8 +26,8 @@ from transforms.foreign_key_join.emissions import changelog_rows, with_joined_ha
 from transforms.foreign_key_join.join import join_batch
 from transforms.groups.batch import GroupBatch, group_batch
 from transforms.model.group_spec import GroupSpec
+from transforms.model.join_sides import of_result
 from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import DELETED, POSITION, POSITION_TYPE
 from transforms.model.specs import JoinSpec
 
 
@@ -132,9 +131,7 @@ class ForeignKeyJoins:
                 counts = self._gate_results[join.left].result()
                 return left_join(join, self._joins[join.left], counts, batch.state, batch.frames)
             source = batch.pipeline.keyed_spec(join.left)
-            rows = with_joined_hash(batch.state.joined(source), join.left_columns).withColumns(
-                {DELETED: F.lit(False), POSITION: F.lit(None).cast(POSITION_TYPE)}
-            )
+            rows = of_result(with_joined_hash(batch.state.joined(source), join.left_columns))
             return _bootstrap(batch, join, rows)
         if join.name in batch.plan.bootstrap:
             rows = batch.state.all_rows(batch.pipeline.tables[join.left].spec)
