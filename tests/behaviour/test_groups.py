@@ -10,11 +10,10 @@ from typing import Any
 from unittest import mock
 
 import pytest
-import yaml
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from faults.shop import arrive, make_pipeline, result, run, write_lines
+from faults.shop import arrive, make_chosen, make_pipeline, result, run, write_lines
 from orchestration.checks.check_lake import check_lake
 from orchestration.cli import app, options
 from orchestration.config import Pipeline
@@ -257,11 +256,7 @@ def test_groups_are_those_of_their_rows_after_each_batch(
 ) -> None:
     """Of a table, of a join, of groups; with null keys, conditions, deletes, moves; joins over groups and with them."""
     chance, model = random.Random(seed), Model(KEYS)
-    text = yaml.safe_load(TEXT)
-    if names:
-        for section in ("joins", "groups"):
-            text[section] = {name: text[section][name] for name in text[section] if name in names}
-    pipeline = make_pipeline(tmp_path, yaml.safe_dump(text, sort_keys=False))
+    pipeline = make_chosen(tmp_path, TEXT, names)
     for day in range(1, days + 1):
         tables = [table for table in KEYS if day == 1 or chance.random() < 0.7] or ["orders"]
         records = {table: _records(chance, table) for table in tables}

@@ -9,10 +9,9 @@ from typing import Any
 from unittest import mock
 
 import pytest
-import yaml
 from pyspark.sql import SparkSession
 
-from faults.shop import arrive, make_pipeline, result, run
+from faults.shop import arrive, make_chosen, make_pipeline, result, run
 from orchestration.checks.check_lake import check_lake
 from orchestration.cli.show_rows import Asked, open_shown
 from orchestration.config import Pipeline
@@ -131,14 +130,6 @@ def _records(chance: random.Random, table: str) -> list[Row]:
     return found
 
 
-def pipeline_of(folder: Path, names: Iterable[str]) -> Pipeline:
-    """The pipeline with some of its results, and those that these read."""
-    text = yaml.safe_load(TEXT)
-    for section in ("joins", "groups"):
-        text[section] = {name: text[section][name] for name in text[section] if name in names}
-    return make_pipeline(folder, yaml.safe_dump(text, sort_keys=False))
-
-
 def state_of(pipeline: Pipeline, spark: SparkSession) -> State:
     """The lake as its last batch left it."""
     lake = Lake(pipeline.lake)
@@ -177,7 +168,7 @@ def test_history_has_every_row_that_the_result_ever_had(
 ) -> None:
     """With the batches between which it had it, and their times; a row that stays as it was has one version."""
     chance, remembered = random.Random(seed), {name: Remembered(OF_RESULT[name]) for name in names}
-    pipeline = pipeline_of(tmp_path, names)
+    pipeline = make_chosen(tmp_path, TEXT, names)
     for day in range(1, days + 1):
         arrive(tmp_path, day, KEYS, {table: _records(chance, table) for table in KEYS})
         run(pipeline, spark)

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from dagster import AssetKey
 from pyspark.sql import SparkSession
 
-from faults.shop import arrive, make_pipeline, result, run, write_lines
+from faults.shop import arrive, make_chosen, make_pipeline, result, run, write_lines
 from orchestration.checks.check_lake import check_lake
 from orchestration.defs.code_location import pipeline_definitions
 from orchestration.lake_state.published_snapshot import published_snapshot
@@ -188,9 +187,7 @@ def test_each_result_is_that_of_its_rows(
 ) -> None:
     """Selected columns in their order, expressions, conditions; over tables, a join, and by both keys."""
     chance, model = random.Random(seed), Model(KEYS)
-    text = yaml.safe_load(TEXT)
-    text["joins"] = {name: text["joins"][name] for name in joins or text["joins"]}
-    pipeline = make_pipeline(tmp_path, yaml.safe_dump(text, sort_keys=False))
+    pipeline = make_chosen(tmp_path, TEXT, joins)
     for day in range(1, days + 1):
         records = _random_records(chance)
         for table, lines in records.items():
@@ -210,9 +207,7 @@ def test_change_of_what_is_not_selected_writes_no_result(tmp_path: Path, spark: 
     write_lines(tmp_path / "customers" / "2024-01-01.jsonl", [customer])
     write_lines(tmp_path / "orders" / "2024-01-01.jsonl", [order])
     write_lines(tmp_path / "countries" / "2024-01-01.jsonl", [{"op": "u", "code": "de", "tax": 1}])
-    text = yaml.safe_load(TEXT)
-    text["joins"] = {name: text["joins"][name] for name in ("everything", "narrow", "by_customer", "taxed")}
-    pipeline = make_pipeline(tmp_path, yaml.safe_dump(text, sort_keys=False))
+    pipeline = make_chosen(tmp_path, TEXT, ("everything", "narrow", "by_customer", "taxed"))
     run(pipeline, spark)
     write_lines(tmp_path / "customers" / "2024-01-02.jsonl", [{**customer, "seen": 2}])
     write_lines(tmp_path / "orders" / "2024-01-02.jsonl", [{**order, "note": "y"}])

@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-import yaml
 from pyspark.sql import SparkSession
 
-from faults.shop import arrive, make_pipeline, result, run
+from faults.shop import arrive, make_chosen, result, run
 from orchestration.checks.check_lake import check_lake
 from orchestration.config import Pipeline
 from reference.changed_rows import ChangedRows, Row
@@ -136,12 +135,6 @@ def _sorted(rows: Iterable[Row]) -> list[str]:
     return sorted(map(str, rows))
 
 
-def _pipeline(folder: Path, *joins: str) -> Pipeline:
-    text = yaml.safe_load(TEXT)
-    text["joins"] = {name: text["joins"][name] for name in joins or text["joins"]}
-    return make_pipeline(folder, yaml.safe_dump(text, sort_keys=False))
-
-
 @pytest.mark.parametrize(
     ("seed", "days", "joins"),
     [
@@ -154,7 +147,7 @@ def test_each_row_has_its_right_rows(
 ) -> None:
     """All sides change at once; the rules hold over all rows and over those that the last batch touched."""
     chance, model = random.Random(seed), Model(KEYS)
-    pipeline = _pipeline(tmp_path, *joins)
+    pipeline = make_chosen(tmp_path, TEXT, joins)
     for day in range(1, days + 1):
         records = {table: _records(chance, table) for table in KEYS}
         for table, lines in records.items():
@@ -185,7 +178,7 @@ def _changelog(pipeline: Pipeline, spark: SparkSession, join: str, *, all_of_it:
 def test_changelog_is_that_of_the_chain(seed: int, tmp_path: Path, spark: SparkSession) -> None:
     """Where one side changes at a time, a star emits what its chain does; of one right side all, redundant ones too."""
     chance, batches = random.Random(seed), 14
-    pipeline = _pipeline(tmp_path, "star", "alone", "first", "second", "third")
+    pipeline = make_chosen(tmp_path, TEXT, ("star", "alone", "first", "second", "third"))
     changed = [*KEYS, *chance.choices([*KEYS, "orders"], k=batches - len(KEYS))]
     for day, table in enumerate(changed, start=1):
         arrive(tmp_path, day, KEYS, {table: _records(chance, table)})

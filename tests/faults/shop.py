@@ -2,11 +2,12 @@
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -74,6 +75,16 @@ def make_pipeline(folder: Path, text: str) -> Pipeline:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "lakejoin.yaml").write_text(text, "utf-8")
     return load(folder / "lakejoin.yaml")
+
+
+def make_chosen(folder: Path, text: str, names: Collection[str] = ()) -> Pipeline:
+    """The same of a pipeline with these of its joins and groups, by default all."""
+    whole = yaml.safe_load(text)
+    for section in {"joins", "groups"} & whole.keys():
+        whole[section] = {
+            name: whole[section][name] for name in whole[section] if name in (names or whole[section])
+        }
+    return make_pipeline(folder, yaml.safe_dump(whole, sort_keys=False))
 
 
 def _write(path: Path, day: str, names: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> None:
