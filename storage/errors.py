@@ -7,6 +7,7 @@ LakejoinError
 ├── LakeUnusable        the lake may not or cannot be read or written
 ├── LakeInconsistent    a table's log does not fit the plan
 ├── ConfigurationChanged  the state was built with another configuration
+├── CatalogUnusable     a catalog cannot have a table that is to be registered there
 ├── SourceError         a source file cannot be used; its kinds are below
 ├── JavaNotFound        no Java that Spark accepts (see storage.spark.java)
 └── JarsNotFound        Delta's JARs could not be fetched (see storage.spark.jars)
@@ -65,6 +66,10 @@ class LakeInconsistent(LakejoinError):
 
 class ConfigurationChanged(LakejoinError):
     """The configuration no longer fits the state that was built with it."""
+
+
+class CatalogUnusable(LakejoinError):
+    """A table cannot be registered: the catalog forgets it, has another of its name, or does not answer."""
 
 
 def reason_of(error: Exception) -> str:

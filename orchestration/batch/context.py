@@ -27,6 +27,7 @@ from storage.lake.plan import Plan
 from storage.spark.kept_frames import Frames
 from storage.spark.session import jobs_called
 from storage.state.pinned_state import State
+from transforms.model.declaration import UNDECLARED, Declaration
 from transforms.model.schemas import BATCH, TIME, by_reference, named
 
 Progress = Callable[[str], None]
@@ -96,7 +97,7 @@ class Batch:
 
     def write(
         self, stage: str, table: str, rows: DataFrame, count: int,
-        properties: Mapping[str, str] = LOG_PROPERTIES,
+        properties: Mapping[str, str] = LOG_PROPERTIES, declared: Declaration = UNDECLARED,
     ) -> DataFrame | None:  # fmt: skip
         """Put the first rows of a table into files, for its stage to commit; return them as read from there.
 
@@ -106,7 +107,7 @@ class Batch:
             return None
         with self.stage(stage):
             transaction = self.journal.transaction(stage, self.plan.batch)
-            written = write(_in_files(rows, count), self.lake.path(table), transaction, properties)
+            written = write(_in_files(rows, count), self.lake.path(table), transaction, properties, declared)
         if written is None:
             return None
         self.written[stage] = written
@@ -118,9 +119,9 @@ class Batch:
             if written := self.written.pop(stage, None):
                 written.remove()
 
-    def append(
+    def append(  # noqa: PLR0913
         self, stage: str, table: str, rows: DataFrame, count: int,
-        properties: Mapping[str, str] = LOG_PROPERTIES, *, makes: bool = False,
+        properties: Mapping[str, str] = LOG_PROPERTIES, *, makes: bool = False, declared: Declaration = UNDECLARED,
     ) -> None:  # fmt: skip
         """Commit a stage's rows to its log; nothing where there are none.
 
@@ -132,9 +133,9 @@ class Batch:
             transaction, path = self.journal.transaction(stage, self.plan.batch), self.lake.path(table)
             rows, first = _in_files(self.for_log(rows), count), self.written.pop(stage, None)
             if makes and first is None:
-                overwrite(rows, path, transaction, properties)
+                overwrite(rows, path, transaction, properties, declared)
             else:
-                append(rows, path, transaction, properties, first=first)
+                append(rows, path, transaction, properties, first=first, declared=declared)
         self.committed.append(stage)
 
     def append_judged(

@@ -24,10 +24,11 @@ from orchestration.batch.context import Batch
 from storage.delta_table.direct_scan import LOG_PROPERTIES
 from storage.lake.layout import changes_of, joined_of, response_log_of, subscription_log_of
 from storage.spark.kept_frames import Frames
-from storage.state.joined_table import PROPERTIES, joined_rows
+from storage.state.joined_table import PROPERTIES, joined_rows, properties_of
 from transforms.foreign_key_join.batch import Inserts, JoinBatch
 from transforms.foreign_key_join.emissions import TOMBSTONE
 from transforms.foreign_key_join.insert_only import stored
+from transforms.model.declaration import UNDECLARED, Declaration
 from transforms.model.join_sides import inserted, joined_left_key
 from transforms.model.keys import KeyTotals
 from transforms.model.result_spec import ResultSpec
@@ -94,8 +95,13 @@ def write_join(batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, count: i
     if join.first is None:
         return join
     name = join.spec.name
-    logs = {
-        f"{log}/{messages.spec.name}": (table(messages.spec.name), batch.for_log(rows), LOG_PROPERTIES)
+    logs: dict[str, tuple[str, DataFrame, Mapping[str, str], Declaration]] = {
+        f"{log}/{messages.spec.name}": (
+            table(messages.spec.name),
+            batch.for_log(rows),
+            LOG_PROPERTIES,
+            UNDECLARED,
+        )
         for messages in join.messages
         for log, table, rows in (
             ("subscription_log", subscription_log_of, messages.log),
@@ -103,12 +109,16 @@ def write_join(batch: Batch, pool: ThreadPoolExecutor, join: JoinBatch, count: i
         )
     }
     joined = joined_rows(batch.numbered(join.emissions), join.spec)
-    rows = {**logs, f"joined/{name}": (joined_of(name), joined, PROPERTIES)}
+    of_result = batch.pipeline.joins[name].declared
+    rows = {
+        **logs,
+        f"joined/{name}": (joined_of(name), joined, properties_of(PROPERTIES, of_result), of_result),
+    }
     if any(batch.lake.snapshot(table) is not None for table, *_ in rows.values()):
         return join
     writing = {
-        stage: pool.submit(batch.write, stage, table, frame, count, stated)
-        for stage, (table, frame, stated) in rows.items()
+        stage: pool.submit(batch.write, stage, table, frame, count, stated, declared)
+        for stage, (table, frame, stated, declared) in rows.items()
     }
     written = {stage: future.result() for stage, future in writing.items()}
     there = {stage: frame for stage, frame in written.items() if frame is not None}

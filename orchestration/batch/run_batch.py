@@ -16,6 +16,7 @@ from orchestration.batch.join_stages import JOIN_STAGES
 from orchestration.batch.tables.stage import commit_table, read_table
 from orchestration.batch.tables.table import TableBatch
 from orchestration.config import Pipeline
+from orchestration.lake_state.declared_tables import keep_as_declared
 from orchestration.lake_state.inventory import state_tables
 from orchestration.lake_state.log_checks import check_own_commits
 from orchestration.planning.input_records import THREADS, InputRecords, reading
@@ -59,6 +60,7 @@ def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look 
             for stage in stages:
                 stage.commit_joined(partial(_made, logs))
             _made(logs)
+        keep_as_declared(pipeline, spark, lake, batch.stage)
         return _publish(batch, tables, [stage.results() for stage in stages])
 
 

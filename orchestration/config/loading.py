@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from orchestration.config.checked_document import Reading
 from orchestration.config.checks.conditions import check_conditions
 from orchestration.config.checks.joins import check_joins
+from orchestration.config.checks.materialized import check_materialized
 from orchestration.config.checks.snapshots import check_snapshots
 from orchestration.config.checks.streams import check_streams
 from orchestration.config.checks.tables import check_tables
@@ -48,6 +49,7 @@ def _validate(document: Document, reading: Reading, path: Path) -> Pipeline | No
     check_streams(reading)
     check_conditions(reading)
     check_joins(reading)
+    check_materialized(reading)
     return pipeline
 
 

@@ -135,6 +135,29 @@ def check_histories(pipeline: Pipeline, snapshots: Mapping[str, Snapshot]) -> No
             raise ConfigurationChanged(str(problem))
 
 
+def check_partitions(pipeline: Pipeline, snapshots: Mapping[str, Snapshot]) -> None:
+    """Refuse a table of a result that has other partitions than declared: its files would all be written anew.
+
+    `snapshots`: tables of the lake. Raises `ConfigurationChanged`.
+    """
+    for name, join in pipeline.joins.items():
+        for table, declared in ((joined_of(name), join.declared), (history_of(name), join.declared_history)):
+            snapshot = snapshots.get(table)
+            found = tuple(snapshot.delta.metadata().partition_columns) if snapshot else declared.partition_by
+            if found == declared.partition_by:
+                continue
+            way = (
+                f"compute the result anew: {rebuild_command(pipeline, [name])}"
+                if name in pipeline.rebuildable
+                else "give the join another name"
+            )
+            was = f"is partitioned by {', '.join(found)}" if found else "has no partitions"
+            message = f"changed, and {pipeline.lake}/{table} {was}; undo that, or {way}"
+            place = (pipeline.section_of(name), name, *["history"] * (table == history_of(name)))
+            problem = pipeline.problem((*place, "materialized", "partition_by"), message)
+            raise ConfigurationChanged(str(problem))
+
+
 def check_types(pipeline: Pipeline, snapshots: Mapping[str, Snapshot]) -> None:
     """Refuse declared types that are narrower than those of the tables, as an interrupted `migrate` leaves them.
 

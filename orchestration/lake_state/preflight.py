@@ -6,7 +6,7 @@ from orchestration.config import Pipeline
 from orchestration.errors import WrongUsage
 from orchestration.lake_state.active_joins import kept_joins
 from orchestration.lake_state.config_fingerprints import check_shapes
-from orchestration.lake_state.declared_schemas import check_histories, check_types
+from orchestration.lake_state.declared_schemas import check_histories, check_partitions, check_types
 from orchestration.lake_state.fold_progress import folded_ahead, folded_through
 from orchestration.lake_state.inventory import stages_of, state_tables
 from orchestration.lake_state.log_checks import check_begun, check_own_commits
@@ -70,6 +70,7 @@ def check_progress(pipeline: Pipeline, lake: Lake, journal: Journal, rebuilt: Co
     lasting = {table: snapshots[table] for table in versions}
     check_types(pipeline, lasting)
     check_histories(pipeline, lasting)
+    check_partitions(pipeline, lasting)
 
 
 def snapshots_of(

@@ -8,10 +8,11 @@ from pyspark.sql import Column, SparkSession
 
 from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
 from orchestration.config.schema.model import Table
+from orchestration.lake_state.declared_tables import declared_tables
 from orchestration.lake_state.fold_progress import finished_state
 from orchestration.lake_state.inventory import tables_by_key
 from orchestration.maintenance.ended_versions import EndedVersions, ended_versions, remove_ended
-from storage.delta_table.compaction import SmallFiles, compact, has_many_small_files, small_files
+from storage.delta_table.compaction import SmallFiles, compact, has_many_small_files, optimize, small_files
 from storage.delta_table.schema_evolution import schema_of
 from storage.lake.bookkeeping import condense, row_files
 from storage.lake.journal import Journal
@@ -34,6 +35,7 @@ from storage.state.folds import (
     is_due,
     pays_by_foreign_key,
 )
+from transforms.model.declaration import UNDECLARED
 from transforms.model.schemas import BATCH, VALID_FROM, named
 from transforms.model.specs import JoinSpec
 
@@ -178,15 +180,23 @@ def _retention(table: Table) -> timedelta:
 def put_together(
     pipeline: Pipeline, spark: SparkSession, lake: Lake, journal: Journal, table: str, found: SmallFiles
 ) -> None:
-    """Write files of a table anew: of a result or its history in the order of its key, of a log of its batches."""
+    """Write files of a table anew: of a result or its history in the order of its key, of a log of its batches.
+
+    Where rows are clustered or tracked, Delta does it.
+    """
+    declared = next((t.declared for t in declared_tables(pipeline) if t.name == table), UNDECLARED)
+    if declared.cluster_by or declared.row_tracking:
+        optimize(spark, lake.path(table))
+        return
     order: list[Column] = [named(BATCH)]
     snapshot = lake.snapshot(table)
     stored = schema_of(snapshot.delta).names if snapshot else []
     result = tables_by_key(pipeline).get(table)
     if result is not None:
-        columns = [*pipeline.spec_of_join(result).joined_key, *[VALID_FROM] * (table == history_of(result))]
+        key = (*pipeline.spec_of_join(result).joined_key, *[VALID_FROM] * (table == history_of(result)))
+        columns = dict.fromkeys([*declared.partition_by, *key])
         # a join that is to begin anew may have another key by now
-        if set(columns) <= set(stored):
+        if columns.keys() <= set(stored):
             order = [named(column) for column in columns]
     compact(spark, lake.path(table), found, order, journal.transaction_apart("compact", table))
 

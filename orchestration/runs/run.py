@@ -13,6 +13,7 @@ from orchestration.config import Pipeline
 from orchestration.errors import unknown
 from orchestration.lake_state.active_joins import joins_to_rebuild
 from orchestration.lake_state.config_fingerprints import check_shapes
+from orchestration.lake_state.declared_tables import check_catalogs
 from orchestration.lake_state.fold_progress import finished_state
 from orchestration.lake_state.log_checks import settle_logs
 from orchestration.lake_state.preflight import check_progress
@@ -62,6 +63,7 @@ def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`
         check_shapes(pipeline, journal, rebuilt)
         check_progress(pipeline, lake, journal, rebuilt)
         check_expressions(pipeline, spark)
+        check_catalogs(pipeline, spark)
         plans = BatchPlans(pipeline, spark, lake, journal, asked)
         for done, planned in enumerate(plans, start=1):
             with planned.held:

@@ -25,9 +25,10 @@ from storage.delta_log.open_table import has_committed
 from storage.delta_log.transaction_id import Settled, Transaction
 from storage.delta_table.file_pruning import Count, ignored
 from storage.delta_table.private_transaction import DeltaTransaction
-from storage.delta_table.uncommitted_files import NONE, Written, write
+from storage.delta_table.uncommitted_files import Written, write
 from storage.errors import LakeBusy, reason_of
 from storage.filesystem import quoted_uri
+from transforms.model.declaration import NONE, UNDECLARED, Declaration
 from transforms.model.keys import Keys
 from transforms.model.printable_text import printable
 from transforms.model.schemas import BATCH
@@ -48,11 +49,11 @@ def begin(spark: SparkSession, path: str) -> DeltaTransaction:
     return begun
 
 
-def append(
+def append(  # noqa: PLR0913
     rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = NONE,
-    ready: Callable[[], bool] = lambda: True, first: Written | None = None,
+    *, ready: Callable[[], bool] = lambda: True, first: Written | None = None, declared: Declaration = UNDECLARED,
 ) -> None:  # fmt: skip
-    """Append rows to a Delta table, once; `properties` are set when this makes the table.
+    """Append rows to a Delta table, once; it has `properties`, and what is `declared`, when this makes the table.
 
     `ready`: asked once the rows are in files, may wait, and says whether there is anything to commit. `first`: of
     `write`, these rows in files, for the first attempt.
@@ -60,7 +61,7 @@ def append(
     prepared = [first] if first else []
 
     def attempt() -> None:
-        written = prepared.pop() if prepared else write(rows, path, transaction, properties)
+        written = prepared.pop() if prepared else write(rows, path, transaction, properties, declared)
         if written is not None and ready():
             written.commit(transaction)
 
@@ -161,9 +162,13 @@ def rewrite(
 
 
 def overwrite(
-    rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = NONE
-) -> None:
-    """Replace the rows of a Delta table and its columns, once; `properties` are set when this makes the table."""
+    rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = NONE,
+    declared: Declaration | None = None,
+) -> None:  # fmt: skip
+    """Replace the rows of a Delta table and its columns, once; `properties` are set when this makes the table.
+
+    `declared`: what it has beside; None leaves the partitions of a table that is there as they are.
+    """
     stated = {
         "overwriteSchema": "true",
         "txnAppId": transaction.app,
@@ -174,9 +179,11 @@ def overwrite(
     def attempt() -> None:
         delta = DeltaTransaction(rows.sparkSession, path)
         if delta.exists:
-            rows.write.format("delta").mode("overwrite").options(**stated).save(path)
+            parts = delta.partition_columns if declared is None else declared.partition_by
+            rows.write.format("delta").mode("overwrite").options(**stated).partitionBy(*parts).save(path)
         else:
-            Written(rows, delta, delta.write_first(rows, properties)).commit(transaction)
+            actions = delta.write_first(rows, properties, declared or UNDECLARED)
+            Written(rows, delta, actions).commit(transaction)
 
     _once(path, transaction, attempt)
 

@@ -24,6 +24,8 @@ from storage.delta_table.direct_scan import data_paths
 from storage.delta_table.file_pruning import Count, Few, ignored
 from storage.delta_table.footer_statistics import INDEXED, STATISTICS, Footers, columns_but_texts, with_texts
 from storage.errors import LakeInconsistent
+from storage.filesystem import spark_path
+from transforms.model.declaration import UNDECLARED, Declaration
 from transforms.model.keys import Keys, restrict
 from transforms.model.schemas import named
 
@@ -96,21 +98,37 @@ class DeltaTransaction:
         self._transaction.readTxn().addOne(app)
         return has_committed(opened(self.path), app, version)
 
-    def write_first(self, rows: DataFrame, properties: Mapping[str, str]) -> Any:
+    @property
+    def partition_columns(self) -> list[str]:
+        """The columns that the table's files do not hold, for its folders do."""
+        return list(self._items(self._transaction.metadata().partitionColumns()))
+
+    def read_files(self, schema: StructType, paths: Collection[str]) -> DataFrame:
+        """Read columns of files of the table by their names, those that folders hold among them."""
+        reader = self._spark.read.schema(schema)
+        if self.partition_columns:
+            reader = reader.option("basePath", spark_path(self.path))
+        return reader.parquet(*paths)
+
+    def write_first(
+        self, rows: DataFrame, properties: Mapping[str, str], declared: Declaration = UNDECLARED
+    ) -> Any:
         """Write the first rows of a table that there is not yet; the commit makes it, with these properties.
 
-        Its columns are those of the rows, and any may be null. What bounds texts have, the files' footers tell.
+        Its columns are those of the rows, and any may be null. What bounds texts have, the files' footers tell, if the
+        files hold all columns. `declared`: what it has beside, but for what `align` gives it.
         """
-        self._create(rows, properties)
-        gathered = None if self._has_its_own_statistics else columns_but_texts(rows.schema)
+        self._create(rows, properties, declared)
+        plain = not self._has_its_own_statistics and not declared.partition_by
+        gathered = columns_but_texts(rows.schema) if plain else None
         footers = None if gathered is None else Footers.of(self.path)
         if gathered is None or footers is None:
             return self.write(rows)
         aside = DeltaTransaction(self._spark, self.path)  # never committed: it is told to gather less
-        aside._create(rows, {**properties, STATISTICS: gathered})
-        plain = aside._items(aside.write(rows))
+        aside._create(rows, {**properties, STATISTICS: gathered}, declared)
+        written = aside._items(aside.write(rows))
         with ThreadPoolExecutor() as pool:
-            files = list(pool.map(partial(self._with_texts, schema=rows.schema, footers=footers), plain))
+            files = list(pool.map(partial(self._with_texts, schema=rows.schema, footers=footers), written))
         size, count = sum(file.size() for file in files), sum(map(_rows, files))
         self._state_figures({"numFiles": len(files), "numOutputRows": count, "numOutputBytes": size})
         return self._sequence(files)
@@ -129,16 +147,17 @@ class DeltaTransaction:
         upper = self._delta.stats.StatisticsCollection.truncateMaxStringAgg
         return self._altered(file, stats=with_texts(file.stats(), footer, schema, upper))
 
-    def _create(self, rows: DataFrame, properties: Mapping[str, str]) -> None:
+    def _create(self, rows: DataFrame, properties: Mapping[str, str], declared: Declaration) -> None:
         configuration = _module(self._jvm.scala.collection.immutable, "Map").empty()
         for name, value in properties.items():
             configuration = configuration.updated(name, value)
         now = self._jvm.scala.Option.apply(self._jvm.System.currentTimeMillis())
         actions = self._delta.actions
         metadata = actions.Metadata(
-            self._jvm.java.util.UUID.randomUUID().toString(), None, None,
+            self._jvm.java.util.UUID.randomUUID().toString(), None, declared.comment,
             actions.Format("parquet", _module(self._jvm.scala.collection.immutable, "Map").empty()),
-            rows._jdf.schema().asNullable().json(), self._nil, configuration, now,
+            declared.commented_json(rows._jdf.schema().asNullable().json()),
+            self._sequence(declared.partition_by), configuration, now,
         )  # fmt: skip
         ignores_defaults = False  # the session's properties of every new table
         self._transaction.updateMetadata(metadata, ignores_defaults)
@@ -168,7 +187,7 @@ class DeltaTransaction:
         if not paths:
             return Replaced(self._nil, 0)
         read = key if unless is None else StructType([*key, unless])
-        stored = self._spark.read.schema(read).parquet(*paths).select("*", *place)
+        stored = self.read_files(read, paths).select(*map(named, read.names), *place)
         if unless is not None:
             stored = stored.where(named(unless.name).isNull())
         return self._mark(restrict(stored, keys, tuple(key.names)))

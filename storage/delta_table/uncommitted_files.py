@@ -5,7 +5,6 @@ The files can be read, and committed or left.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -14,10 +13,8 @@ from storage.delta_log.transaction_id import Transaction
 from storage.delta_table.private_transaction import DeltaTransaction
 from storage.filesystem import spark_path
 from storage.spark.hadoop import remove
-from transforms.model.schemas import empty
-
-NONE: Mapping[str, str] = MappingProxyType({})
-"""No properties of a table beyond those that the session states for all."""
+from transforms.model.declaration import NONE, UNDECLARED, Declaration
+from transforms.model.schemas import empty, named
 
 
 @dataclass(frozen=True)
@@ -40,9 +37,9 @@ class Written:
     def read(self) -> DataFrame:
         """The rows as they stand in the files of a table that there was not before, whose format is thus known."""
         spark, files = self.rows.sparkSession, [spark_path(file) for file in self._files()]
-        return (
-            spark.read.schema(self.rows.schema).parquet(*files) if files else empty(spark, self.rows.schema)
-        )
+        if not files:
+            return empty(spark, self.rows.schema)
+        return self.delta.read_files(self.rows.schema, files).select(*map(named, self.rows.columns))
 
     def remove(self) -> None:
         """Remove the files, which were not committed: where no table comes of it, no vacuum would find them."""
@@ -54,16 +51,17 @@ class Written:
 
 
 def write(
-    rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = NONE
-) -> Written | None:
+    rows: DataFrame, path: str, transaction: Transaction, properties: Mapping[str, str] = NONE,
+    declared: Declaration = UNDECLARED,
+) -> Written | None:  # fmt: skip
     """Put rows into files of a Delta table, which they may be the first of.
 
     Returns None where the table's log has the transaction: an earlier run made this commit, and it is not made again.
-    `properties` are those of a table that this makes.
+    `properties`, and what is `declared` beside, are those of a table that this makes.
     """
     delta = DeltaTransaction(rows.sparkSession, path)
     if not delta.exists:
-        return Written(rows, delta, delta.write_first(rows, properties))
+        return Written(rows, delta, delta.write_first(rows, properties, declared))
     if delta.is_committed(transaction.app, transaction.batch):
         return None
     return Written(rows, delta, delta.write(rows))

@@ -70,7 +70,8 @@ def waste(path: str, horizon: datetime, pinned: Collection[int]) -> Waste:
     total = sum(file.size for file in stored)
     old = [file for file in stored if not file.hidden and file.modified < horizon]
     kept = _kept(path, [*pinned, _version_at(path, horizon), None]) if old else set()
-    return Waste([file for file in old if file.name not in kept and not file.name.endswith(_VECTOR)], total)
+    going = [file for file in old if _name(file.name) not in kept and not file.name.endswith(_VECTOR)]
+    return Waste(going, total)
 
 
 def vacuum(spark: SparkSession, path: str, retention: timedelta, pinned: Collection[int]) -> None:
@@ -93,7 +94,7 @@ def vacuum(spark: SparkSession, path: str, retention: timedelta, pinned: Collect
 
 
 def _kept(path: str, versions: Collection[int | None]) -> set[str]:
-    return {file.name for version in set(versions) for file in live_files(path, version)}
+    return {_name(file.name) for version in set(versions) for file in live_files(path, version)}
 
 
 def _is_current(path: str, pinned: Collection[int]) -> bool:
@@ -113,5 +114,5 @@ def _version_at(path: str, time: datetime) -> int | None:
 
 
 def _name(file: str) -> str:
-    """The name of a data file of ours, none of which lies in a folder of its table."""
+    """The name of a data file, without the folders of a partitioned table: no two files have the same."""
     return PurePosixPath(unquote(file)).name

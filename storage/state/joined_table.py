@@ -14,6 +14,7 @@ from storage.delta_table.private_transaction import DeltaTransaction
 from storage.delta_table.uncommitted_files import Written
 from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
 from transforms.foreign_key_join.history import UNTIL
+from transforms.model.declaration import DELETION_VECTORS, UNDECLARED, Declaration
 from transforms.model.keys import Keys
 from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import BATCH, VALID_FROM, VALID_TO, named, quoted
@@ -21,28 +22,45 @@ from transforms.model.schemas import BATCH, VALID_FROM, VALID_TO, named, quoted
 MERGE = "spark.lakejoin.merge"
 """Setting: `true` changes the joined table by MERGE, through Delta's public API alone; slower at any size."""
 _FEED = {"delta.enableChangeDataFeed": "true"}
-PROPERTIES = {"delta.enableDeletionVectors": "true", **_FEED, **ENCODING}
+PROPERTIES = {DELETION_VECTORS: "true", **_FEED, **ENCODING}
 """An update then writes the rows that changed and marks the old ones, instead of rewriting their files; and from these
 Delta derives the Change Data Feed, for which our commits write nothing (MERGE would). Who reads deletion vectors reads
 the encodings, too."""
 OF_HISTORIES = {
-    "delta.enableDeletionVectors": "true", STATISTICS: f"{BATCH},{UNTIL},{VALID_FROM},{VALID_TO}", **ENCODING,
+    DELETION_VECTORS: "true", STATISTICS: f"{BATCH},{UNTIL},{VALID_FROM},{VALID_TO}", **ENCODING,
 }  # fmt: skip
 """Of the history of a result: a version that ends is marked as deleted, and written once more with its end."""
 OF_STREAMS = {**APPENDED_PROPERTIES, **_FEED}
 """The joined table of a stream only grows: readers that know neither can read it."""
 
 
+def properties_of(usual: Mapping[str, str], declared: Declaration) -> dict[str, str]:
+    """Return the properties of the table of a result, or of its history: the usual ones, and those declared.
+
+    Readers that lack deletion vectors lack the encodings, too. What rows are clustered by has statistics.
+    """
+    kept = {name: value for name, value in usual.items() if declared.deletion_vectors or name not in ENCODING}
+    if STATISTICS in kept and declared.cluster_by:
+        more = [quoted(name) for name in declared.cluster_by if name not in kept[STATISTICS].split(",")]
+        kept[STATISTICS] = ",".join([kept[STATISTICS], *more])
+    return {**kept, **declared.stated}
+
+
+def declared_properties(usual: Mapping[str, str], declared: Declaration) -> dict[str, str]:
+    """Return those of `properties_of` that are not the usual ones: what a table that is there is given."""
+    return {name: value for name, value in properties_of(usual, declared).items() if usual.get(name) != value}
+
+
 def apply_emissions(  # noqa: PLR0913
     emissions: DataFrame, path: str, join: ResultSpec, transaction: Transaction, ready: Callable[[], Mapping[str, int]],
-    *, few: bool, begun: DeltaTransaction | None = None, count: Count = ignored,
+    *, few: bool, begun: DeltaTransaction | None = None, count: Count = ignored, marks: bool = True,
 ) -> None:  # fmt: skip
     """Bring a batch's emissions into the joined table: at most one for each key, tombstones delete.
 
     `emissions`: columns of `joined_schema` and `TOMBSTONE`; none make no commit. `ready`: asked before the commit,
     returns when those are made that it must not precede, and says how many `emissions` there are, and `tombstones` of
     them. `few`: they fit one task. `begun`: a commit to the table that has begun. `count`: told how many files of the
-    table are looked through.
+    table are looked through. `marks`: whether rows may be marked as deleted; else their files are written anew.
     """
 
     def settled() -> Settled | None:
@@ -50,7 +68,7 @@ def apply_emissions(  # noqa: PLR0913
         rows = counts["emissions"] - counts["tombstones"]
         return Settled(rows, {"counts": dict(counts)}) if counts["emissions"] else None
 
-    if emissions.sparkSession.conf.get(MERGE, "false") == "true":
+    if not marks or emissions.sparkSession.conf.get(MERGE, "false") == "true":
         if (state := settled()) is not None:
             _merge(emissions, path, join, transaction.stating(state.metadata))
         return
@@ -60,17 +78,19 @@ def apply_emissions(  # noqa: PLR0913
 
 
 def create_joined(
-    emissions: DataFrame, path: str, join: ResultSpec, transaction: Transaction, first: Written | None = None
-) -> None:
+    emissions: DataFrame, path: str, join: ResultSpec, transaction: Transaction, first: Written | None = None,
+    declared: Declaration = UNDECLARED,
+) -> None:  # fmt: skip
     """Make the joined table of a batch's emissions, in the place of one that is there from before.
 
     `first`: its rows in files, where there is none.
     """
     rows = joined_rows(emissions, join)
     if first is None:
-        overwrite(rows, path, transaction, PROPERTIES)
+        overwrite(rows, path, transaction, properties_of(PROPERTIES, declared), declared)
     else:
-        append(rows, path, transaction, PROPERTIES, first=first)
+        properties = properties_of(PROPERTIES, declared)
+        append(rows, path, transaction, properties, first=first, declared=declared)
 
 
 def joined_rows(emissions: DataFrame, join: ResultSpec) -> DataFrame:

@@ -1,20 +1,58 @@
-"""Takes rows out of the history of a result: what a batch that is given up did to it, and what ended long ago."""
+"""Changes the history of a result: brings versions in, takes back those of a batch, removes what ended long ago."""
 
+from collections.abc import Callable
 from datetime import datetime
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from storage.delta_log.open_table import opened
 from storage.delta_log.snapshot import reading_table
-from storage.delta_log.transaction_id import Transaction
-from storage.delta_table.commits import delete_rows, remove_batch, update_rows
+from storage.delta_log.transaction_id import Settled, Transaction
+from storage.delta_table.commits import delete_rows, merge, remove_batch, replace, update_rows
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
-from transforms.foreign_key_join.history import IS_CURRENT, UNTIL
+from transforms.foreign_key_join.history import IS_CURRENT, UNTIL, history_schema
 from transforms.model.event_time import instant
-from transforms.model.schemas import VALID_TO
+from transforms.model.keys import Keys
+from transforms.model.result_spec import ResultSpec
+from transforms.model.schemas import VALID_TO, named, quoted
+
+
+def apply_versions(  # noqa: PLR0913
+    versions: DataFrame, path: str, join: ResultSpec, transaction: Transaction, ready: Callable[[], int],
+    *, few: bool, marks: bool,
+) -> None:  # fmt: skip
+    """Bring versions that end, with their ends, and versions that begin into a history, in one commit.
+
+    `versions`: columns of `history_schema`, for each key at most one of either. `ready`: asked before the commit,
+    returns how many they are once those commits are made that it must not precede. `few`: they fit one task. `marks`:
+    whether rows may be marked as deleted; else their files are written anew.
+    """
+    if not marks:
+        ready()
+        _merge(versions, path, join, transaction)
+        return
+    ended = versions.where(F.col(UNTIL).isNotNull()).select(*map(named, join.joined_key))
+    keys, key = Keys(ended, few, null_matches=join.key_may_be_null), join.joined_key_type
+    current_only = history_schema(join)[UNTIL]
+    replace(versions, keys, key, path, transaction, ready=lambda: Settled(ready(), {}), unless=current_only)
+
+
+def _merge(versions: DataFrame, path: str, join: ResultSpec, transaction: Transaction) -> None:
+    equal = "<=>" if join.key_may_be_null else "="
+    same_key = " AND ".join(f"kept.{name} {equal} made.{name}" for name in map(quoted, join.joined_key))
+    of_current = f"kept.{UNTIL} IS NULL AND made.{UNTIL} IS NOT NULL"
+    builder = (
+        DeltaTable.forPath(versions.sparkSession, path)
+        .alias("kept")
+        .merge(versions.alias("made"), f"{same_key} AND {of_current}")
+        .whenMatchedUpdateAll()
+        .whenNotMatchedInsertAll()
+    )
+    merge(versions.sparkSession, builder, path, transaction)
 
 
 def take_back(spark: SparkSession, path: str, ended: Transaction, begun: Transaction) -> None:

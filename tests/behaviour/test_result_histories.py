@@ -171,7 +171,8 @@ def test_history_has_every_row_that_the_result_ever_had(
     pipeline = make_chosen(tmp_path, TEXT, names)
     for day in range(1, days + 1):
         arrive(tmp_path, day, KEYS, {table: _records(chance, table) for table in KEYS})
-        run(pipeline, spark)
+        if not run(pipeline, spark):
+            continue  # nothing came on the first days
         for name in names:
             batch = len(Journal(Lake(pipeline.lake)).published)
             remembered[name].become(batch, result(pipeline, spark, name))

@@ -75,9 +75,10 @@ def _names(words: str) -> frozenset[str]:
 _HARMLESS = _names("""
     adaptive.* addPartitionInBatch.size artifact.* autoBroadcastJoinThreshold avro.compression.codec avro.deflate.level
     avro.filterPushdown.* avro.xz.level avro.zstandard.* binaryOutputStyle broadcastExchange.* broadcastTimeout
-    cache.serializer cartesianProductExec.* cbo.* classic.* codegen.* columnVector.* constraintPropagation.enabled
-    dataFrameQueryContext.enabled dataframeCache.logLevel debug.maxToStringFields defaultCacheStorageLevel
-    defaultSizeInBytes error.messageFormat event.truncate.length exchange.reuse execution.arrow.compression.*
+    cache.serializer cartesianProductExec.* catalog.* cbo.* classic.* codegen.* columnVector.*
+    constraintPropagation.enabled dataFrameQueryContext.enabled dataframeCache.logLevel debug.maxToStringFields
+    defaultCacheStorageLevel defaultSizeInBytes error.messageFormat event.truncate.length exchange.reuse
+    execution.arrow.compression.*
     execution.arrow.localRelationThreshold execution.arrow.max* execution.broadcastHashJoin.*
     execution.fastFailOnFileFormatOutput execution.interruptOnCancel execution.rangeExchange.*
     execution.removeRedundant* execution.replaceHashWithSortAgg execution.reuseSubquery execution.sortBeforeRepartition
@@ -110,7 +111,9 @@ _UNUSED = _names("""
     execution.pyspark.udf.* execution.python.* execution.pythonUDF.* execution.pythonUDTF.*
     execution.pyspark.python execution.pandas.udf.*
 """)
-"""Of parts of Spark that nothing here uses: formats and sources, servers, streaming, Python functions, Hive."""
+"""Of parts of Spark that compute nothing here: formats and sources, servers, streaming, Python functions, Hive.
+
+At most a metastore is used, where tables are registered."""
 _REFUSED = _names("""
     allowNamedFunctionArguments alwaysInlineCommonExpr analyzer.* ansi.* assumeAnsiFalseIfNotPersisted.enabled avro.*
     catalog.spark_catalog.* collation.* columnNameOfCorruptRecord crossJoin.enabled csv.* cteRelationDefMaxRows.enabled

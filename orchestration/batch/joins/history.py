@@ -8,15 +8,15 @@ from pyspark.sql.types import StructType
 
 from orchestration.batch.context import Batch, GateResult
 from orchestration.lake_state.config_fingerprints import kept_history
-from storage.delta_log.transaction_id import Settled
-from storage.delta_table.commits import overwrite, replace
+from storage.delta_table.commits import overwrite
 from storage.delta_table.schema_evolution import schema_of
 from storage.lake.layout import history_of
 from storage.spark.kept_frames import fits_one_task
-from storage.state.joined_table import OF_HISTORIES
+from storage.state.joined_table import OF_HISTORIES, properties_of
+from storage.state.result_histories import apply_versions
 from transforms.foreign_key_join.batch import JoinBatch
 from transforms.foreign_key_join.emissions import TOMBSTONE
-from transforms.foreign_key_join.history import UNTIL, current, history_schema, next_versions
+from transforms.foreign_key_join.history import current, history_schema, next_versions
 from transforms.groups.batch import GroupBatch
 from transforms.model.keys import Keys, restrict, without
 from transforms.model.result_spec import ResultSpec
@@ -32,6 +32,7 @@ def commit_history(
     """
     spec, counts = join.spec, gate_result.result()
     stage, path = f"history/{spec.name}", batch.lake.path(history_of(spec.name))
+    declared = batch.pipeline.joins[spec.name].declared_history
     goes_on = _goes_on(batch, spec)
     kept = kept_history(batch.pipeline, batch.journal, spec.name, batch.plan.batch - 1)
     whole = not goes_on or not kept or spec.name in batch.plan.bootstrap
@@ -45,7 +46,7 @@ def commit_history(
         made = next_versions(rows, versions, spec, by_reference(number), by_reference(time), whole=whole)
         if not goes_on:
             ready()
-            overwrite(made, path, transaction, OF_HISTORIES)
+            overwrite(made, path, transaction, properties_of(OF_HISTORIES, declared), declared)
         else:
             if whole:
                 batch.frames.expect(versions.count())
@@ -53,15 +54,13 @@ def commit_history(
             count = made.count()
             if count == 0:
                 return
-            ended = made.where(F.col(UNTIL).isNotNull()).select(*map(named, spec.joined_key))
-            few = batch.frames.small or fits_one_task(count)
-            keys = Keys(ended, few, null_matches=spec.key_may_be_null)
 
-            def settled() -> Settled:
+            def settled() -> int:
                 ready()
-                return Settled(count, {})
+                return count
 
-            replace(made, keys, spec.joined_key_type, path, transaction, ready=settled, unless=schema[UNTIL])
+            few = batch.frames.small or fits_one_task(count)
+            apply_versions(made, path, spec, transaction, settled, few=few, marks=declared.deletion_vectors)
     batch.committed.append(stage)
 
 

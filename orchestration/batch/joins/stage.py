@@ -224,15 +224,16 @@ def commit_joined(
     with batch.stage(stage):
         transaction = batch.journal.transaction(stage, batch.plan.batch, accepted=list(batch.accept))
         path = batch.lake.path(joined_of(name))
-        emissions = batch.numbered(join.emissions)
+        emissions, declared = batch.numbered(join.emissions), batch.pipeline.joins[name].declared
         if begun:
             few = batch.frames.small or fits_one_task(gate_result.result()["emissions"])
             apply_emissions(
                 emissions, path, join.spec, transaction, judged,
                 few=few, begun=begun.result(), count=partial(batch.files.add, joined_of(name)),
+                marks=declared.deletion_vectors,
             )  # fmt: skip
         else:
             stated = transaction.stating({"counts": judged()})
-            create_joined(emissions, path, join.spec, stated, batch.written.pop(stage, None))
+            create_joined(emissions, path, join.spec, stated, batch.written.pop(stage, None), declared)
     if not begun or gate_result.result()["emissions"]:
         batch.committed.append(stage)

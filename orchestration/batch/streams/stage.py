@@ -18,7 +18,7 @@ from orchestration.batch.streams.stream_join_batch import (
 from orchestration.batch.tables.table import TableBatch
 from storage.delta_table.direct_scan import TIMED_LOG_PROPERTIES
 from storage.lake.layout import QUARANTINE, joined_of, records_of
-from storage.state.joined_table import OF_STREAMS
+from storage.state.joined_table import OF_STREAMS, properties_of
 from transforms.model.schemas import POSITION
 from transforms.model.specs import StreamJoinSpec
 
@@ -138,7 +138,8 @@ def commit_late(batch: Batch, pool: ThreadPoolExecutor, join: StreamJoinBatch) -
 def commit_stream_join(batch: Batch, join: StreamJoinBatch) -> None:
     """Append what the join emits; the first batch makes the table, whether it has rows or not."""
     table = joined_of(join.spec.name)
+    declared = batch.pipeline.joins[join.spec.name].declared
     batch.append(
         f"joined/{join.spec.name}", table, join.emissions, join.counts["emissions"],
-        OF_STREAMS, makes=table not in batch.plan.versions,
+        properties_of(OF_STREAMS, declared), makes=table not in batch.plan.versions, declared=declared,
     )  # fmt: skip

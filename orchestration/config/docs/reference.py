@@ -19,6 +19,7 @@ from orchestration.config.schema.csv_options import CsvOptions
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.functions import FUNCTIONS
 from orchestration.config.schema.joins import Group, Join, KeptHistory, RightSide, Star, StreamJoin
+from orchestration.config.schema.materialized import Materialized
 from orchestration.config.schema.model import Engine, Maintenance, Spark, Table, Versioned
 from orchestration.config.schema.operation import Operation
 from orchestration.config.schema.sizes import SIZE_PATTERN
@@ -73,6 +74,7 @@ def page_text() -> str:
         "stream_join": StreamJoin,
         "group": Group,
         "history": KeptHistory,
+        "materialized": Materialized,
     }
     tables = {name: "\n".join(_rows(model)) for name, model in models.items()}
     types = ", ".join(f"`{name}`" for name in NAMES)

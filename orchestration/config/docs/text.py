@@ -325,6 +325,29 @@ out again, at any time; of what was while it was left out `show` says that it is
 otherwise than it was is a new version; a result with other columns begins a new history ([decision
 32](decisions/0032-a-history-is-one-table.md)).
 
+## How the table of a result is kept
+
+`materialized` of a join, of groups, or of a history says how its table is kept, beside its rows:
+
+$materialized
+
+```yaml
+joins:
+  orders_with_customers:
+    …
+    materialized:
+      table: sales.orders_with_customers
+      cluster_by: [order_day]
+      comment: Every order with its customer, as of the last batch.
+      comments: {order_day: in the time zone of the shop}
+      properties: {owner.team: sales}
+```
+
+All of it may change at any time and takes effect with the next batch, but for `partition_by`. What is not declared any
+more stays as it is. `properties`: any names but `delta.…`, `parquet.…`, `spark.…` and `option.…`; of Delta's own
+`delta.checkpointInterval`. [Consuming](consuming.md#in-a-catalog) tells how to reach a catalog, and what each choice
+costs; [decision 34](decisions/0034-tables-of-results-as-declared.md) why.
+
 ## Names
 
 Pipelines, tables, streams, joins and groups: a letter a to z, then at most 62 of a to z, 0 to 9 and `_`. Tables,

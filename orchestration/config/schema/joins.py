@@ -8,9 +8,11 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from orchestration.config.schema.frozen import Frozen
+from orchestration.config.schema.materialized import Materialized, declaration_of
 from orchestration.config.schema.model import Named
 from orchestration.config.schema.sizes import Share
 from orchestration.config.schema.values import ColumnName, Duration, Name, ResultColumn
+from transforms.model.declaration import Declaration
 from transforms.model.result_spec import History, ResultKey
 from transforms.model.specs import How, ResolvedBy
 
@@ -47,6 +49,17 @@ class DeclaredJoin(Named):
         return None if kept is None else History(marks_current=kept.is_current)
 
     @property
+    def declared(self) -> Declaration:
+        """What is declared of the table of its result."""
+        return declaration_of(getattr(self, "materialized", None))
+
+    @property
+    def declared_history(self) -> Declaration:
+        """What is declared of the table of its history."""
+        kept: KeptHistory | None = getattr(self, "history", None)
+        return declaration_of(None if kept is None else kept.materialized)
+
+    @property
     def waits(self) -> bool:
         """Whether what is to be joined waits for what the right side learns late."""
         return False
@@ -56,6 +69,10 @@ class DeclaredJoin(Named):
         return None
 
 
+_Materialized = Annotated[Materialized | None, Field(exclude=True)]
+"""No part of the shape of a lake: its tables say how they are kept."""
+
+
 class KeptHistory(Frozen):
     """How the versions of a result's rows are kept."""
 
@@ -63,6 +80,8 @@ class KeptHistory(Frozen):
     """How long versions are kept that have ended, by the batches' clock; by default for ever."""
     is_current: bool = False
     """Also keep a column `is_current`: whether the result has the version now."""
+    materialized: _Materialized = None
+    """How the table of the history is kept: its name in a catalog, its layout, its properties; see below."""
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -124,6 +143,8 @@ class Join(DeclaredJoin):
     history: _History = None
     """Also keep every version of each row, with the time and the batch from which and until which it was one, in
     `joins/NAME/history`: `true`, or how; see below."""
+    materialized: _Materialized = None
+    """How the table of the result is kept: its name in a catalog, its layout, its properties; see below."""
     resolution: ResolvedBy = "hash"
     """How an answer that comes too late is told: by the `hash` of the left row it was given to, or by
     `highwater`, the place of that row's change among the changes of its key."""
@@ -186,6 +207,8 @@ class Star(DeclaredJoin):
     history: _History = None
     """Also keep every version of each row, with the time and the batch from which and until which it was one, in
     `joins/NAME/history`: `true`, or how; see below."""
+    materialized: _Materialized = None
+    """How the table of the result is kept: its name in a catalog, its layout, its properties; see below."""
     resolution: ResolvedBy = "hash"
     """How an answer that comes too late is told: by the `hash` of the left row it was given to, or by
     `highwater`, the place of that row's change among the changes of its key."""
@@ -239,6 +262,8 @@ class StreamJoin(DeclaredJoin):
     where: str | None = None
     """SQL condition over the record's columns and prefixed ones of the table: rows that do not meet it are not in the
     result."""
+    materialized: _Materialized = None
+    """How the table of the result is kept: its name in a catalog, its layout, its properties; see below."""
 
     @property
     def waits(self) -> bool:
@@ -265,6 +290,8 @@ class Group(DeclaredJoin):
     history: _History = None
     """Also keep every version of each row, with the time and the batch from which and until which it was one, in
     `joins/NAME/history`: `true`, or how; see below."""
+    materialized: _Materialized = None
+    """How the table of the result is kept: its name in a catalog, its layout, its properties; see below."""
 
 
 def kind_of_join(value: Any) -> str:

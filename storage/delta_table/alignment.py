@@ -1,0 +1,61 @@
+"""Brings a table that is there in line with what is declared of it, by commits that change no row.
+
+Each is made only where the table's log says otherwise. So a run that is killed between two of them makes the others in
+its next batch. What is not declared any more stays as it is.
+"""
+
+import json
+from collections.abc import Mapping
+
+from delta.tables import DeltaTable as SparkTable
+from pyspark.sql import SparkSession
+
+from storage.delta_log.open_table import opened
+from storage.delta_log.snapshot import reading_table
+from transforms.model.declaration import COMMENT, NONE, Declaration
+from transforms.model.schemas import quoted
+
+_VECTORS = "deletionVectors"
+
+
+def align(
+    spark: SparkSession, path: str, declared: Declaration, properties: Mapping[str, str] = NONE
+) -> None:
+    """Give a table the comments, properties, clustering and features that are declared of it, but for partitions.
+
+    `properties`: those that it has for it. Where deletion vectors are declared off and the table has them, its files
+    are written without, once. Clustering holds for what is written from then on, and for all files with the next
+    compaction.
+    """
+    with reading_table(path):
+        table = opened(path)
+        metadata, protocol = table.metadata(), table.protocol()
+        columns = json.loads(table.schema().to_json())["fields"]
+    alter = f"ALTER TABLE delta.{quoted(path)}"
+    known = {**metadata.configuration, COMMENT: metadata.description}
+    wanted = {**properties, **({COMMENT: declared.comment} if declared.comment is not None else {})}
+    if changed := {name: value for name, value in wanted.items() if known.get(name) != value}:
+        spark.sql(f"{alter} SET TBLPROPERTIES ({_listed(changed)})")
+    told = {column["name"]: column["metadata"].get(COMMENT) for column in columns}
+    texts = {name: text for name, text in declared.comments.items() if name in told and told[name] != text}
+    if texts:
+        each = ", ".join(f"{quoted(name)} COMMENT {_literal(text)}" for name, text in texts.items())
+        spark.sql(f"{alter} ALTER COLUMN {each}")
+    if declared.cluster_by and _clustered_by(spark, path) != declared.cluster_by:
+        spark.sql(f"{alter} CLUSTER BY ({', '.join(map(quoted, declared.cluster_by))})")
+    if not declared.deletion_vectors and _VECTORS in (protocol.reader_features or ()):
+        spark.sql(f"{alter} DROP FEATURE {_VECTORS}")
+
+
+def _clustered_by(spark: SparkSession, path: str) -> tuple[str, ...]:
+    row = SparkTable.forPath(spark, path).detail().select("clusteringColumns").first()
+    return tuple(row[0] or ()) if row else ()
+
+
+def _listed(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{_literal(name)} = {_literal(value)}" for name, value in properties.items())
+
+
+def _literal(text: str) -> str:
+    """A text as Spark's SQL takes it, whatever signs it holds."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
