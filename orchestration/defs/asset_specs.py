@@ -20,6 +20,7 @@ from orchestration.defs.column_lineage import column_lineage
 from orchestration.defs.join_assets import JOIN_ASSETS
 from orchestration.defs.time_asset_specs import time_columns, time_description
 from storage.lake.layout import Lake
+from transforms.model.declaration import UNDECLARED, Declaration
 
 
 def asset_spec(
@@ -33,12 +34,25 @@ def asset_spec(
         metadata={
             "dagster/column_schema": _column_schema(pipeline, asset),
             "dagster/uri": Lake(pipeline.lake).path(asset.table),
+            **_named_in_catalog(_declared(pipeline, asset)),
             **_lineage(pipeline, asset),
         },
         group_name=pipeline.name,
         kinds={"deltalake", "spark"},
         partitions_def=partitions,
     )
+
+
+def _declared(pipeline: Pipeline, asset: LakeAsset) -> Declaration:
+    """What the file says of how the table is kept."""
+    join = pipeline.joins.get(asset.name)
+    if join is None or asset.step not in {"joined", "history"}:
+        return UNDECLARED
+    return join.declared if asset.step == "joined" else join.declared_history
+
+
+def _named_in_catalog(declared: Declaration) -> dict[str, str]:
+    return {"dagster/table_name": declared.table.replace("`", "")} if declared.table else {}
 
 
 def _lineage(pipeline: Pipeline, asset: LakeAsset) -> dict[str, TableColumnLineage]:
@@ -57,7 +71,9 @@ def _upstream(pipeline: Pipeline, asset: LakeAsset) -> list[AssetKey]:
 def _description(pipeline: Pipeline, asset: LakeAsset) -> str:
     if asset.declared in pipeline.joins:
         kind = JOIN_ASSETS[type(pipeline.joins[asset.declared])]
-        return kind.description(pipeline, asset.name, asset.step)
+        told = kind.description(pipeline, asset.name, asset.step)
+        comment = _declared(pipeline, asset).comment
+        return f"{comment}\n\n{told}" if comment else told
     if asset.step != "table":
         return time_description(pipeline, asset.name, asset.step)
     table = pipeline.tables[asset.name]
@@ -71,7 +87,8 @@ def _description(pipeline: Pipeline, asset: LakeAsset) -> str:
 def _column_schema(pipeline: Pipeline, asset: LakeAsset) -> TableSchema:
     if asset.declared in pipeline.joins:
         kind = JOIN_ASSETS[type(pipeline.joins[asset.declared])]
-        return TableSchema(_columns(*kind.columns(pipeline, asset.name, asset.step)))
+        schema, notes, *key = kind.columns(pipeline, asset.name, asset.step)
+        return TableSchema(_columns(schema, {**notes, **_declared(pipeline, asset).comments}, *key))
     if asset.step != "table":
         return TableSchema(_columns(*time_columns(pipeline, asset.name, asset.step)))
     table = pipeline.tables[asset.name]

@@ -19,4 +19,4 @@ for name in names:
         "owner": described["Owner"][0],
         "location": described["Location"][0],
     }
-print(json.dumps(told))
+sys.stdout.write(f"{json.dumps(told)}\n")
