@@ -28,7 +28,9 @@ the encodings, too."""
 OF_HISTORIES = {
     "delta.enableDeletionVectors": "true", STATISTICS: f"{BATCH},{UNTIL},{VALID_FROM},{VALID_TO}", **ENCODING,
 }  # fmt: skip
-"""Of the history of a result: a version that ends is marked as deleted, and written once more with its end."""
+OF_EVENT_HISTORIES = {**OF_HISTORIES, STATISTICS: f"{BATCH},{VALID_FROM},{VALID_TO}"}
+"""Of the history of a result: a version that ends is marked as deleted, and written once more with its end. By
+event time no batch ends one."""
 OF_STREAMS = {**APPENDED_PROPERTIES, **_FEED}
 """The joined table of a stream only grows: readers that know neither can read it."""
 

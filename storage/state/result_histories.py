@@ -20,10 +20,14 @@ from transforms.model.schemas import VALID_TO
 def take_back(spark: SparkSession, path: str, ended: Transaction, begun: Transaction) -> None:
     """Make the versions that a batch ended current again, and remove those that it began: each in a commit, if any.
 
-    `ended`, `begun`: the identifiers of these.
+    `ended`, `begun`: the identifiers of these. A history by event time, where no batch ends a version, stays as it is:
+    its join begins anew, and then it is compared with all that the join has.
     """
+    columns = spark.read.format("delta").load(path).columns
+    if UNTIL not in columns:
+        return
     again = {VALID_TO: F.lit(None), UNTIL: F.lit(None)}
-    if IS_CURRENT in spark.read.format("delta").load(path).columns:
+    if IS_CURRENT in columns:
         again[IS_CURRENT] = F.lit(True)
     update_rows(spark, path, F.col(UNTIL) == ended.batch, again, ended)
     remove_batch(spark, path, begun)
