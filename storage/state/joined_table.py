@@ -13,7 +13,6 @@ from storage.delta_table.footer_statistics import STATISTICS
 from storage.delta_table.private_transaction import DeltaTransaction
 from storage.delta_table.uncommitted_files import Written
 from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
-from transforms.foreign_key_join.history import UNTIL
 from transforms.model.keys import Keys
 from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import BATCH, VALID_FROM, VALID_TO, named, quoted
@@ -26,11 +25,12 @@ PROPERTIES = {"delta.enableDeletionVectors": "true", **_FEED, **ENCODING}
 Delta derives the Change Data Feed, for which our commits write nothing (MERGE would). Who reads deletion vectors reads
 the encodings, too."""
 OF_HISTORIES = {
-    "delta.enableDeletionVectors": "true", STATISTICS: f"{BATCH},{UNTIL},{VALID_FROM},{VALID_TO}", **ENCODING,
+    "delta.enableDeletionVectors": "true", STATISTICS: f"{BATCH},{VALID_FROM},{VALID_TO}", **ENCODING,
 }  # fmt: skip
-OF_EVENT_HISTORIES = {**OF_HISTORIES, STATISTICS: f"{BATCH},{VALID_FROM},{VALID_TO}"}
-"""Of the history of a result: a version that ends is marked as deleted, and written once more with its end. By
-event time no batch ends one."""
+"""Of the history of a result: a version that ends is marked as deleted, and written once more with its end.
+
+The columns are those that each history has: one that begins anew by another time keeps the properties of its table.
+"""
 OF_STREAMS = {**APPENDED_PROPERTIES, **_FEED}
 """The joined table of a stream only grows: readers that know neither can read it."""
 

@@ -20,7 +20,7 @@ from storage.delta_log.transaction_id import Settled
 from storage.delta_table.commits import overwrite, replace
 from storage.lake.layout import history_of
 from storage.spark.kept_frames import fits_one_task
-from storage.state.joined_table import OF_EVENT_HISTORIES
+from storage.state.joined_table import OF_HISTORIES
 from storage.state.settled_times import forgotten_rows, known_since, settled_until
 from transforms.changelog.versions import as_versions, intervals, reachable, versions_schema
 from transforms.foreign_key_join.event_history import GONE, reaching, revised
@@ -85,7 +85,7 @@ class _Revision:
             if self._anew:
                 made = self._revised(keys, empty(batch.spark, history_schema(self._join)))
                 ready()
-                overwrite(made.drop(GONE), path, transaction, OF_EVENT_HISTORIES)
+                overwrite(made.drop(GONE), path, transaction, OF_HISTORIES)
             else:
                 made = batch.frames.keep(self._revised(keys, self._stored(keys)))
                 if (count := made.count()) == 0:
