@@ -24,6 +24,7 @@ Kind = Literal[
     "groups",
     "totals",
     "versions",
+    "event_versions",
     "table",
     "history",
     "stream",
@@ -31,8 +32,8 @@ Kind = Literal[
     "batches",
 ]
 """What a rule is about: a join of tables by its `how`, the rows that are grouped, the groups, what is kept beside those
-that are adjusted, the history of a result, a declared table, the history of a versioned one, the join of a stream
-(inner, or left), or the batches of such a join."""
+that are adjusted, the history of a result, one by event time, a declared table, the history of a versioned one, the
+join of a stream (inner, or left), or the batches of such a join."""
 
 STREAM_JOINS: Mapping[How, Kind] = {"inner": "stream", "left": "stream_left"}
 """The kind that the join of a stream is by its `how`; that of a join of tables is called so itself."""
@@ -69,6 +70,12 @@ VERSION_FRAMES: Mapping[str, tuple[str, ...]] = {
     "shown": ("primary_key", "hash"),
 }
 """Frames of a result's history: versions with the batches that began and ended them, and the rows of the result."""
+EVENT_FRAMES: Mapping[str, tuple[str, ...]] = {
+    "spells": ("primary_key", "valid_from", "valid_to", "hash"),
+    "moments": ("primary_key", "moment", "hash"),
+}
+"""Frames of a history by event time: its rows by the key of their left row, and what the join has of this key at each
+moment at which anything of it changes, null for nothing."""
 TABLE_FRAMES: Mapping[str, tuple[str, ...]] = {"rows": ("primary_key", "hash", "deleted")}
 """The frame of a declared table: its current rows, tombstones included."""
 
@@ -143,6 +150,29 @@ FROM (
   UNION ALL SELECT primary_key, 'row', NULL, NULL, NULL, hash FROM {shown}
 ) parts
 GROUP BY primary_key"""
+_EVENTS = """\
+SELECT primary_key, count_if(is_row AND ends > following) AS doubled, count_if(is_row AND ends <= begins) AS instants,
+  count_if(is_row AND ends = following AND hash IS NOT DISTINCT FROM next_hash) AS cut,
+  count_if(NOT is_row AND hash IS DISTINCT FROM found) AS wrong,
+  min(CASE WHEN NOT is_row AND hash IS DISTINCT FROM found THEN begins END) AS first_wrong
+FROM (
+  SELECT *, CASE WHEN begins < max(ends) OVER (PARTITION BY primary_key, begun)
+    THEN max(CASE WHEN is_row THEN hash END) OVER (PARTITION BY primary_key, begun) END AS found
+  FROM (
+    SELECT *, max(CASE WHEN is_row THEN begins END) OVER (
+      PARTITION BY primary_key ORDER BY begins, CASE WHEN is_row THEN 0 ELSE 1 END
+      ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+    ) AS begun
+    FROM (
+      SELECT primary_key, true AS is_row, valid_from AS begins, coalesce(valid_to, timestamp'9999-12-31') AS ends, hash,
+        lead(valid_from) OVER (PARTITION BY primary_key ORDER BY valid_from) AS following,
+        lead(hash) OVER (PARTITION BY primary_key ORDER BY valid_from) AS next_hash
+      FROM {spells}
+      UNION ALL SELECT primary_key, false, moment, NULL, hash, NULL, NULL FROM {moments}
+    ) parts
+  ) ordered
+) met
+GROUP BY primary_key"""
 _TOTALS = "SELECT * FROM {totals}"
 _HISTORY = """\
 SELECT primary_key, count_if(kind = 'interval' AND ends > following) AS doubled,
@@ -170,8 +200,8 @@ FROM (
 GROUP BY primary_key"""
 _BATCHES = "SELECT * FROM {batches}"
 _WHOLE: Mapping[Kind, str] = {
-    "groups": _GROUPS, "totals": _TOTALS, "versions": _VERSIONS, "table": _TABLE, "history": _HISTORY,
-    "stream": _STREAM, "stream_left": _STREAM, "batches": _BATCHES,
+    "groups": _GROUPS, "totals": _TOTALS, "versions": _VERSIONS, "event_versions": _EVENTS, "table": _TABLE,
+    "history": _HISTORY, "stream": _STREAM, "stream_left": _STREAM, "batches": _BATCHES,
 }  # fmt: skip
 """The views of what is no join of tables."""
 _FRAMES: Mapping[Kind, Mapping[str, tuple[str, ...]]] = {
@@ -179,6 +209,7 @@ _FRAMES: Mapping[Kind, Mapping[str, tuple[str, ...]]] = {
     "groups": GROUP_FRAMES,
     "totals": TOTAL_FRAMES,
     "versions": VERSION_FRAMES,
+    "event_versions": EVENT_FRAMES,
     "table": TABLE_FRAMES,
     "history": HISTORY_FRAMES,
     "stream": STREAM_FRAMES,

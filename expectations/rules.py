@@ -203,6 +203,27 @@ RULES: tuple[Rule, ...] = (
         kinds=("versions",),
     ),
     Rule(
+        name="versions_disjoint",
+        statement="No two rows of a key were true at the same time, and none at no time.",
+        where="doubled > 0 OR instants > 0",
+        shows="doubled, instants",
+        kinds=("event_versions",),
+    ),
+    Rule(
+        name="versions_differ",
+        statement="A row that goes on as it was is one row.",
+        where="cut > 0",
+        shows="cut",
+        kinds=("event_versions",),
+    ),
+    Rule(
+        name="true_at_each_moment",
+        statement="The history has at each moment what the versions of both sides make then.",
+        where="wrong > 0",
+        shows="wrong, first_wrong",
+        kinds=("event_versions",),
+    ),
+    Rule(
         name="one_row_per_key",
         statement="The table has one row for each key, tombstones included.",
         where="copies > 1",

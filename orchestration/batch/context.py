@@ -47,6 +47,8 @@ class JoinResults:
     """The time that a join has reached, where it goes by one."""
     inputs: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Counts of what was read for them beside the tables."""
+    settled: Mapping[str, datetime | None] = field(default_factory=dict)
+    """Of histories by event time: the time before which nothing can change them any more."""
 
 
 @dataclass

@@ -79,7 +79,10 @@ def _publish(batch: Batch, tables: dict[str, TableBatch], joins: Sequence[JoinRe
         rows[name] = rows.get(name, 0) + table.counts["inserted"] - table.counts["removed"]
     moved = {f"tables/{name}": table.clock for name, table in tables.items()}
     moved |= {f"joins/{name}": clock for kind in joins for name, clock in kind.clocks.items()}
-    clocks = dict(batch.plan.clocks) | {name: clock for name, clock in moved.items() if clock is not None}
+    moved |= {f"histories/{name}": time for kind in joins for name, time in kind.settled.items()}
+    # a history that goes by event time no more is settled no more
+    stays = {name: clock for name, clock in batch.plan.clocks.items() if not name.startswith("histories/")}
+    clocks = stays | {name: clock for name, clock in moved.items() if clock is not None}
     read: dict[str, Mapping[str, int]] = {name: table.counts for name, table in tables.items()}
     read |= {name: counts for kind in joins for name, counts in kind.inputs.items()}
     versions = batch.lake.versions(state_tables(batch.pipeline))

@@ -109,7 +109,7 @@ def _assets(pipeline: Pipeline, scope: Scope) -> list[Asset]:
             if name in scope.journal.kept
             for asset in (
                 *JOIN_RULES[type(join)].assets(pipeline, name, scope),
-                *version_assets(pipeline.spec_of_join(name), scope),
+                *version_assets(pipeline, pipeline.spec_of_join(name), scope),
             )
         ]
         for joins in (pipeline.kept_by_key, pipeline.joins_of_streams)

@@ -10,6 +10,7 @@ from orchestration.checks.join_frames import Scope, join_assets
 from orchestration.checks.time_frames import BATCHES, stream_join_assets
 from orchestration.checks.version_frames import HISTORY
 from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
+from transforms.foreign_key_join.history import by_event_time
 from transforms.model.group_spec import GroupSpec
 from transforms.model.result_spec import ResultSpec
 
@@ -35,7 +36,9 @@ def _of_sides(spec: ResultSpec) -> Mapping[str, Kind]:
 
 
 def _of_history(spec: ResultSpec) -> dict[str, Kind]:
-    return {} if spec.history is None else {HISTORY: "versions"}
+    if spec.history is None:
+        return {}
+    return {HISTORY: "event_versions" if by_event_time(spec) else "versions"}
 
 
 def _of_stream(spec: ResultSpec) -> Mapping[str, Kind]:

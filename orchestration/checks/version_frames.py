@@ -4,8 +4,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from expectations.validation import Asset
+from orchestration.checks.event_frames import event_asset
 from orchestration.checks.join_frames import Scope
-from transforms.foreign_key_join.history import UNTIL
+from orchestration.config import Pipeline
+from transforms.foreign_key_join.history import UNTIL, by_event_time
 from transforms.model.hashing import value_hash
 from transforms.model.keys import restrict
 from transforms.model.result_spec import ResultSpec
@@ -15,10 +17,12 @@ HISTORY = ".history"
 """How the history of a result is called among what is checked, after the name of the result."""
 
 
-def version_assets(join: ResultSpec, scope: Scope) -> list[Asset]:
+def version_assets(pipeline: Pipeline, join: ResultSpec, scope: Scope) -> list[Asset]:
     """Return the frames of a result's history; none where it is not kept."""
     if join.history is None:
         return []
+    if by_event_time(join):
+        return [event_asset(pipeline, join, f"{join.name}{HISTORY}", scope)]
     kept, shown = scope.state.history(join), scope.state.joined(join)
     if scope.since is not None:
         touched = _keys(kept, (named(BATCH) > scope.since) | (F.col(UNTIL) > scope.since), join)

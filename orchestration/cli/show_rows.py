@@ -108,7 +108,7 @@ def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
     try:
         _check_readable(pipeline, journal, snapshot, names, kept=asked.batch is not None)
     except (WrongUsage, ConfigurationChanged):
-        if asked.batch is None or name not in pipeline.joins or pipeline.joins[name].history_spec is None:
+        if asked.batch is None or not _remembers_batches(pipeline, name):
             raise
         opened, of_history = result_after(pipeline, name, journal, asked.batch), True
         snapshot = published_snapshot(journal)
@@ -130,6 +130,12 @@ def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
         rows = rows if asked.where is None else rows.where(asked.where)
         rows = rows if asked.range.key is None else rows.of_key(asked.range.key)
     return _Frame(pipeline, rows, asked.internal)
+
+
+def _remembers_batches(pipeline: Pipeline, name: str) -> bool:
+    """Whether a history tells what each batch made of a result; one by event time tells something else."""
+    kept = pipeline.joins[name].history_spec if name in pipeline.joins else None
+    return kept is not None and not kept.by_event_time
 
 
 def open_report(pipeline: Pipeline, join: str, report: Report, batch: int | None) -> Shown:

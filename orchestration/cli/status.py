@@ -40,6 +40,10 @@ def status(
     rows: list[Row] = [(t, *reason) for t, reasons in found.quarantine.items() for reason in reasons.items()]
     if rows:
         print_table("Quarantine (`lakejoin quarantine list CONFIG`)", ["table", "reason", "records"], rows)
+    for name, time in found.settled.items():
+        say(
+            f"history of {name}: settled until {time:%Y-%m-%d %H:%M:%S} UTC; no record can change what was before"
+        )
     _print_reached(found)
     _print_waiting(pipeline, found)
     for name, columns in found.undeclared.items():
@@ -69,6 +73,7 @@ def _told(pipeline: "Pipeline", found: "Status") -> dict[str, Any]:
         "tables": found.tables,
         "joins": found.joins,
         "quarantine": found.quarantine,
+        "settled_until": {name: time.isoformat() for name, time in found.settled.items()},
         "waiting": waiting and [{"table": w.table, "file": w.file.name} for w in waiting.files],
         "offsets": waiting
         and {

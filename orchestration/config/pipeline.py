@@ -28,7 +28,7 @@ from storage.lake.plan import Kind as BatchKind
 from storage.sources.database.dumps import DUMPS
 from transforms.model.group_spec import GroupSpec
 from transforms.model.result_spec import ResultSpec
-from transforms.model.specs import JoinSpec, StarSpec, StreamJoinSpec
+from transforms.model.specs import JoinSpec, StarSpec, StreamJoinSpec, TableSpec
 
 
 class SessionArguments(TypedDict, total=False):
@@ -148,6 +148,15 @@ class Pipeline(Frozen):
     def joins_of_streams(self) -> dict[str, StreamJoin]:
         """The joins that begin with a stream."""
         return {name: join for name, join in self.joins.items() if isinstance(join, StreamJoin)}
+
+    @property
+    def event_histories(self) -> dict[str, list[TableSpec]]:
+        """The joins whose history goes by event time, each with its sides, all of them versioned tables."""
+        return {
+            name: [self.tables[side].spec for side in dict.fromkeys(join.sides)]
+            for name, join in self.joins.items()
+            if join.history_spec is not None and join.history_spec.by_event_time
+        }
 
     @property
     def rebuildable(self) -> dict[str, AnyJoin]:

@@ -85,6 +85,8 @@ def upstream(pipeline: Pipeline, name: str, step: str) -> list[tuple[str, str]]:
         case "response_log":
             right = _part(pipeline, name)[0].right
             return [(name, "subscription_log"), (right, "joined" if right in pipeline.joins else "table")]
+        case "history" if name in pipeline.event_histories:
+            return [(side.name, "versions") for side in pipeline.event_histories[name]]
         case _:
             return [(part, "response_log") for part in pipeline.joins[name].part_names]
 
@@ -108,6 +110,9 @@ def description(pipeline: Pipeline, name: str, step: str) -> str:
                 for part, _, texts in pipeline.foreign_keys(name)
             )
             return f"`{pipeline.joins[name].left_side}` {rights}: one commit for each batch."
+        case "history" if name in pipeline.event_histories:
+            sides = " and ".join(f"`{side.name}`" for side in pipeline.event_histories[name])
+            return f"What was true in `{name}` when, by the event times of {sides}; late records revise it."
         case "history":
             return f"Every row that `{name}` ever had, since when, and until when."
         case _:

@@ -44,7 +44,10 @@ def time_columns(pipeline: Pipeline, name: str, step: str) -> Columns:
 
 
 def clock_metadata(batch: Published, name: str, step: str) -> dict[str, Any]:
-    """The clock that an asset goes by, after a batch."""
+    """The clock that an asset goes by, after a batch; of a history by event time until when it is settled."""
+    if step == "history":
+        settled = batch.clocks.get(f"histories/{name}")
+        return {} if settled is None else {"settled_until": settled.isoformat()}
     kind = {"versions": "tables", "buffer": "joins", "joined": "joins"}.get(step, "")
     clock = batch.clocks.get(f"{kind}/{name}")
     return {} if clock is None else {"watermark": clock.isoformat()}

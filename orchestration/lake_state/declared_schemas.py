@@ -1,6 +1,6 @@
 """Compares the columns that the configuration declares with those of a lake's tables."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pyspark.sql.types import BooleanType, DataType, StructField, StructType
 
@@ -25,11 +25,11 @@ from storage.lake.layout import (
 )
 from transforms.changelog.versions import versions_schema
 from transforms.foreign_key_join.emissions import REDUNDANT, TOMBSTONE, joined_schema
-from transforms.foreign_key_join.history import IS_CURRENT, history_schema
+from transforms.foreign_key_join.history import IS_CURRENT, UNTIL, history_schema
 from transforms.foreign_key_join.responses import response_schema
 from transforms.foreign_key_join.subscriptions import subscription_schema
 from transforms.model.join_sides import left_rows_schema
-from transforms.model.result_spec import ResultSpec
+from transforms.model.result_spec import History, ResultSpec
 from transforms.model.schemas import changes_schema, is_internal, rows_schema
 from transforms.parsing.schema_drift import widens
 from transforms.stream_join.records import stream_schema
@@ -119,20 +119,31 @@ def _fits(stored: DataType, declared: DataType, *, within: bool) -> bool:
 def check_histories(pipeline: Pipeline, snapshots: Mapping[str, Snapshot]) -> None:
     """Refuse a history that is to mark its current versions and does not, or the other way round: it would begin anew.
 
-    `snapshots`: tables of the lake. Raises `ConfigurationChanged`.
+    Likewise one that is to go by another time than it does. `snapshots`: tables of the lake. Raises
+    `ConfigurationChanged`.
     """
     for name, join in pipeline.joins.items():
         wanted, stored = join.history_spec, snapshots.get(history_of(name))
         if wanted is None or stored is None:
             continue
-        if wanted.marks_current != (IS_CURRENT in schema_of(stored.delta).names):
-            was = "no such column" if wanted.marks_current else "that column"
+        columns = schema_of(stored.delta).names
+        if changed := _otherwise(wanted, columns):
+            what, was = changed
             message = (
-                f"{IS_CURRENT} changed, and {pipeline.lake}/{history_of(name)} has {was}; undo that, or compute the "
+                f"{what} changed, and {pipeline.lake}/{history_of(name)} {was}; undo that, or compute the "
                 f"result anew, and its history begins anew, too: {rebuild_command(pipeline, [name])}"
             )
             problem = pipeline.problem((pipeline.section_of(name), name, "history"), message)
             raise ConfigurationChanged(str(problem))
+
+
+def _otherwise(wanted: History, columns: Sequence[str]) -> tuple[str, str] | None:
+    """Which setting of a history its table was not made with, and how it was; None where it was made so."""
+    if wanted.by_event_time != (UNTIL not in columns):
+        return "as_of", f"goes by {'batches' if wanted.by_event_time else 'event time'}"
+    if wanted.marks_current != (IS_CURRENT in columns):
+        return IS_CURRENT, f"has {'no such column' if wanted.marks_current else 'that column'}"
+    return None
 
 
 def check_partitions(pipeline: Pipeline, snapshots: Mapping[str, Snapshot]) -> None:

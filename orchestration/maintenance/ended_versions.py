@@ -12,6 +12,8 @@ from storage.lake.layout import Lake, history_of
 from storage.lake.plan import Plan
 from storage.state.folds import Folds, forget_versions
 from storage.state.result_histories import first_end
+from storage.state.settled_times import settled_until
+from transforms.model.event_time import moved_back
 
 SHARE_PAST = 0.1
 """Versions are removed once some ended so much of their retention before it: to remove a few costs what many do."""
@@ -51,6 +53,8 @@ def ended_versions(
 ) -> Iterator[EndedVersions]:
     """Yield what is past its retention, but for what a batch under way has ended, which may be given up.
 
+    Retention goes by the batches' clock; of a history by event time back from the time until which it is settled.
+
     `snapshot`: a plan that pins the state after the last finished batch.
     """
     folds = Folds(lake)
@@ -63,10 +67,17 @@ def ended_versions(
         if first is not None and former is not None and former.cutoff is not None:
             # where rows are marked as deleted, the bounds of their file stay
             first = max(first, former.cutoff)
-        cutoff = snapshot.planned_at - retention
-        if journal.unfinished is not None:
-            cutoff = min(cutoff, journal.unfinished.planned_at)
-        yield EndedVersions(table, cutoff, first, retention)
+        cutoff: datetime | None
+        if name in pipeline.event_histories:
+            # no batch revises what ended before; what one under way does is not known yet
+            settled = settled_until(snapshot, pipeline.event_histories[name])
+            cutoff = moved_back(settled, retention)
+        else:
+            cutoff = snapshot.planned_at - retention
+            if journal.unfinished is not None:
+                cutoff = min(cutoff, journal.unfinished.planned_at)
+        if cutoff is not None:
+            yield EndedVersions(table, cutoff, first, retention)
 
 
 def remove_ended(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from pyspark.sql import Column, SparkSession
 
@@ -35,6 +35,7 @@ from storage.state.folds import (
     is_due,
     pays_by_foreign_key,
 )
+from storage.state.settled_times import settled_until
 from transforms.model.declaration import UNDECLARED
 from transforms.model.schemas import BATCH, VALID_FROM, named
 from transforms.model.specs import JoinSpec
@@ -157,7 +158,7 @@ def fold(
         if base == rows_of(name):
             fold_rows(spark, lake, journal, snapshot, table.spec, _retention(table))
         if base == versions_of(name):
-            fold_versions(spark, lake, journal, snapshot, table.spec)
+            fold_versions(spark, lake, journal, snapshot, table.spec, _read_since(pipeline, snapshot, name))
     parts = [
         (type(join), part)
         for name, join in pipeline.joins.items()
@@ -169,6 +170,15 @@ def fold(
                 store.fold(spark, lake, journal, snapshot, part)
         if base == left_rows_of(part.name):
             fold_left_rows(spark, lake, journal, snapshot, part, pipeline.tables[part.left].spec)
+
+
+def _read_since(pipeline: Pipeline, snapshot: Plan, table: str) -> list[datetime | None]:
+    """From when on each history by event time reads the versions of a table; None for ever."""
+    return [
+        settled_until(snapshot, sides)
+        for sides in pipeline.event_histories.values()
+        if table in {side.name for side in sides}
+    ]
 
 
 def _retention(table: Table) -> timedelta:

@@ -1,5 +1,6 @@
 """Opens the history of a result for `show`: its versions, or the rows that it had after a batch or at a time."""
 
+from collections.abc import Collection
 from datetime import datetime
 from functools import partial
 
@@ -14,10 +15,12 @@ from storage.lake.journal import Journal
 from storage.lake.layout import history_of, shown_name
 from storage.spark.kept_frames import aggregated
 from storage.state.pinned_state import State
+from storage.state.settled_times import forgotten_rows
 from transforms.foreign_key_join.history import UNTIL, own_columns
-from transforms.model.event_time import from_micros, instant
+from transforms.model.event_time import from_micros, instant, latest
 from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import BATCH, VALID_FROM, VALID_TO, named
+from transforms.model.specs import TableSpec
 
 
 def history_views(join: ResultSpec) -> dict[str, Open]:
@@ -26,7 +29,13 @@ def history_views(join: ResultSpec) -> dict[str, Open]:
 
 
 def result_at(pipeline: Pipeline, name: str, journal: Journal, time: datetime) -> Open:
-    """Return what opens a result with `history` as it was at a time, by the batches' clock. Raises `WrongUsage`."""
+    """Return what opens a result with `history` as it was at a time, by the batches' clock. Raises `WrongUsage`.
+
+    Where the history goes by event time: as it was true at that time, as far as is known now.
+    """
+    if (sides := pipeline.event_histories.get(name)) is not None:
+        _check_kept(pipeline, name, journal, len(journal.published), f"--as-of {_shown(time)}")
+        return partial(_true_at, pipeline.keyed_spec(name), sides, time)
     before = [plan.batch for plan in journal.plans if plan.planned_at <= time]
     _check_kept(pipeline, name, journal, min(len(before), len(journal.published)), f"--as-of {_shown(time)}")
     return partial(_at, pipeline.keyed_spec(name), time)
@@ -58,32 +67,49 @@ def _history(join: ResultSpec, state: State) -> View:
 
 
 def _at(join: ResultSpec, time: datetime, state: State) -> View:
-    at = instant(time)
     versions = state.history(join)
-    _check_known(join, state, versions, time, "--as-of", _shown(time))
-    valid = (F.col(VALID_FROM) <= at) & (F.col(VALID_TO).isNull() | (at < F.col(VALID_TO)))
-    return _rows(join, versions, valid)
+    _check_known(join, versions, _forgotten(join, state), time, f"--as-of {_shown(time)}")
+    return _rows(join, versions, _valid(time))
+
+
+def _true_at(join: ResultSpec, sides: Collection[TableSpec], time: datetime, state: State) -> View:
+    versions = state.history(join)
+    first = forgotten_rows(state.plan, join.name, sides)
+    _check_known(join, versions, first, time, f"--as-of {_shown(time)}")
+    return _rows(join, versions, _valid(time))
+
+
+def _forgotten(join: ResultSpec, state: State) -> datetime | None:
+    cutoff = state.plan.floors.get(history_of(join.name))
+    return datetime.fromisoformat(cutoff) if cutoff else None
+
+
+def _valid(time: datetime) -> Column:
+    at = instant(time)
+    return (F.col(VALID_FROM) <= at) & (F.col(VALID_TO).isNull() | (at < F.col(VALID_TO)))
 
 
 def _after(join: ResultSpec, batch: int, time: datetime, state: State) -> View:
     versions = state.history(join)
-    _check_known(join, state, versions, time, "--as-of-batch", str(batch))
+    _check_known(join, versions, _forgotten(join, state), time, f"--as-of-batch {batch}")
     there = (named(BATCH) <= batch) & (F.col(UNTIL).isNull() | (F.col(UNTIL) > batch))
     return _rows(join, versions, there)
 
 
 def _rows(join: ResultSpec, versions: DataFrame, which: Column) -> View:
-    return view_by_key(join.name, versions.where(which).drop(*own_columns(join), UNTIL), join.joined_key)
+    rows = versions.where(which).drop(*own_columns(join), UNTIL)
+    return view_by_key(join.name, rows, join.joined_key)
 
 
 def _check_known(
-    join: ResultSpec, state: State, versions: DataFrame, time: datetime, option: str, asked: str
+    join: ResultSpec, versions: DataFrame, forgotten: datetime | None, time: datetime, asked: str
 ) -> None:
-    """Refuse to say what a result was before its history began, or when versions of then are removed already."""
+    """Refuse to say what a result was before its history began, or when versions of then are removed already.
+
+    `forgotten`: the time before which they are.
+    """
     begun = from_micros(aggregated(versions, F.unix_micros(F.min(VALID_FROM)).alias("begun"))["begun"])
-    forgotten = state.plan.floors.get(history_of(join.name))
-    bounds = [begun, datetime.fromisoformat(forgotten) if forgotten else None]
-    first = max((bound for bound in bounds if bound is not None), default=None)
+    first = latest(begun, forgotten)
     if first is None or time < first:
         since = f"begins {_shown(first)}" if first else "has no row yet"
-        raise WrongUsage(f"{option} {asked} is before what is known of {join.name}: its history {since}")
+        raise WrongUsage(f"{asked} is before what is known of {join.name}: its history {since}")

@@ -41,6 +41,8 @@ class Status:
     """Columns by table that a newest file has, and the configuration does not name: they are ignored."""
     forgotten: tuple[str, ...]
     """Joins that the lake keeps and the configuration no longer declares."""
+    settled: Mapping[str, datetime]
+    """The time before which nothing can change a history by event time any more, by join; none where there is none."""
 
 
 def lake_status(pipeline: Pipeline, now: datetime) -> Status:
@@ -62,7 +64,14 @@ def lake_status(pipeline: Pipeline, now: datetime) -> Status:
         unlisted=unlisted,
         undeclared=_undeclared(pipeline, waiting) if waiting else {},
         forgotten=tuple(name for name in sorted(held - set(pipeline.joins)) if join_remains(lake, name)),
+        settled=_settled(pipeline, last),
     )
+
+
+def _settled(pipeline: Pipeline, last: Published | None) -> dict[str, datetime]:
+    clocks = {} if last is None else last.clocks
+    found = {name: clocks.get(f"histories/{name}") for name in pipeline.event_histories}
+    return {name: time for name, time in found.items() if time is not None}
 
 
 def _backlog(pipeline: Pipeline, now: datetime) -> tuple[Backlog | None, str]:

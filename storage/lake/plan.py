@@ -47,8 +47,8 @@ class Plan:
     folded: Mapping[str, int]
     """Last batch folded into each base, as of its version."""
     floors: Mapping[str, str]
-    """Per table with purged tombstones: their greatest sequence, as JSON. Per folded history `tables/T/versions`: the
-    time before which it has forgotten, as ISO 8601."""
+    """Per table with purged tombstones: their greatest sequence, as JSON. Per folded history `tables/T/versions`, and
+    per history of a result: the time before which it has forgotten, as ISO 8601."""
     joins: tuple[str, ...]
     """Joins that the batch keeps."""
     bootstrap: tuple[str, ...]
@@ -59,7 +59,7 @@ class Plan:
     code: str
     clocks: Mapping[str, datetime] = field(default_factory=dict)
     """Before the batch, by `tables/T` and `joins/J`: the greatest event time of each versioned table, and the stream
-    time of each join with grace."""
+    time of each join with grace. By `histories/J`: until when the history of a join by event time is settled."""
     flushed: int = 0
     """Last batch that released every record that waited."""
     begun: Mapping[str, int] = field(default_factory=dict)

@@ -5,7 +5,7 @@ what time, above which floor) is written to `_maintenance` before the base is to
 between the two is repeated exactly.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -142,9 +142,13 @@ def fold_rows(
 
 
 def fold_versions(
-    spark: SparkSession, lake: Lake, journal: Journal, snapshot: Plan, table: TableSpec
-) -> None:
-    """Fold a versioned table's changes into its history, and forget what is past the retention."""
+    spark: SparkSession, lake: Lake, journal: Journal, snapshot: Plan, table: TableSpec,
+    read_since: Collection[datetime | None] = (),
+) -> None:  # fmt: skip
+    """Fold a versioned table's changes into its history, and forget what is past the retention.
+
+    `read_since`: from when on histories of results read it, None for ever; what they read stays, however old.
+    """
     base, folds = versions_of(table.name), Folds(lake)
     fold = folds.unfinished(base, snapshot)
     if fold is None:
@@ -152,13 +156,20 @@ def fold_versions(
             folds.last(base, snapshot.folded.get(base, 0)),
             snapshot.clocks.get(f"tables/{table.name}"),
         )
+        asked = {moved_back(clock, table.history_retention), *read_since}
         # a retention that was raised since brings nothing back
-        cutoff = latest(moved_back(clock, table.history_retention), former.cutoff if former else None)
+        cutoff = latest(_least(asked), former.cutoff if former else None)
         fold = _begin(lake, journal, folds, Fold(0, base, snapshot.batch - 1, cutoff, None))
     versions = State(spark, lake, snapshot).versions(table).where(F.col(BATCH) <= fold.through)
     with _framing(spark, lake, snapshot, base, changes_of(table.name)) as frames:
         kept = frames.keep(reachable(intervals(versions, table), fold.cutoff))
         _replace(kept, lake, journal, fold, [*[named(name) for name in table.key], F.col(VALID_FROM)])
+
+
+def _least(times: Collection[datetime | None]) -> datetime | None:
+    """The first of some times; None, which is before all of them, where it is among them."""
+    known = [time for time in times if time is not None]
+    return min(known) if len(known) == len(times) else None
 
 
 def fold_subscriptions(

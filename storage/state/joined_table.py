@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame
 
 from storage.delta_log.transaction_id import Settled, Transaction
@@ -10,10 +9,10 @@ from storage.delta_table.commits import append, merge, overwrite, replace
 from storage.delta_table.direct_scan import APPENDED_PROPERTIES, ENCODING
 from storage.delta_table.file_pruning import Count, ignored
 from storage.delta_table.footer_statistics import STATISTICS
+from storage.delta_table.merging import replacing
 from storage.delta_table.private_transaction import DeltaTransaction
 from storage.delta_table.uncommitted_files import Written
 from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
-from transforms.foreign_key_join.history import UNTIL
 from transforms.model.declaration import DELETION_VECTORS, UNDECLARED, Declaration
 from transforms.model.keys import Keys
 from transforms.model.result_spec import ResultSpec
@@ -27,9 +26,12 @@ PROPERTIES = {DELETION_VECTORS: "true", **_FEED, **ENCODING}
 Delta derives the Change Data Feed, for which our commits write nothing (MERGE would). Who reads deletion vectors reads
 the encodings, too."""
 OF_HISTORIES = {
-    DELETION_VECTORS: "true", STATISTICS: f"{BATCH},{UNTIL},{VALID_FROM},{VALID_TO}", **ENCODING,
+    DELETION_VECTORS: "true", STATISTICS: f"{BATCH},{VALID_FROM},{VALID_TO}", **ENCODING,
 }  # fmt: skip
-"""Of the history of a result: a version that ends is marked as deleted, and written once more with its end."""
+"""Of the history of a result: a version that ends is marked as deleted, and written once more with its end.
+
+The columns are those that each history has: one that begins anew by another time keeps the properties of its table.
+"""
 OF_STREAMS = {**APPENDED_PROPERTIES, **_FEED}
 """The joined table of a stream only grows: readers that know neither can read it."""
 
@@ -99,18 +101,6 @@ def joined_rows(emissions: DataFrame, join: ResultSpec) -> DataFrame:
 
 
 def _merge(emissions: DataFrame, path: str, join: ResultSpec, transaction: Transaction) -> None:
-    equal = "<=>" if join.key_may_be_null else "="
-    names = map(quoted, join.joined_key)
-    same_key = " AND ".join(f"joined.{name} {equal} emission.{name}" for name in names)
-    every = {quoted(name): f"emission.{quoted(name)}" for name in joined_schema(join).names}
-    tombstone = f"emission.{quoted(TOMBSTONE)}"
-    spark = emissions.sparkSession
-    builder = (
-        DeltaTable.forPath(spark, path)
-        .alias("joined")
-        .merge(emissions.alias("emission"), same_key)
-        .whenMatchedDelete(tombstone)
-        .whenMatchedUpdate(set=dict(every))
-        .whenNotMatchedInsert(f"NOT {tombstone}", values=dict(every))
-    )
-    merge(spark, builder, path, transaction)
+    names = joined_schema(join).names
+    builder = replacing(emissions, names, join.joined_key, TOMBSTONE, path, null_matches=join.key_may_be_null)
+    merge(emissions.sparkSession, builder, path, transaction)

@@ -7,18 +7,21 @@ import pyarrow as pa
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from storage.delta_log.open_table import opened
 from storage.delta_log.snapshot import reading_table
 from storage.delta_log.transaction_id import Settled, Transaction
 from storage.delta_table.commits import delete_rows, merge, remove_batch, replace, update_rows
+from storage.delta_table.merging import replacing, same_key
 from storage.lake.journal import Journal
 from storage.lake.layout import Lake
+from transforms.foreign_key_join.event_history import GONE
 from transforms.foreign_key_join.history import IS_CURRENT, UNTIL, history_schema
 from transforms.model.event_time import instant
 from transforms.model.keys import Keys
 from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import VALID_TO, named, quoted
+from transforms.model.schemas import VALID_FROM, VALID_TO, named
 
 
 def apply_versions(  # noqa: PLR0913
@@ -42,26 +45,47 @@ def apply_versions(  # noqa: PLR0913
 
 
 def _merge(versions: DataFrame, path: str, join: ResultSpec, transaction: Transaction) -> None:
-    equal = "<=>" if join.key_may_be_null else "="
-    same_key = " AND ".join(f"kept.{name} {equal} made.{name}" for name in map(quoted, join.joined_key))
-    of_current = f"kept.{UNTIL} IS NULL AND made.{UNTIL} IS NOT NULL"
+    same = same_key(join.joined_key, null_matches=join.key_may_be_null)
     builder = (
         DeltaTable.forPath(versions.sparkSession, path)
-        .alias("kept")
-        .merge(versions.alias("made"), f"{same_key} AND {of_current}")
+        .alias("old")
+        .merge(versions.alias("new"), f"{same} AND old.{UNTIL} IS NULL AND new.{UNTIL} IS NOT NULL")
         .whenMatchedUpdateAll()
         .whenNotMatchedInsertAll()
     )
     merge(versions.sparkSession, builder, path, transaction)
 
 
+def apply_revisions(  # noqa: PLR0913
+    revised: DataFrame, path: str, join: ResultSpec, transaction: Transaction, ready: Callable[[], int],
+    *, few: bool, marks: bool,
+) -> None:  # fmt: skip
+    """Bring what changes of a history by event time into it, in one commit; arguments as for `apply_versions`.
+
+    `revised`: columns of `history_schema`, and `GONE`; one row for each left key and time from which a row was true.
+    """
+    schema, columns = history_schema(join), (*join.joined_left_key, VALID_FROM)
+    if not marks:
+        ready()
+        builder = replacing(revised, schema.names, columns, GONE, path, null_matches=False)
+        merge(revised.sparkSession, builder, path, transaction)
+        return
+    rows, keys = revised.where(~F.col(GONE)).drop(GONE), Keys(revised.select(*map(named, columns)), few)
+    key = StructType([schema[name] for name in columns])
+    replace(rows, keys, key, path, transaction, ready=lambda: Settled(ready(), {}))
+
+
 def take_back(spark: SparkSession, path: str, ended: Transaction, begun: Transaction) -> None:
     """Make the versions that a batch ended current again, and remove those that it began: each in a commit, if any.
 
-    `ended`, `begun`: the identifiers of these.
+    `ended`, `begun`: the identifiers of these. A history by event time, where no batch ends a version, stays as it is:
+    its join begins anew, and then it is compared with all that the join has.
     """
+    columns = spark.read.format("delta").load(path).columns
+    if UNTIL not in columns:
+        return
     again = {VALID_TO: F.lit(None), UNTIL: F.lit(None)}
-    if IS_CURRENT in spark.read.format("delta").load(path).columns:
+    if IS_CURRENT in columns:
         again[IS_CURRENT] = F.lit(True)
     update_rows(spark, path, F.col(UNTIL) == ended.batch, again, ended)
     remove_batch(spark, path, begun)

@@ -35,6 +35,8 @@ SCHEMAS = {
     "found": {"primary_key": LEFT, "hash": HASH, "batch": pa.int64()},
     "kept": {"primary_key": LEFT, "begun": pa.int64(), "ended": pa.int64(), "hash": HASH},
     "shown": {"primary_key": LEFT, "hash": HASH},
+    "spells": {"primary_key": LEFT, "valid_from": TIME, "valid_to": TIME, "hash": HASH},
+    "moments": {"primary_key": LEFT, "moment": TIME, "hash": HASH},
     "totals": {"primary_key": LEFT, "rows": pa.int64(), "rest": pa.bool_()},
     "rows": {"primary_key": LEFT, "hash": HASH, "deleted": pa.bool_()},
     "versions": {"primary_key": LEFT, "valid_from": TIME, "valid_to": TIME},
@@ -80,7 +82,7 @@ def sound_state(kind: Kind) -> State:
     whose plane was deleted. The answers include what a log remembers: one to an older value of flight 6, the
     retraction when flight 3 lost its plane, the one when flight 4 was deleted.
     """
-    if kind in {"history", "stream", "stream_left", "batches"}:
+    if kind in {"history", "event_versions", "stream", "stream_left", "batches"}:
         return _sound_times(kind)
     if kind in {"table", "groups", "totals", "versions"}:
         return _sound_results(kind)
@@ -152,6 +154,20 @@ def _sound_times(kind: Kind) -> State:
             ],
             "latest": [filled("latest", 1, 11)],
             "rows": [filled("rows", 1, 11, False)],
+        }
+    if kind == "event_versions":
+        return {
+            "spells": [
+                filled("spells", 1, HOURS[1], HOURS[2], 10),
+                filled("spells", 1, HOURS[2], None, 11),
+                filled("spells", 2, HOURS[1], HOURS[3], 12),
+            ],
+            "moments": [
+                filled("moments", 1, HOURS[1], 10),
+                filled("moments", 1, HOURS[2], 11),
+                filled("moments", 2, HOURS[2], 12),
+                filled("moments", 2, HOURS[3], None),
+            ],
         }
     if kind == "batches":
         return {

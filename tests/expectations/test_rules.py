@@ -27,7 +27,17 @@ Change = tuple[str, str, tuple[object, ...]]  # add to a frame, or drop a row by
 HOURS = [datetime(2013, 1, 1, hour, tzinfo=UTC) for hour in range(4)]
 STREAMS: tuple[Kind, ...] = ("stream", "stream_left")
 ROWS: tuple[Kind, ...] = ("inner", "left", "members")
-KINDS: tuple[Kind, ...] = (*ROWS, "groups", "totals", "versions", "table", "history", *STREAMS, "batches")
+KINDS: tuple[Kind, ...] = (
+    *ROWS,
+    "groups",
+    "totals",
+    "versions",
+    "event_versions",
+    "table",
+    "history",
+    *STREAMS,
+    "batches",
+)
 
 
 def add(frame: str, *values: object) -> Change:
@@ -51,6 +61,40 @@ CASES: list[tuple[str, tuple[Kind, ...], str, list[Change]]] = [
     ("current_version_shown", ("versions",), "a row changed since", [drop("shown", 1), add("shown", 1, 91)]),
     ("current_version_shown", ("versions",), "a row is gone", [drop("shown", 2)]),
     ("current_version_shown", ("versions",), "a row has no version", [drop("kept", 2)]),
+    (
+        "versions_disjoint",
+        ("event_versions",),
+        "two rows are true at once",
+        [add("spells", 2, HOURS[2], HOURS[3], 12)],
+    ),
+    (
+        "versions_disjoint",
+        ("event_versions",),
+        "a row was true at no time",
+        [add("spells", 3, HOURS[2], HOURS[2], 13)],
+    ),
+    (
+        "versions_differ",
+        ("event_versions",),
+        "a row was cut in two",
+        [
+            drop("spells", 2),
+            add("spells", 2, HOURS[1], HOURS[2], 12),
+            add("spells", 2, HOURS[2], HOURS[3], 12),
+        ],
+    ),
+    (
+        "true_at_each_moment",
+        ("event_versions",),
+        "another row was true",
+        [
+            drop("spells", 1),
+            add("spells", 1, HOURS[1], HOURS[2], 10),
+            add("spells", 1, HOURS[2], None, 91),
+        ],
+    ),
+    ("true_at_each_moment", ("event_versions",), "a row is missing", [drop("spells", 2)]),
+    ("true_at_each_moment", ("event_versions",), "a row never ended", [add("spells", 2, HOURS[3], None, 13)]),
     ("group_exists", ("groups",), "a group has no rows any more", [drop("expected", 1)]),
     ("group_current", ("groups",), "a row has changed since", [drop("found", 1), add("found", 1, 91, 1)]),
     ("nothing_pending", ("groups",), "a group is not there", [drop("found", 2)]),

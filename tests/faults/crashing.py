@@ -21,7 +21,7 @@ from orchestration.runs import abandon
 from storage.delta_table.private_transaction import DeltaTransaction
 from storage.delta_table.uncommitted_files import Written
 from storage.lake import bookkeeping
-from storage.state import joined_table
+from storage.state import joined_table, result_histories
 
 When = Literal["before", "during", "after"]
 """Before anything of the commit is written, when its data files are and the log is not, when it is made."""
@@ -205,6 +205,7 @@ def commits(
         (Written, "remove", counting.removed(Written.remove)),
         (bookkeeping, "write_deltalake", counting.whole(_RECORD, _recorded, _part_of_record)),
         (joined_table, "merge", counting.told(joined_table.merge)),
+        (result_histories, "merge", counting.told(result_histories.merge)),
         (DeltaMergeBuilder, "execute", counting.command(DeltaMergeBuilder.execute)),
         (abandon, "remove_batch", counting.told(abandon.remove_batch)),
         (SparkTable, "delete", counting.command(SparkTable.delete)),

@@ -96,13 +96,13 @@ def emit_results(
     return emit_pairs(pairs, join)
 
 
-def emit_pairs(pairs: DataFrame, join: ResultSpec) -> DataFrame:
+def emit_pairs(pairs: DataFrame, join: ResultSpec, *beside: str) -> DataFrame:
     """Make emissions of answers that have their rows beside them.
 
     `pairs`: primary_key, left_hash, left_value; of each right side, by `JoinSpec.of_side`, foreign_key, right_hash and
     right_value; for a combined key cause and before_foreign_key as well; of a star `TOLD`. Returns what `emit_results`
     does, `ResultSpec.sequences`, and the columns of `marks_of`; of a star also left rows for which nothing is emitted,
-    as `WITHHELD`.
+    as `WITHHELD`. `beside`: other columns of the pairs, which stay beside them.
     """
     kept = ~F.col(TOMBSTONE)
     of_star = [name for name in marks_of(join) if name not in {FILTERED, FAILED}]
@@ -115,6 +115,7 @@ def emit_pairs(pairs: DataFrame, join: ResultSpec) -> DataFrame:
         *[F.col(part.of_side("right_hash")).alias(part.of_side(RIGHT_HASH)) for part in join.parts],
         *[_right_key(part).alias(part.of_side(RIGHT_KEY)) for part in join.parts],
         *_sequences(join),
+        *beside,
     )
     rows = judged(rows, join, kept)
     if join.where is not None:
@@ -127,6 +128,7 @@ def emit_pairs(pairs: DataFrame, join: ResultSpec) -> DataFrame:
         no_batch(),
         *[F.when(kept, F.col(field.name)).alias(field.name) for field in join.internal_columns],
         *[field.name for field in join.sequences],
+        *beside,
     )
 
 

@@ -32,12 +32,19 @@ def own_columns(join: ResultSpec) -> tuple[str, ...]:
 def history_schema(join: ResultSpec) -> StructType:
     """Schema of `joins/J/history`: a version of a row; `HASH` is that of all columns of the result.
 
-    `ResultSpec.sequences` are those of the rows that it was made of, null where that is not known.
+    `ResultSpec.sequences` are those of the rows that it was made of, null where that is not known. By event time no
+    batch ends a version, which has no `UNTIL`: `BATCH` is then the one that wrote it.
     """
     types = {VALID_FROM: TimestampType(), VALID_TO: TimestampType(), IS_CURRENT: BooleanType()}
     own = [StructField(name, types[name]) for name in own_columns(join)]
-    internal = [StructField(BATCH, LongType()), StructField(UNTIL, LongType()), StructField(HASH, HASH_TYPE)]
+    batches = [BATCH] if by_event_time(join) else [BATCH, UNTIL]
+    internal = [*[StructField(name, LongType()) for name in batches], StructField(HASH, HASH_TYPE)]
     return StructType([*join.columns, *own, *internal, *join.sequences])
+
+
+def by_event_time(join: ResultSpec) -> bool:
+    """Whether the history of a result goes by event time."""
+    return join.history is not None and join.history.by_event_time
 
 
 def current(versions: DataFrame) -> DataFrame:
@@ -68,13 +75,13 @@ def next_versions(
         VALID_FROM: time, VALID_TO: F.lit(None), IS_CURRENT: F.lit(True),
         BATCH: number, UNTIL: F.lit(None), HASH: F.col(_NOW),
     }  # fmt: skip
-    ended = _struct(join, of_ended, _WAS)
-    begun = _struct(join, of_begun, _ROW)
+    ended = version(join, of_ended, _WAS)
+    begun = version(join, of_begun, _ROW)
     steps = F.array(F.when(F.col(_WAS).isNotNull(), ended), F.when(F.col(_ROW).isNotNull(), begun))
     return changed.select(F.explode(F.array_compact(steps)).alias(_STEP)).select(f"{_STEP}.*")
 
 
-def _struct(join: ResultSpec, given: dict[str, Column], others: str) -> Column:
+def version(join: ResultSpec, given: dict[str, Column], others: str) -> Column:
     """A version, of which some columns are given and the others are fields of a struct."""
     return F.struct(
         *[

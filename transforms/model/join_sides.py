@@ -73,9 +73,9 @@ def left_changes(changes: DataFrame, join: ResultSpec) -> DataFrame:
     return changes.select(*_change(join))
 
 
-def inserted(rows: DataFrame, join: ResultSpec) -> DataFrame:
-    """Left rows that the batch inserted: the columns of `left_changes`, and value."""
-    return rows.select(*_change(join), _value(join.left_columns, join.left_sequence))
+def inserted(rows: DataFrame, join: ResultSpec, *beside: str) -> DataFrame:
+    """Left rows that the batch inserted: the columns of `left_changes`, value, and other columns `beside`."""
+    return rows.select(*_change(join), _value(join.left_columns, join.left_sequence), *beside)
 
 
 def _change(join: ResultSpec) -> list[Column]:
@@ -150,24 +150,27 @@ def left_valued(rows: DataFrame, join: ResultSpec) -> DataFrame:
     return valued(rows, join.left_key, join.left_columns, left_hash(join), join.left_sequence)
 
 
-def right_valued(rows: DataFrame, join: JoinSpec) -> DataFrame:
-    """Rows of the right side likewise."""
-    return valued(rows, join.right_key, join.right_columns, right_hash(join), join.right_sequence)
+def right_valued(rows: DataFrame, join: JoinSpec, *beside: str) -> DataFrame:
+    """Rows of the right side likewise, with other columns `beside`."""
+    return valued(
+        rows, join.right_key, join.right_columns, right_hash(join), join.right_sequence, beside=beside
+    )
 
 
 def valued(
     rows: DataFrame, key: tuple[str, ...], columns: StructType, hashed: Column | None = None,
-    sequence: StructType | None = None,
+    sequence: StructType | None = None, *, beside: Sequence[str] = (),
 ) -> DataFrame:  # fmt: skip
     """Rows of a side by its key. `hashed`: the hash of these columns, where it is not that of the whole row.
 
-    `sequence`: its type, where that is asked for, too.
+    `sequence`: its type, where that is asked for, too. `beside`: other columns that stay.
     """
     return rows.select(
         key_struct(key).alias("primary_key"),
         (named(HASH) if hashed is None else hashed).alias("hash"),
         named(POSITION).alias("position"),
         _value(columns, sequence),
+        *beside,
     )
 
 

@@ -40,6 +40,8 @@ class History:
 
     marks_current: bool = False
     """Whether a column says which versions are the rows that the result has now."""
+    by_event_time: bool = False
+    """Whether it says what was true when, by the event times of versioned sides; else what each batch made."""
 
 
 class ResultSpec:

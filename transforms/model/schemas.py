@@ -110,7 +110,8 @@ QUARANTINE_SCHEMA = StructType(
 """Schema of `quarantine`: a record of a table or stream that could not be accepted."""
 HASH_TYPE = StructType().add("spec", ShortType()).add("high", LongType()).add("low", LongType())
 VALID_FROM = "valid_from"
-"""When a version began to be valid, inclusive: its event time; of a result the clock of the batch that made it."""
+"""When a version began to be valid, inclusive: its event time; of a result the clock of the batch that made it, or, by
+event time, when it began to be true."""
 VALID_TO = "valid_to"
 """When the next version began, or there was none any more, exclusive; null for the last one."""
 VALIDITY = (VALID_FROM, VALID_TO)

@@ -33,7 +33,7 @@ def commit_history(
     spec, counts = join.spec, gate_result.result()
     stage, path = f"history/{spec.name}", batch.lake.path(history_of(spec.name))
     declared = batch.pipeline.joins[spec.name].declared_history
-    goes_on = _goes_on(batch, spec)
+    goes_on = continues(batch, spec)
     kept = kept_history(batch.pipeline, batch.journal, spec.name, batch.plan.batch - 1)
     whole = not goes_on or not kept or spec.name in batch.plan.bootstrap
     if not whole and not counts["emissions"]:
@@ -64,7 +64,7 @@ def commit_history(
     batch.committed.append(stage)
 
 
-def _goes_on(batch: Batch, spec: ResultSpec) -> bool:
+def continues(batch: Batch, spec: ResultSpec) -> bool:
     """Whether there is a history with the columns of the result: one with others begins anew."""
     version = batch.plan.versions.get(history_of(spec.name))
     snapshot = None if version is None else batch.lake.snapshot(history_of(spec.name), version)

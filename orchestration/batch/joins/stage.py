@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from orchestration.batch.context import Batch, GateResult, JoinResults
 from orchestration.batch.first_load import write_join
+from orchestration.batch.joins.event_history import commit_event_history, settled_after
 from orchestration.batch.joins.gate import WaysOut, counts_of_nothing, counts_of_sides, judge
 from orchestration.batch.joins.groups import GROUP_COUNTS, judge_groups
 from orchestration.batch.joins.history import commit_history
@@ -23,6 +24,7 @@ from storage.spark.kept_frames import fits_one_task
 from storage.state.joined_table import apply_emissions, create_joined
 from transforms.foreign_key_join.batch import JoinBatch, Left, Right
 from transforms.foreign_key_join.emissions import changelog_rows, with_joined_hash
+from transforms.foreign_key_join.history import by_event_time
 from transforms.foreign_key_join.join import join_batch
 from transforms.groups.batch import GroupBatch, group_batch
 from transforms.model.group_spec import GroupSpec
@@ -41,6 +43,7 @@ class ForeignKeyJoins:
         self._begun: dict[str, Future[DeltaTransaction]] = {}
         self._joins: dict[str, JoinBatch | GroupBatch] = {}
         self._gate_results: dict[str, GateResult] = {}
+        self._tables: Mapping[str, TableBatch] = {}
 
     def begin(self) -> None:
         """Begin the commits to the joined tables that are there, while the sources are read."""
@@ -51,6 +54,7 @@ class ForeignKeyJoins:
 
     def join(self, tables: Mapping[str, TableBatch]) -> list[Future[None]]:
         """Run each join, and let its messages and answers follow its gate."""
+        self._tables = tables
         logs: list[Future[None]] = []
         for name in self._names:
             spec = self._batch.pipeline.keyed_spec(name)
@@ -63,7 +67,7 @@ class ForeignKeyJoins:
     def commit_joined(self, ready: Callable[[], None]) -> None:
         """Change each joined table in one commit, once `ready` returns."""
         histories = [
-            self._pool.submit(commit_history, self._batch, join, self._gate_results[name], ready)
+            self._history(join, self._gate_results[name], ready)
             for name, join in self._joins.items()
             if join.spec.history is not None
         ]
@@ -72,14 +76,28 @@ class ForeignKeyJoins:
         for history in histories:
             history.result()
 
+    def _history(
+        self, join: JoinBatch | GroupBatch, gate_result: GateResult, ready: Callable[[], None]
+    ) -> Future[None]:
+        """Let the history of a result follow its logs."""
+        if isinstance(join, JoinBatch) and by_event_time(join.spec):
+            batch, tables = self._batch, self._tables
+            return self._pool.submit(commit_event_history, batch, join.spec, tables, gate_result, ready)
+        return self._pool.submit(commit_history, self._batch, join, gate_result, ready)
+
     def results(self) -> JoinResults:
-        """What the gates counted."""
+        """What the gates counted, and until when histories by event time are settled."""
         counts = dict[str, Mapping[str, int]]()
         for name, join in self._joins.items():
             found = self._gate_results[name].result()
             of_group = isinstance(join, GroupBatch)
             counts |= {name: found} if of_group else counts_of_sides(join.spec, found)
-        return JoinResults(counts)
+        settled = {
+            name: settled_after(self._batch, join.spec, self._tables)
+            for name, join in self._joins.items()
+            if by_event_time(join.spec)
+        }
+        return JoinResults(counts, settled=settled)
 
     def _group(self, group: GroupSpec, tables: Mapping[str, TableBatch]) -> tuple[GroupBatch, GateResult]:
         """Bring groups up to date and start their gate."""

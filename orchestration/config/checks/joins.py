@@ -11,6 +11,7 @@ from orchestration.config.checks.groups import (
     check_shared_name,
     check_source,
 )
+from orchestration.config.checks.histories import check_history_of_groups, check_history_of_join
 from orchestration.config.checks.join_columns import (
     RightColumns,
     key_of_side,
@@ -40,11 +41,13 @@ def check_joins(reading: Reading) -> None:
     _check_cycles(reading)
     for group in reading.names("groups"):
         check_columns(reading, group)
+        check_history_of_groups(reading, group)
     for join in reading.names("joins"):
         _check_result_key(reading, join)
         _check_foreign_key(reading, join)
         _check_clashes(reading, join)
         check_result(reading, join)
+        check_history_of_join(reading, join)
 
 
 def _check_sides(reading: Reading, join: str) -> None:

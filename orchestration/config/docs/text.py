@@ -325,6 +325,15 @@ out again, at any time; of what was while it was left out `show` says that it is
 otherwise than it was is a new version; a result with other columns begins a new history ([decision
 32](decisions/0032-a-history-is-one-table.md)).
 
+With `as_of: event_time`, on a join of which all sides are `versioned` tables, a row says what was true when: from
+`valid_from` on until `valid_to`, by the event times of both sides. There is no row for a time at which the join had
+none. Where a row goes on as it was, it is one row, however many records said so. A record that comes late revises what
+the history says of its time: `_lj_batch` is the batch that wrote the row, and there is no `_lj_until`. Nothing can
+change any more before `settled_until`, which `lakejoin status` shows, and Dagster as metadata of the history. `show
+NAME --as-of TIME` has the rows that were true at that time. Such a history is made of what the histories of the sides
+still hold, and so also reaches back to before it was declared; left out for a while, it begins anew
+([time](time.md#histories-of-joins), [decision 33](decisions/0033-a-history-by-event-time.md)).
+
 ## How the table of a result is kept
 
 `materialized` of a join, of groups, or of a history says how its table is kept, beside its rows:

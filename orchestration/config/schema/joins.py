@@ -46,7 +46,9 @@ class DeclaredJoin(Named):
     def history_spec(self) -> History | None:
         """How the history of its result is kept; None where it is not."""
         kept: KeptHistory | None = getattr(self, "history", None)
-        return None if kept is None else History(marks_current=kept.is_current)
+        if kept is None:
+            return None
+        return History(marks_current=kept.is_current, by_event_time=kept.as_of == "event_time")
 
     @property
     def declared(self) -> Declaration:
@@ -76,10 +78,14 @@ _Materialized = Annotated[Materialized | None, Field(exclude=True)]
 class KeptHistory(Frozen):
     """How the versions of a result's rows are kept."""
 
+    as_of: Literal["batch", "event_time"] = "batch"
+    """By which time: `batch`, what the result was after each batch; or `event_time`, what was true when by the event
+    times of both sides, which are `versioned` tables. See below."""
     retention: Duration | None = None
-    """How long versions are kept that have ended, by the batches' clock; by default for ever."""
+    """How long versions are kept that have ended, by the batches' clock; by event time before `settled_until`. By
+    default for ever."""
     is_current: bool = False
-    """Also keep a column `is_current`: whether the result has the version now."""
+    """Also keep a column `is_current`: whether the result has the version now; by event time, whether it goes on."""
     materialized: _Materialized = None
     """How the table of the history is kept: its name in a catalog, its layout, its properties; see below."""
 

@@ -158,3 +158,45 @@ def test_batch_tells_clocks_and_what_waits(pipeline: Pipeline) -> None:
     assert told["prices/versions"]["files_read"] == 4
     assert "files_read" not in told["clicks"]
     assert "watermark" not in told["labelled"]
+
+
+def test_history_by_event_time_is_made_of_both_histories(tmp_path: Path) -> None:
+    """Its rules are checks of the join, its description names the sides, and a batch says until when it is settled."""
+    text = """\
+name: shop
+lake: ./lake
+tables:
+  sales:
+    source: {format: jsonl, path: sales.jsonl}
+    columns: {id: bigint, item: string, at: timestamp}
+    key: [id]
+    event_time: at
+    versioned: {history_retention: 10 days}
+  prices:
+    source: {format: jsonl, path: prices.jsonl}
+    columns: {item: string, price: bigint, at: timestamp}
+    key: [item]
+    event_time: at
+    versioned: {history_retention: 10 days}
+joins:
+  sold: {left: sales, right: prices, foreign_key: [item], how: left, history: {as_of: event_time}}
+"""
+    pipeline = load_text(text, tmp_path / "lakejoin.yaml")
+    definitions = pipeline_definitions(pipeline, NOW)
+    graph, history = definitions.resolve_asset_graph(), AssetKey(["shop", "sold", "history"])
+    specs = {spec.key: spec for spec in definitions.resolve_all_asset_specs()}
+    (asset,) = [asset for asset in lake_assets(pipeline) if asset.key == history]
+    published = Published(
+        batch=1, kind="batch", planned_at=NOW, dates=(), versions={}, commits={}, rows={}, seconds={}, tables={},
+        joins={}, clocks={"histories/sold": CLOCK},
+    )  # fmt: skip
+    lake = Lake(pipeline.lake)
+
+    assert {"/".join(key.path[1:]) for key in graph.get(history).parent_keys} == {
+        "sales/versions",
+        "prices/versions",
+    }
+    assert "by the event times of `sales` and `prices`" in (specs[history].description or "")
+    checks = {check.name for check in graph.asset_check_keys if check.asset_key.path[-1] == "sold"}
+    assert checks >= {rule.name for rule in rules_for("event_versions")}
+    assert batch_metadata(asset, published, lake, Journal(lake))["settled_until"] == CLOCK.isoformat()
