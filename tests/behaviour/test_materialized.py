@@ -2,9 +2,11 @@
 
 import json
 import random
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import yaml
@@ -157,7 +159,9 @@ def test_rows_are_the_same_however_their_table_is_kept(
         records = _records(chance, day)
         for pipeline in (kept, usual):
             arrive(pipeline.path.parent, day, KEYS, records)
-            assert run(pipeline, spark) == 1
+            # the first one as a large one, which has its rows in files before its gate
+            with mock.patch("storage.spark.kept_frames.SMALL", -1) if day == 1 else nullcontext():
+                assert run(pipeline, spark) == 1
         assert _results(kept, spark) == _results(usual, spark), (seed, day)
     rebuilt = [name for name in ("sold", "near", "days") if name in kept.joins]
     for pipeline in (kept, usual):

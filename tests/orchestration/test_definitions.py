@@ -124,6 +124,24 @@ def test_graph_of_a_join_over_a_join_starts_from_the_first_result(tmp_path: Path
     assert others.isdisjoint(graph.get_all_asset_keys())
 
 
+def test_asset_has_the_name_and_the_comments_that_its_table_has_in_a_catalog(tmp_path: Path) -> None:
+    """Before what is said of every such table; that of the history has its own."""
+    file = write_chain(tmp_path)
+    kept = "materialized: {table: shop.both, comment: Both., comments: {id: of an a}}"
+    of_history = "history: {materialized: {table: other.shop.both_then}}"
+    text = file.read_text("utf-8").replace("history: true", f"{of_history}, {kept}")
+    file.write_text(text, "utf-8")
+    graph = definitions(file).resolve_asset_graph()
+    joined, history = (graph.get(AssetKey(["chain", "a_with_b", *step])) for step in ((), ("history",)))
+    assert [node.metadata["dagster/table_name"] for node in (joined, history)] == [
+        "shop.both",
+        "other.shop.both_then",
+    ]
+    assert joined.description.startswith("Both.\n\n")
+    columns = {column.name: column.description for column in joined.metadata["dagster/column_schema"].columns}
+    assert columns["id"] == "of an a"
+
+
 def test_assets_are_described_for_the_catalogue(configuration: Path) -> None:
     """Every asset has a group, a description, kinds, a place, and its columns with their types."""
     graph = definitions(configuration).resolve_asset_graph()

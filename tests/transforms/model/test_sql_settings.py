@@ -74,7 +74,8 @@ def test_each_setting_of_ours_is_filed() -> None:
         ("spark.sql.execution.pythonUDF.arrow.enabled", "harmless"),
         ("spark.sql.execution.pythonUDF.arrow.legacy.fallbackOnUDT", "refused"),
         ("spark.sql.variable.substitutes", None),
-        ("spark.sql.catalog.mine", None),
+        ("spark.sql.catalog.mine.uri", "harmless"),
+        ("spark.sql.catalog.spark_catalog.uri", "refused"),
     ],
 )
 def test_longest_pattern_decides(name: str, kind: str | None) -> None:
