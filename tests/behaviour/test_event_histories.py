@@ -74,7 +74,7 @@ joins:
     prefix: c_
     select: [{order: id}, amount, c_country]
     where: amount <> 2
-    history: {as_of: event_time, is_current: true}
+    history: {as_of: event_time, is_current: true, materialized: {deletion_vectors: false}}
   pairs:
     left: orders
     right: customers

@@ -17,7 +17,7 @@ from storage.spark.java import find_java, wrap_java
 VERSION = "4.0.1"
 _COORDINATES = (
     f"org.apache.hive:hive-standalone-metastore-server:{VERSION}",
-    "org.apache.hadoop:hadoop-hdfs-client:3.3.6",
+    "org.apache.hadoop:hadoop-hdfs:3.3.6",
     "org.apache.derby:derby:10.14.2.0",
 )
 _NOT_FETCHED = (

@@ -90,7 +90,8 @@ class TableFiles:
         known = [file.bounds[column][1] for file in files]
         for file in [file for file in files if file.bounds[column][1] is None]:
             with self.reading(file.name) as opened:
-                known += [bounds_of(group, (column,))[column][1] for _, group in groups(opened)]
+                of_groups = [file.bounds_with(bounds_of(group, (column,))) for _, group in groups(opened)]
+                known += [bounds[column][1] for bounds in of_groups]
         return max((bound for bound in known if bound is not None), default=None)
 
     def _update(self) -> None:
@@ -109,12 +110,6 @@ class TableFiles:
 
     def _check(self) -> None:
         metadata = self._delta.metadata()
-        if metadata.partition_columns:
-            parts = ", ".join(metadata.partition_columns)
-            raise StoreUnreadable(
-                f"{self.path}: is partitioned by {parts}; a store orders all its rows by key. Write a copy of it "
-                "without partitions, sorted by key."
-            )
         if metadata.configuration.get("delta.columnMapping.mode", "none") != "none":
             raise StoreUnreadable(
                 f"{self.path}: its columns have other names in its files (delta.columnMapping.mode), and stores read "

@@ -7,7 +7,7 @@ footer still has them, row group by row group. delta-rs reads which rows are del
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import PurePosixPath
@@ -38,6 +38,13 @@ class DataFile:
     bounds: Bounds
     kept: pa.BooleanArray | None
     """Row by row whether it is not marked as deleted; None where no row is."""
+    folder: Mapping[str, Any]
+    """The columns that it does not hold, for all its rows have the same value: those that a table is partitioned by."""
+
+    def bounds_with(self, bounds: Bounds) -> Bounds:
+        """Return bounds of its rows with those of the columns that it does not hold."""
+        constant = {column: (self.folder[column[0]],) * 2 for column in bounds if column[0] in self.folder}
+        return {**bounds, **constant}
 
 
 def groups(file: pq.ParquetFile) -> Iterator[tuple[int, Any]]:
@@ -71,10 +78,13 @@ def data_files(table: DeltaTable, columns: Sequence[Column]) -> Iterator[DataFil
     least, greatest = (
         {column: _listed(actions, (end, *column)) for column in columns} for end in ("min", "max")
     )
-    marks = kept_rows(table)
+    marks, folders = kept_rows(table), list[Mapping[str, Any]]([{}] * len(names))
+    if "partition" in actions.column_names:
+        folders = actions["partition"].to_pylist()
     for number, name in enumerate(names):
         bounds = {c: (_sure(least[c][number]), _widened(greatest[c][number])) for c in columns}
-        yield DataFile(name, rows[number], bounds, marks.get(PurePosixPath(name).name))
+        file = DataFile(name, rows[number], bounds, marks.get(PurePosixPath(name).name), folders[number])
+        yield replace(file, bounds=file.bounds_with(bounds))
 
 
 def _listed(actions: pa.Table, path: Column) -> list[Any]:

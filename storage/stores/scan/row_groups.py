@@ -97,7 +97,7 @@ class FilePart:
         found, first = [], 0
         with self.table.reading(self.file.name) as file:
             for number, group in groups(file):
-                bounds = bounds_of(group, self.wanted.bounded)
+                bounds = self.file.bounds_with(bounds_of(group, self.wanted.bounded))
                 if self.wanted.meets(bounds):
                     found.append(GroupPart(self, number, first, bounds))
                 first += group.num_rows
@@ -144,10 +144,20 @@ class GroupPart:
         return flat(self._read(columns), self.of.wanted.schema, columns).combine_chunks()
 
     def _read(self, columns: Collection[Column]) -> pa.Table:
-        """Read columns, by the names that the store has for them; one that the file lacks is not there."""
+        """Read columns, by the names that the store has for them; one that the table lacked then is not there."""
+        rows, source = self._in_file(columns), self.of.wanted.source
+        for column in columns:
+            name = source.stored(column)[0]
+            if name in self.of.file.folder:
+                kind = self.of.wanted.schema.field(column[0]).type
+                value = pa.scalar(self.of.file.folder[name], kind)
+                rows = rows.append_column(column[0], pa.repeat(value, rows.num_rows))
+        return rows
+
+    def _in_file(self, columns: Collection[Column]) -> pa.Table:
         source = self.of.wanted.source
         with self.of.table.reading(self.of.file.name) as file:
-            there = set(file.schema_arrow.names)
+            there = set(file.schema_arrow.names) - self.of.file.folder.keys()
             stored = {source.stored(c): c[0] for c in columns if source.stored(c)[0] in there}
             if stored:
                 rows = file.read_row_group(self.number, columns=sorted({*map(dotted, stored)}))

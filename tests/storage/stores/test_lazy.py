@@ -1,6 +1,6 @@
 """Reads open the files that can hold the next rows, in either direction, and no others."""
 
-from datetime import timedelta
+from datetime import date, timedelta
 from itertools import islice
 from pathlib import Path
 
@@ -211,12 +211,25 @@ def test_pinned_version_is_read_whatever_came_later(tmp_path: Path) -> None:
     assert (pinned.estimate(), newest.estimate()) == (1, 2)
 
 
-def test_table_that_cannot_be_read_file_by_file_is_refused(tmp_path: Path) -> None:
-    """Partitions have their values elsewhere; what is no table, or no store, is said to be none."""
+@pytest.mark.parametrize("key", [("id",), ("day", "id"), ("id", "day"), ("day",)])
+def test_values_of_partitions_are_those_of_their_folders(key: tuple[str, ...], tmp_path: Path) -> None:
+    """Wherever they stand in the key, and beside it; a folder of nulls has no place in an order of that column."""
     path = str(tmp_path / "table")
-    write_deltalake(path, pa.table({"id": [1], "day": ["monday"]}), partition_by=["day"])
-    with pytest.raises(StoreUnreadable, match="partitioned by day"):
-        Reader([Source(path)], Shape(key=(("id",),)))
+    days = [date(2024, 1, 2), date(2024, 1, 1), None, date(2024, 1, 1)]
+    rows = pa.table({"id": [1, 2, 3, 4], "day": pa.array(days, pa.date32()), "what": list("abcd")})
+    write_deltalake(path, rows, partition_by=["day"])
+    reader = Reader([Source(path)], Shape(key=tuple((name,) for name in key), columns=("id", "day", "what")))
+    places = sorted(
+        {tuple(row[name] for name in key) for row in rows.to_pylist() if key == ("id",) or row["day"]}
+    )
+    found = list(reader.rows(Span()))
+    assert [tuple(row[name] for name in key) for row in found] == places
+    assert all(row in rows.to_pylist() for row in found)
+    assert list(reader.rows(Span(), reverse=True)) == found[::-1]
+
+
+def test_table_that_cannot_be_read_file_by_file_is_refused(tmp_path: Path) -> None:
+    """What is no table, or no store, is said to be none."""
     with pytest.raises(StoreUnreadable, match="no Delta table"):
         WindowStore.open(str(tmp_path / "nothing"))
     other = str(tmp_path / "other")
