@@ -31,20 +31,23 @@ def align(
         table = opened(path)
         metadata, protocol = table.metadata(), table.protocol()
         columns = json.loads(table.schema().to_json())["fields"]
-    alter = f"ALTER TABLE delta.{quoted(path)}"
     known = {**metadata.configuration, COMMENT: metadata.description}
     wanted = {**properties, **({COMMENT: declared.comment} if declared.comment is not None else {})}
     if changed := {name: value for name, value in wanted.items() if known.get(name) != value}:
-        spark.sql(f"{alter} SET TBLPROPERTIES ({_listed(changed)})")
+        _alter(spark, path, f"SET TBLPROPERTIES ({_listed(changed)})")
     told = {column["name"]: column["metadata"].get(COMMENT) for column in columns}
     texts = {name: text for name, text in declared.comments.items() if name in told and told[name] != text}
     if texts:
         each = ", ".join(f"{quoted(name)} COMMENT {_literal(text)}" for name, text in texts.items())
-        spark.sql(f"{alter} ALTER COLUMN {each}")
+        _alter(spark, path, f"ALTER COLUMN {each}")
     if declared.cluster_by and _clustered_by(spark, path) != declared.cluster_by:
-        spark.sql(f"{alter} CLUSTER BY ({', '.join(map(quoted, declared.cluster_by))})")
+        _alter(spark, path, f"CLUSTER BY ({', '.join(map(quoted, declared.cluster_by))})")
     if not declared.deletion_vectors and _VECTORS in (protocol.reader_features or ()):
-        spark.sql(f"{alter} DROP FEATURE {_VECTORS}")
+        _alter(spark, path, f"DROP FEATURE {_VECTORS}")
+
+
+def _alter(spark: SparkSession, path: str, how: str) -> None:
+    spark.sql(f"ALTER TABLE delta.{quoted(path)} {how}")
 
 
 def _clustered_by(spark: SparkSession, path: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from pyspark.sql.readwriter import DataFrameWriter
 from faults.halfway import leave_files, leave_files_of_command
 from orchestration.maintenance import steps as maintenance_steps
 from orchestration.runs import abandon
+from storage.delta_table import alignment
 from storage.delta_table.private_transaction import DeltaTransaction
 from storage.delta_table.uncommitted_files import Written
 from storage.lake import bookkeeping
@@ -207,6 +208,7 @@ def commits(
         (joined_table, "merge", counting.told(joined_table.merge)),
         (result_histories, "merge", counting.told(result_histories.merge)),
         (DeltaMergeBuilder, "execute", counting.command(DeltaMergeBuilder.execute)),
+        (alignment, "_alter", counting.whole(alignment._alter, lambda _, path, __: _table(path))),
         (abandon, "remove_batch", counting.told(abandon.remove_batch)),
         (SparkTable, "delete", counting.command(SparkTable.delete)),
     )

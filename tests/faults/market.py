@@ -32,7 +32,7 @@ GROUPS = {
     },
     "cities": {
         "of": "left", "by": [{"city": "right_city"}], "select": {"n": "count(*)", "spent": "sum(amount)"},
-        "having": "n > 1",
+        "having": "n > 1", "materialized": {"cluster_by": ["n"]},
     },
 }  # fmt: skip
 """Of a table, computed and adjusted, and of a join; with a null in what rows have in common."""
@@ -45,7 +45,12 @@ def _merged() -> str:
     both["joins"]["left"] |= {
         "select": ["* except (right_customer, right_at)", {"dear": "amount > 15"}],
         "where": "id < 6 or right_city is null",
-        "history": {"is_current": True, "retention": "30 days"},
+        "history": {"is_current": True, "retention": "30 days", "materialized": {"deletion_vectors": False}},
+        "materialized": {
+            "partition_by": ["dear"],
+            "comment": "what was ordered",
+            "comments": {"dear": "or not"},
+        },
     }
     both["joins"]["star"] = STAR
     both["tables"]["orders"]["where"] = "amount is null or amount <> 44"

@@ -45,6 +45,8 @@ class Metastore:
         return {
             "spark.sql.catalogImplementation": "hive",
             "spark.hadoop.hive.metastore.uris": self.uri,
+            "spark.sql.hive.metastore.version": VERSION,
+            "spark.sql.hive.metastore.jars": "maven",
             "spark.sql.warehouse.dir": str(warehouse),
         }
 

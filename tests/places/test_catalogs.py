@@ -112,6 +112,6 @@ def test_metastore_of_spark_has_the_tables(tmp_path: Path) -> None:
 
 
 def test_hive_metastore_has_the_tables(tmp_path: Path) -> None:
-    """A server of version 4, asked by the client that Spark brings."""
+    """A server of version 4, asked by a client of its own version."""
     with hive_metastore(tmp_path) as server:
         _check(tmp_path, server.conf(tmp_path / "warehouse"))
