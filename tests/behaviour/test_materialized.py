@@ -11,6 +11,7 @@ from unittest import mock
 import pytest
 import yaml
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaProtocolError
 from pyspark.sql import SparkSession
 
 from faults.shop import Content, arrive, content, make_chosen, make_pipeline, run
@@ -200,6 +201,10 @@ def _check_kept(pipeline: Pipeline) -> None:
         "the customer's",
         None,
     ]
+    with pytest.raises(DeltaProtocolError, match="deletionVectors"):
+        sold.to_pyarrow_dataset()
+    plain = _table(pipeline, joined_of("plain")).to_pyarrow_dataset().to_table()
+    assert plain.num_rows == len(set(plain["id"].to_pylist()))
     history = _table(pipeline, history_of("sold")).metadata()
     assert history.partition_columns == ["right_vip"]
     assert history.description == "what was sold, and what was thought so"
