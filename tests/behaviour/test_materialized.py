@@ -145,7 +145,7 @@ def _features(table: DeltaTable) -> set[str]:
 @pytest.mark.parametrize(
     ("seed", "days", "names"),
     [
-        (1, 2, ("sold", "plain", "days")),
+        (1, 2, ("sold", "plain")),
         *[pytest.param(seed, 6, (), marks=pytest.mark.slow) for seed in range(2, 5)],
     ],
 )

@@ -63,10 +63,21 @@ STARS: Mapping[str, dict[str, Any]] = {
     "after_star": _join("starred", "right_rows", "fk2", "inner", "third_"),
 }
 """A table with several others at once, also as the left side of another join."""
+GROUPS: Mapping[str, dict[str, Any]] = {
+    "counted": {"of": "left_rows", "by": ["case_id", "fk"], "select": {"n": "count(*)", "total": "sum(seq)"}},
+    "listed": {
+        "of": "enriched",
+        "by": ["case_id", "right_v"],
+        "select": {"most": "max(seq)", "keys": "collect(key, order by key)"},
+    },
+}
+"""Of a table, adjusted; of a join, computed anew."""
 
 
 def sides_of(name: str, join: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The right sides of a join as joins with one right side, by the names that their messages are kept under."""
+    if "of" in join:
+        return {}
     if "rights" not in join:
         return {name: dict(join)}
     return {
@@ -90,6 +101,9 @@ def joined_by_model(
     }
     joined: dict[str, dict[CaseKey, Row]] = {}
     for name, join in joins.items():
+        if "of" in join:
+            joined[name] = _grouped(known[join["of"]].values(), join)
+            continue
         rows = known[join["left"]]
         for side in sides_of(name, join).values():
             right_names = columns["left" if side["right"] == TABLES["left"] else "right"]
@@ -102,6 +116,26 @@ def joined_by_model(
             }
         known[name] = joined[name] = dict(rows)
     return joined
+
+
+def _grouped(rows: Iterable[Row], group: Mapping[str, Any]) -> dict[Any, Row]:
+    """The row of each group that has rows. The aggregates are those of `GROUPS`."""
+    found: dict[Any, list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in group["by"]), []).append(row)
+    aggregates: Mapping[str, Callable[[list[Row]], Any]] = {
+        "count(*)": len,
+        "sum(seq)": lambda of: sum(row["seq"] for row in of),
+        "max(seq)": lambda of: max(row["seq"] for row in of),
+        "collect(key, order by key)": lambda of: sorted(row["key"] for row in of),
+    }
+    return {
+        key: {
+            **dict(zip(group["by"], key, strict=True)),
+            **{name: aggregates[text](of) for name, text in group["select"].items()},
+        }
+        for key, of in found.items()
+    }
 
 
 def _foreign_key(member: str) -> Callable[[Row], CaseKey | None]:

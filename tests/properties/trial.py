@@ -169,7 +169,9 @@ def write_configuration(
         }
         for side, table in TABLES.items()
     }
-    document = {"name": "trial", "lake": "./lake", "tables": tables, "joins": dict(joins)}
+    groups = {name: join for name, join in joins.items() if "of" in join}
+    of_tables = {name: join for name, join in joins.items() if name not in groups}
+    document = {"name": "trial", "lake": "./lake", "tables": tables, "joins": of_tables, "groups": groups}
     path = folder / "lakejoin.yaml"
     path.write_text(yaml.safe_dump(document | dict(maintenance), sort_keys=False), "utf-8")
     return path

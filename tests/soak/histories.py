@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from properties.relations import JOINS, STARS, VARIANTS
+from properties.relations import GROUPS, JOINS, STARS, VARIANTS
 from properties.scenarios import DAYS, random_sequence
 from soak.actions import Action, History
 from soak.author import Author
@@ -22,9 +22,14 @@ _PIPELINES: tuple[Mapping[str, dict[str, Any]], ...] = (
     {"matched": JOINS["matched"], "matched_twice": JOINS["enriched_twice"] | {"left": "matched"}},
     {name: VARIANTS[name] | {"history": True} for name in ("paired", "paired_twice")},
     {"starred": STARS["starred"] | {"history": True}},
+    {
+        "enriched": JOINS["enriched"] | {"materialized": {"deletion_vectors": False}},
+        "counted": GROUPS["counted"],
+        "listed": GROUPS["listed"] | {"history": True, "materialized": {"partition_by": ["case_id"]}},
+    },
 )
-"""A batch takes as long as it has joins. Inner and left ones, joins over joins, of a table with itself, a star; some
-have histories."""
+"""A batch takes as long as it has joins. Inner and left ones, joins over joins, of a table with itself, a star, groups;
+some have histories, or tables that are kept otherwise."""
 _WAYS = ("whole", "whole", "late file", "growing", "open end", "torn, settled", "torn, read")
 _IN_THE_WAY = ("nothing", "crash", "crash", "two crashes", "crash, fold", "fold cut off", "overtaken")
 _BETWEEN = ("again", "again", "touched", "migrate", "retry", "maintain")
