@@ -1,4 +1,4 @@
-"""Brings a table that is there in line with what is declared of it, by commits that change no row.
+"""Brings a table that is there in line with what is declared of it, by commits after which it has the same rows.
 
 Each is made only where the table's log says otherwise. So a run that is killed between two of them makes the others in
 its next batch. What is not declared any more stays as it is.
@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 
 from storage.delta_log.open_table import opened
 from storage.delta_log.snapshot import reading_table
+from storage.delta_log.transaction_id import Transaction
+from storage.delta_table.commits import overwrite
 from transforms.model.declaration import COMMENT, NONE, Declaration
 from transforms.model.schemas import quoted
 
@@ -44,6 +46,14 @@ def align(
         _alter(spark, path, f"CLUSTER BY ({', '.join(map(quoted, declared.cluster_by))})")
     if not declared.deletion_vectors and _VECTORS in (protocol.reader_features or ()):
         _alter(spark, path, f"DROP FEATURE {_VECTORS}")
+
+
+def lay_out(spark: SparkSession, path: str, declared: Declaration, transaction: Transaction) -> None:
+    """Write a table anew, with the rows that it has, where other partitions are declared than it has."""
+    with reading_table(path):
+        found = tuple(opened(path).metadata().partition_columns)
+    if found != declared.partition_by:
+        overwrite(spark.read.format("delta").load(path), path, transaction, declared=declared)
 
 
 def _alter(spark: SparkSession, path: str, how: str) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from orchestration.batch.context import Batch, GateResult
-from orchestration.batch.joins.history import continues
+from orchestration.batch.joins.history import continues, lay_out_anew
 from orchestration.batch.tables.table import TableBatch
 from orchestration.lake_state.config_fingerprints import kept_history
 from storage.delta_table.commits import overwrite
@@ -79,6 +79,7 @@ class _Revision:
             transaction = batch.journal.transaction(stage, batch.plan.batch)
             path = batch.lake.path(self._table)
             declared = batch.pipeline.joins[self._join.name].declared_history
+            lay_out_anew(batch, self._join, goes_on=not self._anew)
             keys = None if self._whole else self._touched()
             if self._anew:
                 made = self._revised(keys, empty(batch.spark, history_schema(self._join)))

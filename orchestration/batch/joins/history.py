@@ -8,6 +8,7 @@ from pyspark.sql.types import StructType
 
 from orchestration.batch.context import Batch, GateResult
 from orchestration.lake_state.config_fingerprints import kept_history
+from storage.delta_table.alignment import lay_out
 from storage.delta_table.commits import overwrite
 from storage.delta_table.schema_evolution import schema_of
 from storage.lake.layout import history_of
@@ -39,6 +40,7 @@ def commit_history(
     if not whole and not counts["emissions"]:
         return
     with batch.stage(stage):
+        lay_out_anew(batch, spec, goes_on=goes_on)
         transaction, schema = batch.journal.transaction(stage, batch.plan.batch), history_schema(spec)
         number, time = F.lit(batch.plan.batch).cast("bigint"), F.lit(batch.plan.planned_at)
         rows = _all_rows(batch, join) if whole else _emissions(join)
@@ -62,6 +64,18 @@ def commit_history(
             few = batch.frames.small or fits_one_task(count)
             apply_versions(made, path, spec, transaction, settled, few=few, marks=declared.deletion_vectors)
     batch.committed.append(stage)
+
+
+def lay_out_anew(batch: Batch, spec: ResultSpec, *, goes_on: bool) -> None:
+    """Give a history that goes on the partitions that are declared of it, where its result is computed anew.
+
+    The rebuilding is what asks for it; the rows of the history stay.
+    """
+    if goes_on and spec.name in batch.plan.bootstrap:
+        table = history_of(spec.name)
+        declared = batch.pipeline.joins[spec.name].declared_history
+        transaction = batch.journal.transaction_apart("laid-out", table)
+        lay_out(batch.spark, batch.lake.path(table), declared, transaction)
 
 
 def continues(batch: Batch, spec: ResultSpec) -> bool:
