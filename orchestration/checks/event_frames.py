@@ -17,7 +17,7 @@ from orchestration.config import Pipeline
 from storage.state.settled_times import settled_until
 from transforms.changelog.versions import intervals
 from transforms.foreign_key_join.temporal_join import SPAN, left_versions, made_of
-from transforms.model.event_time import instant
+from transforms.model.event_time import instant, valid_at
 from transforms.model.hashing import value_hash
 from transforms.model.join_sides import joined_left_key, right_valued
 from transforms.model.keys import restrict
@@ -101,4 +101,4 @@ def _with_hashes(
 
 
 def _valid(span: Column) -> Column:
-    return (span[VALID_FROM] <= F.col(MOMENT)) & (span[VALID_TO].isNull() | (F.col(MOMENT) < span[VALID_TO]))
+    return valid_at(F.col(MOMENT), span[VALID_FROM], span[VALID_TO])

@@ -52,7 +52,7 @@ def _declared(pipeline: Pipeline, asset: LakeAsset) -> Declaration:
 
 
 def _named_in_catalog(declared: Declaration) -> dict[str, str]:
-    return {"dagster/table_name": declared.table.replace("`", "")} if declared.table else {}
+    return {"dagster/table_name": declared.table} if declared.table else {}
 
 
 def _lineage(pipeline: Pipeline, asset: LakeAsset) -> dict[str, TableColumnLineage]:

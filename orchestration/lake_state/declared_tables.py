@@ -59,7 +59,7 @@ def keep_as_declared(
     `stage`: what runs meanwhile is called so. Raises `CatalogUnusable`.
     """
     for table in declared_tables(pipeline):
-        if lake.snapshot(table.name) is None:
+        if not lake.has(table.name):
             continue
         with stage(f"materialized/{table.name}"):
             properties = declared_properties(table.usual, table.declared)

@@ -17,7 +17,7 @@ from storage.spark.kept_frames import aggregated
 from storage.state.pinned_state import State
 from storage.state.settled_times import forgotten_rows
 from transforms.foreign_key_join.history import UNTIL, own_columns
-from transforms.model.event_time import from_micros, instant, latest
+from transforms.model.event_time import from_micros, instant, latest, valid_at
 from transforms.model.result_spec import ResultSpec
 from transforms.model.schemas import BATCH, VALID_FROM, VALID_TO, named
 from transforms.model.specs import TableSpec
@@ -35,10 +35,10 @@ def result_at(pipeline: Pipeline, name: str, journal: Journal, time: datetime) -
     """
     if (sides := pipeline.event_histories.get(name)) is not None:
         _check_kept(pipeline, name, journal, len(journal.published), f"--as-of {_shown(time)}")
-        return partial(_true_at, pipeline.keyed_spec(name), sides, time)
+        return partial(_at, pipeline.keyed_spec(name), sides, time)
     before = [plan.batch for plan in journal.plans if plan.planned_at <= time]
     _check_kept(pipeline, name, journal, min(len(before), len(journal.published)), f"--as-of {_shown(time)}")
-    return partial(_at, pipeline.keyed_spec(name), time)
+    return partial(_at, pipeline.keyed_spec(name), (), time)
 
 
 def result_after(pipeline: Pipeline, name: str, journal: Journal, batch: int) -> Open:
@@ -66,39 +66,24 @@ def _history(join: ResultSpec, state: State) -> View:
     )
 
 
-def _at(join: ResultSpec, time: datetime, state: State) -> View:
-    versions = state.history(join)
-    _check_known(join, versions, _forgotten(join, state), time, f"--as-of {_shown(time)}")
-    return _rows(join, versions, _valid(time))
-
-
-def _true_at(join: ResultSpec, sides: Collection[TableSpec], time: datetime, state: State) -> View:
-    versions = state.history(join)
-    first = forgotten_rows(state.plan, join.name, sides)
+def _at(join: ResultSpec, sides: Collection[TableSpec], time: datetime, state: State) -> View:
+    """`sides`: of a join whose history goes by event time."""
+    versions, plan = state.history(join), state.plan
+    first = forgotten_rows(plan, join.name, sides) if sides else plan.forgotten(history_of(join.name))
     _check_known(join, versions, first, time, f"--as-of {_shown(time)}")
-    return _rows(join, versions, _valid(time))
-
-
-def _forgotten(join: ResultSpec, state: State) -> datetime | None:
-    cutoff = state.plan.floors.get(history_of(join.name))
-    return datetime.fromisoformat(cutoff) if cutoff else None
-
-
-def _valid(time: datetime) -> Column:
-    at = instant(time)
-    return (F.col(VALID_FROM) <= at) & (F.col(VALID_TO).isNull() | (at < F.col(VALID_TO)))
+    return _rows(join, versions, valid_at(instant(time), F.col(VALID_FROM), F.col(VALID_TO)))
 
 
 def _after(join: ResultSpec, batch: int, time: datetime, state: State) -> View:
     versions = state.history(join)
-    _check_known(join, versions, _forgotten(join, state), time, f"--as-of-batch {batch}")
+    forgotten = state.plan.forgotten(history_of(join.name))
+    _check_known(join, versions, forgotten, time, f"--as-of-batch {batch}")
     there = (named(BATCH) <= batch) & (F.col(UNTIL).isNull() | (F.col(UNTIL) > batch))
     return _rows(join, versions, there)
 
 
 def _rows(join: ResultSpec, versions: DataFrame, which: Column) -> View:
-    rows = versions.where(which).drop(*own_columns(join), UNTIL)
-    return view_by_key(join.name, rows, join.joined_key)
+    return view_by_key(join.name, versions.where(which).drop(*own_columns(join), UNTIL), join.joined_key)
 
 
 def _check_known(

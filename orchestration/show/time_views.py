@@ -15,7 +15,7 @@ from storage.lake.journal import Journal
 from storage.lake.layout import joined_of, records_of
 from storage.state.pinned_state import State, history_bound, read_log
 from transforms.changelog.versions import intervals
-from transforms.model.event_time import instant
+from transforms.model.event_time import instant, valid_at
 from transforms.model.schemas import (
     BATCH,
     DELETED,
@@ -81,9 +81,8 @@ def _versions(table: TableSpec, state: State) -> View:
 def _as_of(table: TableSpec, time: datetime, state: State) -> View:
     """The rows that were valid at a time; before the retention, those of keys that did not change since."""
     bound = history_bound(state.plan, table)
-    at = instant(time)
     found = intervals(state.versions(table), table)
-    valid = (F.col(VALID_FROM) <= at) & (F.col(VALID_TO).isNull() | (at < F.col(VALID_TO)))
+    valid = valid_at(instant(time), F.col(VALID_FROM), F.col(VALID_TO))
     if bound is not None and time < bound:
         valid &= F.col(VALID_TO).isNull()
     rows = found.where(valid & ~named(DELETED)).select(

@@ -15,7 +15,7 @@ from storage.delta_log.snapshot import reading_table
 from storage.delta_log.transaction_id import Transaction
 from storage.delta_table.commits import overwrite
 from transforms.model.declaration import COMMENT, NONE, Declaration
-from transforms.model.schemas import quoted
+from transforms.model.schemas import as_literal, quoted
 
 _VECTORS = "deletionVectors"
 
@@ -40,7 +40,7 @@ def align(
     told = {column["name"]: column["metadata"].get(COMMENT) for column in columns}
     texts = {name: text for name, text in declared.comments.items() if name in told and told[name] != text}
     if texts:
-        each = ", ".join(f"{quoted(name)} COMMENT {_literal(text)}" for name, text in texts.items())
+        each = ", ".join(f"{quoted(name)} COMMENT {as_literal(text)}" for name, text in texts.items())
         _alter(spark, path, f"ALTER COLUMN {each}")
     if declared.cluster_by and _clustered_by(spark, path) != declared.cluster_by:
         _alter(spark, path, f"CLUSTER BY ({', '.join(map(quoted, declared.cluster_by))})")
@@ -66,9 +66,4 @@ def _clustered_by(spark: SparkSession, path: str) -> tuple[str, ...]:
 
 
 def _listed(properties: Mapping[str, str]) -> str:
-    return ", ".join(f"{_literal(name)} = {_literal(value)}" for name, value in properties.items())
-
-
-def _literal(text: str) -> str:
-    """A text as Spark's SQL takes it, whatever signs it holds."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return ", ".join(f"{as_literal(name)} = {as_literal(value)}" for name, value in properties.items())

@@ -100,11 +100,11 @@ class DeltaTransaction:
 
     @property
     def partition_columns(self) -> list[str]:
-        """The columns that the table's files do not hold, for its folders do."""
+        """The columns by whose values the table has its folders; its files need not hold them."""
         return list(self._items(self._transaction.metadata().partitionColumns()))
 
     def read_files(self, schema: StructType, paths: Collection[str]) -> DataFrame:
-        """Read columns of files of the table by their names, those that folders hold among them."""
+        """Read columns of files of the table by their names, those of their folders among them."""
         reader = self._spark.read.schema(schema)
         if self.partition_columns:
             reader = reader.option("basePath", spark_path(self.path))
@@ -156,7 +156,7 @@ class DeltaTransaction:
         metadata = actions.Metadata(
             self._jvm.java.util.UUID.randomUUID().toString(), None, declared.comment,
             actions.Format("parquet", _module(self._jvm.scala.collection.immutable, "Map").empty()),
-            declared.commented_json(rows._jdf.schema().asNullable().json()),
+            declared.commented(rows._jdf.schema().asNullable().json()),
             self._sequence(declared.partition_by), configuration, now,
         )  # fmt: skip
         ignores_defaults = False  # the session's properties of every new table

@@ -86,6 +86,11 @@ class Plan:
         """File and line of the records of a table or stream that the batch refuses."""
         return [(place.file, place.line) for place in self.refused if place.table == table]
 
+    def forgotten(self, history: str) -> datetime | None:
+        """The time before which folds have dropped what had ended in a history, by its name; None where none has."""
+        cutoff = self.floors.get(history)
+        return datetime.fromisoformat(cutoff) if cutoff else None
+
     def released(self, join: str) -> int:
         """The last batch whose records a stream's join has all released; one that began since has its own waiting."""
         return self.flushed if self.begun.get(join, 0) <= self.flushed else 0

@@ -39,7 +39,7 @@ from storage.state.pinned_state import State
 from storage.state.result_histories import forget
 from transforms.changelog.versions import intervals, reachable
 from transforms.foreign_key_join.subscriptions import live_subscriptions
-from transforms.model.event_time import from_micros, instant, latest, moved_back
+from transforms.model.event_time import earliest, from_micros, instant, latest, moved_back
 from transforms.model.guards import guarded
 from transforms.model.join_sides import as_left_rows
 from transforms.model.schemas import (
@@ -156,20 +156,14 @@ def fold_versions(
             folds.last(base, snapshot.folded.get(base, 0)),
             snapshot.clocks.get(f"tables/{table.name}"),
         )
-        asked = {moved_back(clock, table.history_retention), *read_since}
         # a retention that was raised since brings nothing back
-        cutoff = latest(_least(asked), former.cutoff if former else None)
+        kept_since = earliest(moved_back(clock, table.history_retention), *read_since)
+        cutoff = latest(kept_since, former.cutoff if former else None)
         fold = _begin(lake, journal, folds, Fold(0, base, snapshot.batch - 1, cutoff, None))
     versions = State(spark, lake, snapshot).versions(table).where(F.col(BATCH) <= fold.through)
     with _framing(spark, lake, snapshot, base, changes_of(table.name)) as frames:
         kept = frames.keep(reachable(intervals(versions, table), fold.cutoff))
         _replace(kept, lake, journal, fold, [*[named(name) for name in table.key], F.col(VALID_FROM)])
-
-
-def _least(times: Collection[datetime | None]) -> datetime | None:
-    """The first of some times; None, which is before all of them, where it is among them."""
-    known = [time for time in times if time is not None]
-    return min(known) if len(known) == len(times) else None
 
 
 def fold_subscriptions(

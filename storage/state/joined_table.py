@@ -87,11 +87,10 @@ def create_joined(
 
     `first`: its rows in files, where there is none.
     """
-    rows = joined_rows(emissions, join)
+    rows, properties = joined_rows(emissions, join), properties_of(PROPERTIES, declared)
     if first is None:
-        overwrite(rows, path, transaction, properties_of(PROPERTIES, declared), declared)
+        overwrite(rows, path, transaction, properties, declared)
     else:
-        properties = properties_of(PROPERTIES, declared)
         append(rows, path, transaction, properties, first=first, declared=declared)
 
 

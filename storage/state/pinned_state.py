@@ -244,13 +244,7 @@ def history_bound(plan: Plan, table: TableSpec) -> datetime | None:
     now.
     """
     clock = plan.clocks.get(f"tables/{table.name}")
-    return latest(moved_back(clock, table.history_retention), forgotten(plan, table))
-
-
-def forgotten(plan: Plan, table: TableSpec) -> datetime | None:
-    """Return the time before which folds have dropped what had ended; None where none has."""
-    cutoff = plan.floors.get(versions_of(table.name))
-    return datetime.fromisoformat(cutoff) if cutoff else None
+    return latest(moved_back(clock, table.history_retention), plan.forgotten(versions_of(table.name)))
 
 
 def read_log(state: State, table: str, schema: StructType) -> DataFrame:

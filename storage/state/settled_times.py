@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from datetime import datetime
 
-from storage.lake.layout import history_of
+from storage.lake.layout import history_of, versions_of
 from storage.lake.plan import Plan
-from storage.state.pinned_state import forgotten, history_bound
-from transforms.model.event_time import latest
+from storage.state.pinned_state import history_bound
+from transforms.model.event_time import earliest, latest
 from transforms.model.specs import TableSpec
 
 
@@ -15,19 +15,16 @@ def settled_until(plan: Plan, sides: Collection[TableSpec]) -> datetime | None:
 
     An older record would be refused as expired by each of them. `plan`: after what batch; `sides`: the tables.
     """
-    bounds = [history_bound(plan, table) for table in sides]
-    known = [bound for bound in bounds if bound is not None]
-    return latest(min(known) if len(known) == len(bounds) else None, known_since(plan, sides))
+    return latest(earliest(*[history_bound(plan, table) for table in sides]), known_since(plan, sides))
 
 
 def known_since(plan: Plan, sides: Collection[TableSpec]) -> datetime | None:
     """Return the time from which on all versions of the tables are there; None where folds have dropped none."""
-    return latest(*[forgotten(plan, table) for table in sides])
+    return latest(*[plan.forgotten(versions_of(table.name)) for table in sides])
 
 
 def forgotten_rows(plan: Plan, join: str, sides: Collection[TableSpec]) -> datetime | None:
     """Return the time before which rows that ended are removed from a join's history; None where none are."""
-    cutoff, settled = plan.floors.get(history_of(join)), settled_until(plan, sides)
-    time = datetime.fromisoformat(cutoff) if cutoff else None
+    time, settled = plan.forgotten(history_of(join)), settled_until(plan, sides)
     # a later one is of a former history of that name, which went by the batches
     return time if time is not None and settled is not None and time <= settled else None

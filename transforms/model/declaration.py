@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from pyspark.sql.types import StructField, StructType
-
 COMMENT = "comment"
 """Under what a column of a Delta table has its comment, and Spark's SQL the one of a table."""
 DELETION_VECTORS, ROW_TRACKING = "delta.enableDeletionVectors", "delta.enableRowTracking"
@@ -19,7 +17,7 @@ class Declaration:
     """What is declared of a table."""
 
     table: str | None = None
-    """Its name in the catalog, with that of the schema, each part quoted."""
+    """Its name in the catalog, behind that of its schema, which may have that of a catalog before it."""
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=lambda: NONE)
@@ -36,23 +34,13 @@ class Declaration:
         tracks = {ROW_TRACKING: "true"} if self.row_tracking else {}
         return {**self.properties, **features, **tracks}
 
-    def commented(self, schema: StructType) -> StructType:
-        """The same columns with their comments."""
-        return StructType(
-            [
-                StructField(
-                    f.name,
-                    f.dataType,
-                    f.nullable,
-                    {**f.metadata, COMMENT: self.comments[f.name]} if f.name in self.comments else f.metadata,
-                )
-                for f in schema
-            ]
-        )
-
-    def commented_json(self, schema: str) -> str:
-        """The same as Delta writes a schema."""
-        return self.commented(StructType.fromJson(json.loads(schema))).json()
+    def commented(self, schema: str) -> str:
+        """A schema as Delta writes it, in JSON, with the comments of its columns."""
+        told = json.loads(schema)
+        for column in told["fields"]:
+            if column["name"] in self.comments:
+                column["metadata"][COMMENT] = self.comments[column["name"]]
+        return json.dumps(told)
 
 
 UNDECLARED = Declaration()

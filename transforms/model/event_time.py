@@ -75,6 +75,16 @@ def latest(*times: datetime | None) -> datetime | None:
     return max((time for time in times if time is not None), default=None)
 
 
+def earliest(*times: datetime | None) -> datetime | None:
+    """The least of these times; None, which is before all of them, where it is among them."""
+    return None if None in times else min(time for time in times if time is not None)
+
+
+def valid_at(time: Column, since: Column, until: Column) -> Column:
+    """Whether something is valid at a time: from `since` on, inclusive, until `until`, exclusive; null for ever."""
+    return (since <= time) & (until.isNull() | (time < until))
+
+
 def moved_back(time: datetime | None, duration: timedelta | None) -> datetime | None:
     """A time less a duration; None without one of them, or where that is before all time: then nothing is as old."""
     if time is None or duration is None:

@@ -133,6 +133,11 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def as_literal(text: str) -> str:
+    """The text as a literal of Spark's SQL, whatever signs it holds."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 @cache  # every call of the JVM takes its time, and a batch names some hundred columns some hundred times
 def named(name: str) -> Column:
     """The column of exactly this name, dots and all."""

@@ -12,13 +12,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from orchestration.batch.context import Batch, GateResult
-from orchestration.batch.joins.history import continues, lay_out_anew
+from orchestration.batch.joins.history import bring_in, continues
 from orchestration.batch.tables.table import TableBatch
 from orchestration.lake_state.config_fingerprints import kept_history
-from storage.delta_table.commits import overwrite
-from storage.lake.layout import history_of
-from storage.spark.kept_frames import fits_one_task
-from storage.state.joined_table import OF_HISTORIES, properties_of
 from storage.state.result_histories import apply_revisions
 from storage.state.settled_times import forgotten_rows, known_since, settled_until
 from transforms.changelog.versions import as_versions, intervals, reachable, versions_schema
@@ -60,7 +56,7 @@ class _Revision:
     def __init__(self, batch: Batch, join: ResultSpec, tables: Mapping[str, TableBatch]) -> None:
         self._batch, self._join = batch, join
         self._tables = {name: tables[name] for name in join.reads}
-        self._table, plan = history_of(join.name), batch.plan
+        plan = batch.plan
         kept = kept_history(batch.pipeline, batch.journal, join.name, plan.batch - 1)
         self._anew = not (continues(batch, join) and kept)
         self._whole = self._anew or join.name in plan.bootstrap
@@ -74,31 +70,13 @@ class _Revision:
         """Commit it once `ready` returns, if it is anything."""
         if not (self._whole or any(map(_has_versions, self._tables.values()))):
             return
-        batch, stage = self._batch, f"history/{self._join.name}"
-        with batch.stage(stage):
-            transaction = batch.journal.transaction(stage, batch.plan.batch)
-            path = batch.lake.path(self._table)
-            declared = batch.pipeline.joins[self._join.name].declared_history
-            lay_out_anew(batch, self._join, goes_on=not self._anew)
+        batch, join = self._batch, self._join
+        with batch.stage(f"history/{join.name}"):
             keys = None if self._whole else self._touched()
-            if self._anew:
-                made = self._revised(keys, empty(batch.spark, history_schema(self._join)))
-                ready()
-                properties = properties_of(OF_HISTORIES, declared)
-                overwrite(made.drop(GONE), path, transaction, properties, declared)
-            else:
-                made = batch.frames.keep(self._revised(keys, self._stored(keys)))
-                if (count := made.count()) == 0:
-                    return
-
-                def settled() -> int:
-                    ready()
-                    return count
-
-                few = batch.frames.small or fits_one_task(count)
-                marks = declared.deletion_vectors
-                apply_revisions(made, path, self._join, transaction, settled, few=few, marks=marks)
-        batch.committed.append(stage)
+            stored = empty(batch.spark, history_schema(join)) if self._anew else self._stored(keys)
+            made = self._revised(keys, stored)
+            rows = made.drop(GONE) if self._anew else made
+            bring_in(batch, join, rows, apply_revisions, ready, goes_on=not self._anew)
 
     def _revised(self, keys: Keys | None, stored: DataFrame) -> DataFrame:
         """What changes of some left keys, or of all."""

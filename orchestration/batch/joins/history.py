@@ -32,50 +32,51 @@ def commit_history(
     A history that begins, or that was not kept meanwhile, is compared with all rows of the result.
     """
     spec, counts = join.spec, gate_result.result()
-    stage, path = f"history/{spec.name}", batch.lake.path(history_of(spec.name))
-    declared = batch.pipeline.joins[spec.name].declared_history
     goes_on = continues(batch, spec)
     kept = kept_history(batch.pipeline, batch.journal, spec.name, batch.plan.batch - 1)
     whole = not goes_on or not kept or spec.name in batch.plan.bootstrap
     if not whole and not counts["emissions"]:
         return
-    with batch.stage(stage):
-        lay_out_anew(batch, spec, goes_on=goes_on)
-        transaction, schema = batch.journal.transaction(stage, batch.plan.batch), history_schema(spec)
+    with batch.stage(f"history/{spec.name}"):
         number, time = F.lit(batch.plan.batch).cast("bigint"), F.lit(batch.plan.planned_at)
         rows = _all_rows(batch, join) if whole else _emissions(join)
-        versions = _current(batch, join, whole=whole) if goes_on else empty(batch.spark, schema)
+        versions = _current(batch, join, whole=whole) if goes_on else empty(batch.spark, history_schema(spec))
         made = next_versions(rows, versions, spec, by_reference(number), by_reference(time), whole=whole)
-        if not goes_on:
-            ready()
-            overwrite(made, path, transaction, properties_of(OF_HISTORIES, declared), declared)
-        else:
-            if whole:
-                batch.frames.expect(versions.count())
-            made = batch.frames.keep(made)
-            count = made.count()
-            if count == 0:
-                return
-
-            def settled() -> int:
-                ready()
-                return count
-
-            few = batch.frames.small or fits_one_task(count)
-            apply_versions(made, path, spec, transaction, settled, few=few, marks=declared.deletion_vectors)
-    batch.committed.append(stage)
+        if whole and goes_on:
+            batch.frames.expect(versions.count())
+        bring_in(batch, spec, made, apply_versions, ready, goes_on=goes_on)
 
 
-def lay_out_anew(batch: Batch, spec: ResultSpec, *, goes_on: bool) -> None:
-    """Give a history that goes on the partitions that are declared of it, where its result is computed anew.
+def bring_in(
+    batch: Batch, spec: ResultSpec, made: DataFrame, apply: Callable[..., None], ready: Callable[[], None],
+    *, goes_on: bool,
+) -> None:  # fmt: skip
+    """Commit what a batch makes of a history, if it is anything, once `ready` returns.
 
-    The rebuilding is what asks for it; the rows of the history stay.
+    `made`: what `apply` takes (`apply_versions`, `apply_revisions`); of a history that begins, its rows. One that goes
+    on gets the partitions that are declared of it where its result is computed anew, which is how they are asked for.
     """
-    if goes_on and spec.name in batch.plan.bootstrap:
-        table = history_of(spec.name)
-        declared = batch.pipeline.joins[spec.name].declared_history
-        transaction = batch.journal.transaction_apart("laid-out", table)
-        lay_out(batch.spark, batch.lake.path(table), declared, transaction)
+    stage, table = f"history/{spec.name}", history_of(spec.name)
+    path, declared = batch.lake.path(table), batch.pipeline.joins[spec.name].declared_history
+    transaction = batch.journal.transaction(stage, batch.plan.batch)
+    if not goes_on:
+        ready()
+        overwrite(made, path, transaction, properties_of(OF_HISTORIES, declared), declared)
+    else:
+        if spec.name in batch.plan.bootstrap:
+            lay_out(batch.spark, path, declared, batch.journal.transaction_apart("laid-out", table))
+        made = batch.frames.keep(made)
+        count = made.count()
+        if count == 0:
+            return
+
+        def settled() -> int:
+            ready()
+            return count
+
+        few = batch.frames.small or fits_one_task(count)
+        apply(made, path, spec, transaction, settled, few=few, marks=declared.deletion_vectors)
+    batch.committed.append(stage)
 
 
 def continues(batch: Batch, spec: ResultSpec) -> bool:

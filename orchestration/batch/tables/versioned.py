@@ -7,8 +7,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from orchestration.batch.tables.record_survey import RecordKinds
+from storage.lake.layout import versions_of
 from storage.spark.kept_frames import Frames
-from storage.state.pinned_state import State, forgotten
+from storage.state.pinned_state import State
 from transforms.changelog.apply_changes import apply_changes
 from transforms.changelog.versions import last_by_time
 from transforms.model.event_time import (
@@ -41,7 +42,7 @@ def in_time(
     before = state.plan.clocks.get(f"tables/{table.name}")
     oldest, newest = from_micros(kinds.oldest), from_micros(kinds.newest)
     clock = latest(before, newest)
-    dropped = forgotten(state.plan, table)
+    dropped = state.plan.forgotten(versions_of(table.name))
     bound = latest(moved_back(clock, table.history_retention), dropped)
     if oldest is None or bound is None or oldest >= bound:
         return records.withColumn(EXPIRED, F.lit(False)), clock

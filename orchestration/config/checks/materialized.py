@@ -35,29 +35,19 @@ _ALLOWED: Mapping[str, tuple[tuple[type[DataType], ...], str]] = {
 }
 """Types of the columns that a layout may name, and what else to write."""
 _OF_HISTORIES: Columns = {VALID_FROM: TimestampType(), VALID_TO: TimestampType(), IS_CURRENT: BooleanType()}
-Kept = Mapping[KeyPath, Columns | None]
 
 
 def check_materialized(reading: Reading) -> None:
     """Note what is wrong with `materialized` of results and their histories."""
-    kept = dict(_kept(reading))
-    for path, columns in kept.items():
-        if reading.raw(*path) is not None:
-            _check_layout(reading, path, columns, of_history="history" in path)
-    _check_tables(reading, kept)
-
-
-def _kept(reading: Reading) -> list[tuple[KeyPath, Columns | None]]:
-    """Where tables of results and histories are declared, and the columns of the results."""
-    found: list[tuple[KeyPath, Columns | None]] = []
+    kept: list[KeyPath] = []
     for section, columns_of in (("joins", result_of), ("groups", columns_of_group)):
         for name in reading.names(section):
-            columns = columns_of(reading, name)
-            found += [
-                ((section, name, "materialized"), columns),
-                ((section, name, "history", "materialized"), columns),
-            ]
-    return found
+            places: list[KeyPath] = [(section, name), (section, name, "history")]
+            for path in [(*place, "materialized") for place in places]:
+                if reading.raw(*path) is not None:
+                    kept.append(path)
+                    _check_layout(reading, path, columns_of(reading, name), of_history="history" in path)
+    _check_tables(reading, kept)
 
 
 def _check_tables(reading: Reading, kept: Collection[KeyPath]) -> None:
@@ -84,7 +74,8 @@ def _check_layout(reading: Reading, path: KeyPath, columns: Columns | None, *, o
         names = reading.value(*path, key)
         if names is not None:
             _check_columns(reading, (*path, key), names, known, allowed)
-    _check_indexed(reading, path, columns, of_history=of_history)
+    if not of_history:
+        _check_indexed(reading, path, columns)
     for name in reading.value(*path, "comments") or ():
         if name not in known:
             reading.refuse((*path, "comments", name), _unknown(name, known), at_key=True)
@@ -104,7 +95,7 @@ def _check_columns(
             reading.refuse((*path, index), f"'{name}' is {type_text(dtype)}, and {what}")
 
 
-def _check_indexed(reading: Reading, path: KeyPath, columns: Columns, *, of_history: bool) -> None:
+def _check_indexed(reading: Reading, path: KeyPath, columns: Columns) -> None:
     """Clustering needs statistics, and a table of a result has them of its first columns only."""
     first, count = set[str](), 0
     for name, dtype in columns.items():
@@ -112,7 +103,7 @@ def _check_indexed(reading: Reading, path: KeyPath, columns: Columns, *, of_hist
         if count <= _INDEXED:
             first.add(name)
     for index, name in enumerate(reading.value(*path, "cluster_by") or ()):
-        if not of_history and name in columns and name not in first:
+        if name in columns and name not in first:
             message = (
                 f"'{name}' is not among the first {_INDEXED} columns, of which Delta Lake has statistics"
             )

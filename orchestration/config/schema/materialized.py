@@ -8,7 +8,6 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 from orchestration.config.schema.frozen import Frozen
 from orchestration.config.schema.values import SettingText
 from transforms.model.declaration import UNDECLARED, Declaration
-from transforms.model.schemas import quoted
 
 CLUSTERED_BY = 4
 """By so many columns Delta Lake clusters at most."""
@@ -87,7 +86,7 @@ class Materialized(Frozen):
     def declaration(self) -> Declaration:
         """The same as the tables are made with it."""
         return Declaration(
-            ".".join(map(quoted, self.table.split("."))) if self.table else None,
+            self.table,
             self.partition_by or (),
             self.cluster_by or (),
             self.properties,

@@ -39,10 +39,10 @@ class DataFile:
     kept: pa.BooleanArray | None
     """Row by row whether it is not marked as deleted; None where no row is."""
     folder: Mapping[str, Any]
-    """The columns that it does not hold, for all its rows have the same value: those that a table is partitioned by."""
+    """The columns that a table is partitioned by: the one value of all its rows, whether it holds them or not."""
 
     def bounds_with(self, bounds: Bounds) -> Bounds:
-        """Return bounds of its rows with those of the columns that it does not hold."""
+        """Return bounds of its rows with those of the columns of its folder."""
         constant = {column: (self.folder[column[0]],) * 2 for column in bounds if column[0] in self.folder}
         return {**bounds, **constant}
 
