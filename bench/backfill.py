@@ -18,10 +18,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # run as a script,
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.contest.ways import differences, in_own_lake, joined_rows, keep, parser
-from orchestration.cli.terminal import print_table, say
-from orchestration.planning.pending_input import BatchBy
-from orchestration.runs.run import run_batches
-from storage.spark.session import start_session
+from lakejoin.orchestration.cli.terminal import print_table, say
+from lakejoin.orchestration.planning.pending_input import BatchBy
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.spark.session import start_session
 
 FIRST = date(2024, 1, 1)
 PIPELINE = """\

@@ -25,9 +25,9 @@ from bench.contest.ways import (
     write_day,
     written_bytes,
 )
-from orchestration.cli.terminal import Row, print_table, say
-from storage.lake.layout import Lake, joined_of
-from storage.spark.session import start_session
+from lakejoin.orchestration.cli.terminal import Row, print_table, say
+from lakejoin.storage.lake.layout import Lake, joined_of
+from lakejoin.storage.spark.session import start_session
 
 COLUMNS = 13
 """Of each side beside its key and, on the left, the foreign key."""

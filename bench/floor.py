@@ -29,8 +29,8 @@ from bench.contest.pieces import KEPT, KINDS, Stand, cost, cost_in_new_process, 
 from bench.contest.race import in_turn
 from bench.contest.report import medians
 from bench.contest.surroundings import heading, rows
-from orchestration.cli.terminal import print_table, say
-from storage.errors import LakejoinError
+from lakejoin.orchestration.cli.terminal import print_table, say
+from lakejoin.storage.errors import LakejoinError
 
 
 @dataclass

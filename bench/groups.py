@@ -28,9 +28,9 @@ from bench.contest.ways import (
     timed,
     write_day,
 )
-from orchestration.cli.terminal import Row, print_table, say
-from orchestration.runs.run import run_batches
-from storage.spark.session import start_session
+from lakejoin.orchestration.cli.terminal import Row, print_table, say
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.spark.session import start_session
 
 ROWS_OF_GROUP, CHANGES = 10, 10_000
 PIPELINE = """\

@@ -22,11 +22,11 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from pyspark.sql import DataFrame, SparkSession
 
 from examples.kafka.broker import broker
-from orchestration.config import Pipeline
-from orchestration.config.loading import load_text
-from orchestration.runs.run import run_batches
-from storage.sources.formats.source_format import Look
-from storage.spark.session import start_session
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.config.loading import load_text
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.sources.formats.source_format import Look
+from lakejoin.storage.spark.session import start_session
 
 PARTITIONS, TURNS = 4, 3
 TEXT = """\

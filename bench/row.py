@@ -23,7 +23,7 @@ from bench.targets.results import read_results
 from bench.targets.sought import scaled
 from bench.targets.table import HEADER, rows
 from bench.workload import made_file
-from orchestration.cli.terminal import print_table, say
+from lakejoin.orchestration.cli.terminal import print_table, say
 
 _BENCH = Path(__file__).resolve().parent
 

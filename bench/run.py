@@ -24,9 +24,9 @@ from bench.contest.scratch import scratch
 from bench.contest.surroundings import heading, rows, versions
 from bench.tpch.answers import answer_file, change_file
 from bench.workload import made_file
-from orchestration.cli.terminal import print_table, say
-from storage.errors import LakejoinError
-from storage.spark.session import start_session
+from lakejoin.orchestration.cli.terminal import print_table, say
+from lakejoin.storage.errors import LakejoinError
+from lakejoin.storage.spark.session import start_session
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

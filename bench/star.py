@@ -27,8 +27,8 @@ from bench.contest.ways import (
     write_day,
     written_bytes,
 )
-from orchestration.cli.terminal import Row, print_table, say
-from storage.spark.session import start_session
+from lakejoin.orchestration.cli.terminal import Row, print_table, say
+from lakejoin.storage.spark.session import start_session
 
 RIGHTS = 5
 LEFT_CHANGES, RIGHT_CHANGES = 10_000, 100

@@ -18,8 +18,8 @@ from bench.contest.kept import kept_file, read, write_result
 from bench.contest.ours import PIPELINE_FILE
 from bench.contest.start import Start, empty_run, spark_session
 from bench.contest.surroundings import heading
-from orchestration.cli.terminal import say
-from storage.errors import LakejoinError
+from lakejoin.orchestration.cli.terminal import say
+from lakejoin.storage.errors import LakejoinError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from bench.contest.ways import differences, in_own_lake, joined_rows, keep, parser
-from orchestration.cli.terminal import print_table, say
-from orchestration.planning.pending_input import BatchBy
-from orchestration.runs.run import run_batches
-from storage.spark.session import start_session
+from lakejoin.orchestration.cli.terminal import print_table, say
+from lakejoin.orchestration.planning.pending_input import BatchBy
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.spark.session import start_session
 
 DAYS = 10
 KEYS = 1000

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
-from expectations.index_page import Page, render_index
-from expectations.results import rule_results
-from transforms.model.printable_text import printable_lines
+from lakejoin.expectations.index_page import Page, render_index
+from lakejoin.expectations.results import rule_results
+from lakejoin.transforms.model.printable_text import printable_lines
 
 if TYPE_CHECKING:  # importing Great Expectations takes seconds
     from great_expectations.core import ExpectationSuite, ExpectationSuiteValidationResult

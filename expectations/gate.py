@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from expectations.keys import Kind, frames_for, keys_sql
-from expectations.rules import Rule, rules_for
+from lakejoin.expectations.keys import Kind, frames_for, keys_sql
+from lakejoin.expectations.rules import Rule, rules_for
 
 SAMPLES = 5
 """How many offending keys a result shows."""

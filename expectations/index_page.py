@@ -7,8 +7,8 @@ one is a single file.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from expectations.results import RuleResult
-from transforms.model.printable_text import printable_html
+from lakejoin.expectations.results import RuleResult
+from lakejoin.transforms.model.printable_text import printable_html
 
 _STYLE = """
 :root { color-scheme: light dark; }

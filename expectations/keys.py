@@ -15,7 +15,7 @@ kinds list their own columns.
 from collections.abc import Mapping
 from typing import Literal
 
-from transforms.model.specs import How
+from lakejoin.transforms.model.specs import How
 
 Kind = Literal[
     "inner",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from expectations.rules import RULES
+from lakejoin.expectations.rules import RULES
 
 if TYPE_CHECKING:  # importing Great Expectations takes seconds
     from great_expectations.core import ExpectationSuiteValidationResult, ExpectationValidationResult

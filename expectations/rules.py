@@ -16,7 +16,7 @@ null, so they are compared with `IS [NOT] DISTINCT FROM`. The join and its subsc
 
 from dataclasses import dataclass
 
-from expectations.keys import Kind, keys_sql
+from lakejoin.expectations.keys import Kind, keys_sql
 
 _JOINS: tuple[Kind, ...] = ("inner", "left")
 _ROWS: tuple[Kind, ...] = (*_JOINS, "members")

@@ -20,9 +20,9 @@ from great_expectations.render.components import (
 )
 from great_expectations.render.renderer.renderer import renderer
 
-from expectations.keys import Kind
-from expectations.rules import Rule, rules_for
-from transforms.model.printable_text import printable
+from lakejoin.expectations.keys import Kind
+from lakejoin.expectations.rules import Rule, rules_for
+from lakejoin.transforms.model.printable_text import printable
 
 _Style = tuple[str, dict[str, Any]]
 """The name of a value in a text, and how that value looks."""

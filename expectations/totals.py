@@ -16,11 +16,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from expectations.gate import to_view
-from expectations.keys import JOIN_FRAMES
-from transforms.model.keys import KeyTotals
-from transforms.model.schemas import quoted
-from transforms.model.specs import How
+from lakejoin.expectations.gate import to_view
+from lakejoin.expectations.keys import JOIN_FRAMES
+from lakejoin.transforms.model.keys import KeyTotals
+from lakejoin.transforms.model.schemas import quoted
+from lakejoin.transforms.model.specs import How
 
 _JOINED = ("primary_key", "left_hash", "right_key", "right_hash")
 _SUBSCRIBED = ("primary_key", "foreign_key", "left_hash")

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from expectations.data_docs import DataDocs, open_context, publish
-from expectations.gate import broken_rules
-from expectations.keys import Kind
-from expectations.results import RuleResult, rule_results
-from expectations.rules import rules_for
+from lakejoin.expectations.data_docs import DataDocs, open_context, publish
+from lakejoin.expectations.gate import broken_rules
+from lakejoin.expectations.keys import Kind
+from lakejoin.expectations.results import RuleResult, rule_results
+from lakejoin.expectations.rules import rules_for
 
 if TYPE_CHECKING:  # importing Great Expectations takes seconds
     from great_expectations.checkpoint.checkpoint import CheckpointResult
@@ -61,7 +61,7 @@ def validate_assets(
     """
     from great_expectations.core import RunIdentifier
 
-    from expectations.suites import suite_for
+    from lakejoin.expectations.suites import suite_for
 
     with _ONE_AT_A_TIME:
         context = open_context()
@@ -82,7 +82,7 @@ def _check(context: "AbstractDataContext", asset: Asset, run: "RunIdentifier") -
     from great_expectations import Checkpoint, ValidationDefinition
     from great_expectations.core.result_format import ResultFormat
 
-    from expectations.suites import suite_for
+    from lakejoin.expectations.suites import suite_for
 
     source = context.data_sources.add_spark(asset.name, persist=False)
     batch = source.add_dataframe_asset(asset.name).add_batch_definition_whole_dataframe(asset.kind)

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from orchestration.config import load
-from orchestration.defs.code_location import pipeline_definitions
-from orchestration.demo.example import DEMO
+from lakejoin.orchestration.config import load
+from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.demo.example import DEMO
 
 
 def configuration_file(environment: Mapping[str, str]) -> Path:

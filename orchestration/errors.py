@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from orchestration.config.problems import did_you_mean, listed
-from storage.errors import LakejoinError
+from lakejoin.orchestration.config.problems import did_you_mean, listed
+from lakejoin.storage.errors import LakejoinError
 
 
 class WrongUsage(LakejoinError):

@@ -18,9 +18,9 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from orchestration.config import Pipeline
-from storage.errors import LakejoinError, SourceBroken, file_lost
-from storage.lake.plan import Plan
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.storage.errors import LakejoinError, SourceBroken, file_lost
+from lakejoin.storage.lake.plan import Plan
 
 _REMEDIES = {
     "java.lang.OutOfMemoryError": "Give Spark more memory (`spark: {conf: {spark.driver.memory: 8g}}`) or smaller "

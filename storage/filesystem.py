@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from pyarrow import fs
 
-from storage.errors import SourceNotFound, SourceRefused, SourceUnreadable, without_credentials
+from lakejoin.storage.errors import SourceNotFound, SourceRefused, SourceUnreadable, without_credentials
 
 _URI = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _BUCKET = re.compile(r"[a-z][a-z0-9+.-]*://[^/]*", re.IGNORECASE)

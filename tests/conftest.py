@@ -14,8 +14,8 @@ from xdist.scheduler import LoadFileScheduling
 
 import guards
 from faults.lakes import forget_logs
+from lakejoin.storage.spark.session import start_session
 from reliability import Report
-from storage.spark.session import start_session
 
 pytest_plugins = ["tiny_lake"]
 
@@ -104,10 +104,10 @@ def forgetting(request: pytest.FixtureRequest) -> Iterator[None]:
 def prunes() -> Iterator[None]:
     """Files and pages are held against a batch's keys however few rows they have."""
     with (
-        patch("storage.delta_table.file_pruning.WORTH_ROWS", 1),
-        patch("storage.delta_table.file_pruning.WORTH_VALUES", 1),
-        patch("storage.delta_table.file_pruning.LARGE_FILE", 1),
-        patch("storage.state.folds.LARGE_TABLE", 1),
+        patch("lakejoin.storage.delta_table.file_pruning.WORTH_ROWS", 1),
+        patch("lakejoin.storage.delta_table.file_pruning.WORTH_VALUES", 1),
+        patch("lakejoin.storage.delta_table.file_pruning.LARGE_FILE", 1),
+        patch("lakejoin.storage.state.folds.LARGE_TABLE", 1),
     ):
         yield
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from storage.spark.engine.sockets import answers, engine_folder
-from storage.spark.jars import cache_directory
+from lakejoin.storage.spark.engine.sockets import answers, engine_folder
+from lakejoin.storage.spark.jars import cache_directory
 
 
 @contextmanager

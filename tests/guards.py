@@ -8,8 +8,8 @@ from typing import Any, get_args
 
 import pytest
 
-from storage.errors import LakejoinError
-from transforms.model.guards import Guard, without
+from lakejoin.storage.errors import LakejoinError
+from lakejoin.transforms.model.guards import Guard, without
 
 GUARDS: tuple[Guard, ...] = get_args(Guard)
 _PARAMETER = "guard"

@@ -11,15 +11,15 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from storage.stores.kinds.key_value import KeyValueStore
-from storage.stores.kinds.session import SessionStore
-from storage.stores.kinds.versioned import VersionedKeyValueStore
-from storage.stores.kinds.window import WindowStore
-from storage.stores.scan.delta_table import TableFiles
-from storage.stores.scan.reader import Reader
-from storage.stores.scan.table_columns import Source
-from storage.stores.write.layout import DELETED, OBSERVED, PLACE, PROPERTY, PUT, Layout
-from transforms.model.event_time import EPOCH
+from lakejoin.storage.stores.kinds.key_value import KeyValueStore
+from lakejoin.storage.stores.kinds.session import SessionStore
+from lakejoin.storage.stores.kinds.versioned import VersionedKeyValueStore
+from lakejoin.storage.stores.kinds.window import WindowStore
+from lakejoin.storage.stores.scan.delta_table import TableFiles
+from lakejoin.storage.stores.scan.reader import Reader
+from lakejoin.storage.stores.scan.table_columns import Source
+from lakejoin.storage.stores.write.layout import DELETED, OBSERVED, PLACE, PROPERTY, PUT, Layout
+from lakejoin.transforms.model.event_time import EPOCH
 
 TEXT = {"key": pa.string()}
 TIME = pa.timestamp("us", "UTC")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.sources.formats.source_format import SourceFormat
+from lakejoin.storage.sources.formats.source_format import SourceFormat
 
 ROOT = Path(__file__).parents[1]
 _PACKAGES = "transforms|storage|orchestration|expectations"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 _CODE = ("transforms", "storage", "expectations", "orchestration")
-_PATCH = re.compile(rf'(?:setattr|patch)\(\s*"((?:{"|".join(_CODE)})[.\w]*)\.(\w+)"')
+_PATCH = re.compile(rf'(?:setattr|patch)\(\s*"(lakejoin\.(?:{"|".join(_CODE)})[.\w]*)\.(\w+)"')
 
 
 def _files(*folders: str) -> list[Path]:

@@ -12,11 +12,11 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from orchestration.demo.example import DEMO, Example, open_example
+from lakejoin.orchestration.demo.example import DEMO, Example, open_example
 
 if TYPE_CHECKING:  # the tests that start no Spark do not import it either
-    from orchestration.demo.days import Day
-    from orchestration.show.tables import View
+    from lakejoin.orchestration.demo.days import Day
+    from lakejoin.orchestration.show.tables import View
 
 RECORDING = Path(__file__).parent / "data" / "flights-cdc-tiny"
 Rows = list[dict[str, str]]
@@ -51,7 +51,7 @@ def tiny(copy_tiny: Callable[[Path], Path], tmp_path_factory: pytest.TempPathFac
 @pytest.fixture(scope="session")
 def tiny_days(tiny: Example, spark: SparkSession) -> tuple["Day", ...]:
     """Return its three days, worked off one after the other and compared with PostgreSQL."""
-    from orchestration.demo.days import run_days
+    from lakejoin.orchestration.demo.days import run_days
 
     return tuple(run_days(tiny, spark, lambda stage: None))
 
@@ -59,11 +59,11 @@ def tiny_days(tiny: Example, spark: SparkSession) -> tuple["Day", ...]:
 @pytest.fixture(scope="session")
 def view(tiny: Example, tiny_days: tuple["Day", ...], spark: SparkSession) -> Callable[..., "View"]:
     """Return what opens a table of the tiny lake, as of a batch."""
-    from orchestration.lake_state.published_snapshot import published_snapshot
-    from orchestration.show.tables import find_view
-    from storage.lake.journal import Journal
-    from storage.lake.layout import Lake
-    from storage.state.pinned_state import State
+    from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+    from lakejoin.orchestration.show.tables import find_view
+    from lakejoin.storage.lake.journal import Journal
+    from lakejoin.storage.lake.layout import Lake
+    from lakejoin.storage.state.pinned_state import State
 
     assert len(tiny_days) == 3
 
@@ -77,7 +77,7 @@ def view(tiny: Example, tiny_days: tuple["Day", ...], spark: SparkSession) -> Ca
 @pytest.fixture(scope="session")
 def read(view: Callable[..., "View"]) -> Callable[..., Rows]:
     """Return what reads a table of the tiny lake as of a batch, as csv has it, with the internal columns."""
-    from orchestration.show.text_formats import lines
+    from lakejoin.orchestration.show.text_formats import lines
 
     @cache
     def rows(name: str, batch: int | None = None) -> Rows:

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from bench.contest.contender import PREFIX
 from bench.tpch.answers import Answer, answer_file
-from storage.errors import LakejoinError
+from lakejoin.storage.errors import LakejoinError
 
 NULL = r"\N"
 _COLUMNS = ("o_orderkey", "o_custkey", "o_totalprice", f"{PREFIX}c_acctbal")

@@ -14,7 +14,7 @@ from typing import IO
 
 import duckdb
 
-from storage.errors import LakejoinError
+from lakejoin.storage.errors import LakejoinError
 
 _ROOT = Path(__file__).resolve().parents[2]
 

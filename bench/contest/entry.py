@@ -15,7 +15,7 @@ from bench.contest.ours import JOIN, Ours, OursWithChangelog, OursWithHistory
 from bench.contest.race import Course, Race, Round
 from bench.contest.recompute import DuckRecompute, SparkRecompute
 from bench.tpch.answers import change_file
-from storage.lake.layout import joined_of
+from lakejoin.storage.lake.layout import joined_of
 
 NAMES = ("ours", "spark", "duckdb", "merge", "changelog", "history")
 _OURS = {contender.name: contender for contender in (Ours, OursWithChangelog, OursWithHistory)}

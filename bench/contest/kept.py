@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from orchestration.cli.terminal import say
+from lakejoin.orchestration.cli.terminal import say
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 

@@ -13,15 +13,15 @@ from pyspark.sql import functions as F
 
 from bench.contest.ours import JOIN, PIPELINE
 from bench.tpch.answers import change_file
-from orchestration.config import load_text
-from storage.lake.layout import changes_of, joined_of, response_log_of, subscription_log_of
-from transforms.foreign_key_join.emissions import emit_pairs, joined_schema
-from transforms.foreign_key_join.insert_only import applied_answers, pair, subscribe
-from transforms.foreign_key_join.responses import response_schema
-from transforms.foreign_key_join.subscriptions import subscription_schema
-from transforms.model.hashing import value_hash
-from transforms.model.join_sides import inserted, valued
-from transforms.model.schemas import (
+from lakejoin.orchestration.config import load_text
+from lakejoin.storage.lake.layout import changes_of, joined_of, response_log_of, subscription_log_of
+from lakejoin.transforms.foreign_key_join.emissions import emit_pairs, joined_schema
+from lakejoin.transforms.foreign_key_join.insert_only import applied_answers, pair, subscribe
+from lakejoin.transforms.foreign_key_join.responses import response_schema
+from lakejoin.transforms.foreign_key_join.subscriptions import subscription_schema
+from lakejoin.transforms.model.hashing import value_hash
+from lakejoin.transforms.model.join_sides import inserted, valued
+from lakejoin.transforms.model.schemas import (
     BATCH,
     CURRENT,
     DELETED,
@@ -37,7 +37,7 @@ from transforms.model.schemas import (
     changes_schema,
     named,
 )
-from transforms.model.specs import TableSpec
+from lakejoin.transforms.model.specs import TableSpec
 
 
 def least_tables(spark: SparkSession, workload: Path) -> Mapping[str, DataFrame]:

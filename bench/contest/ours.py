@@ -15,11 +15,11 @@ from bench.contest.jvm import traffic
 from bench.contest.live import live_bytes, tables_below
 from bench.contest.upkeep import maintain_all
 from bench.tpch.answers import change_file
-from orchestration.config import load_text
-from orchestration.runs.run import run_batches
-from storage.errors import LakejoinError
-from storage.lake.layout import Lake, joined_of
-from storage.lake.plan import Published
+from lakejoin.orchestration.config import load_text
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.errors import LakejoinError
+from lakejoin.storage.lake.layout import Lake, joined_of
+from lakejoin.storage.lake.plan import Published
 
 PIPELINE_FILE = "lakejoin.yaml"
 JOIN = "orders_with_customers"

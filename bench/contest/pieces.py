@@ -18,12 +18,12 @@ from bench.contest.live import live_bytes, tables_below
 from bench.contest.ours import JOIN, Ours
 from bench.contest.recompute import recompute_first
 from bench.contest.scratch import scratch
-from storage.delta_log.transaction_id import Transaction
-from storage.delta_table.commits import append
-from storage.delta_table.direct_scan import LOG_PROPERTIES
-from storage.lake.layout import joined_of
-from storage.spark.session import start_session
-from storage.state.joined_table import PROPERTIES
+from lakejoin.storage.delta_log.transaction_id import Transaction
+from lakejoin.storage.delta_table.commits import append
+from lakejoin.storage.delta_table.direct_scan import LOG_PROPERTIES
+from lakejoin.storage.lake.layout import joined_of
+from lakejoin.storage.spark.session import start_session
+from lakejoin.storage.state.joined_table import PROPERTIES
 
 KINDS = ("recompute", "sources", "tables", "each", "load")
 KEPT = {"tables", "each"}

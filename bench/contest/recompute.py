@@ -13,7 +13,7 @@ from bench.contest.current import KEYS, CurrentRows, right_columns
 from bench.contest.duck import Duck
 from bench.contest.live import live_bytes
 from bench.tpch.answers import change_file
-from storage.spark.session import changed_settings
+from lakejoin.storage.spark.session import changed_settings
 
 _OF_SPARK = {"spark.sql.files.openCostInBytes": "4194304", "spark.sql.maxSinglePartitionBytes": "128m"}
 """Where our session differs from Spark's defaults in what the plan of a large join depends on."""

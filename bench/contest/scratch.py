@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from orchestration.cli.terminal import say
+from lakejoin.orchestration.cli.terminal import say
 
 
 @contextmanager

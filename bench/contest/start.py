@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.contest.processes import busy_seconds, family, name, usage
-from storage.errors import LakejoinError
+from lakejoin.storage.errors import LakejoinError
 
 _ROOT = Path(__file__).resolve().parents[2]
 _LOOK_SECONDS = 0.01
 _READY = "ready"
 _SESSION = """\
 import sys
-from storage.spark.session import start_session
+from lakejoin.storage.spark.session import start_session
 start_session(sys.argv[1], {"spark.driver.memory": sys.argv[2]})
 print(sys.argv[3], flush=True)
 sys.stdin.read()
@@ -76,7 +76,10 @@ class _Watch:
 def empty_run(pipeline: Path) -> Start:
     """Run `lakejoin run` on a lake for which nothing is waiting, to its end. Raises `StartFailed`."""
     busy, used, started = busy_seconds(), usage([os.getpid()]), time.monotonic()
-    with _process(["-m", "orchestration.cli", "run", str(pipeline)]) as process, _Watch(process.pid) as watch:
+    with (
+        _process(["-m", "lakejoin", "run", str(pipeline)]) as process,
+        _Watch(process.pid) as watch,
+    ):
         said = _read(process)
         code = process.wait()
         seconds = time.monotonic() - started

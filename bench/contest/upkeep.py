@@ -2,8 +2,8 @@
 
 from pyspark.sql import SparkSession
 
-from orchestration.config import Pipeline
-from orchestration.maintenance.maintain import maintain
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.maintenance.maintain import maintain
 
 
 def maintain_all(pipeline: Pipeline, spark: SparkSession) -> None:

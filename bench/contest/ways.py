@@ -11,11 +11,11 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.contest.surroundings import commit
-from orchestration.cli.terminal import say
-from orchestration.config import Pipeline, load_text
-from orchestration.runs.run import run_batches
-from storage.lake.layout import Lake, joined_of
-from transforms.model.schemas import is_internal
+from lakejoin.orchestration.cli.terminal import say
+from lakejoin.orchestration.config import Pipeline, load_text
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.lake.layout import Lake, joined_of
+from lakejoin.transforms.model.schemas import is_internal
 
 
 def parser(doc: str | None) -> argparse.ArgumentParser:

@@ -16,8 +16,8 @@ import pyspark
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from storage.spark.jars import cache_directory, provide_folder, spark_resolver
-from storage.spark.java import find_java, wrap_java
+from lakejoin.storage.spark.jars import cache_directory, provide_folder, spark_resolver
+from lakejoin.storage.spark.java import find_java, wrap_java
 
 VERSION = "4.3.1"
 _SPARK_HOME = Path(pyspark.__file__).parent

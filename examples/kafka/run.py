@@ -23,12 +23,12 @@ from confluent_kafka import Producer  # noqa: E402 - only now the project is fou
 from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402 - as above
 
 from examples.kafka.broker import Broker  # noqa: E402 - as above
-from orchestration.cli.options import open_session  # noqa: E402 - as above
-from orchestration.config import load  # noqa: E402 - as above
-from orchestration.demo.csv_comparison import compare, read_expected  # noqa: E402 - as above
-from orchestration.demo.example import EXAMPLE, open_example  # noqa: E402 - as above
-from storage.lake.journal import Journal  # noqa: E402 - as above
-from storage.lake.layout import Lake, joined_of  # noqa: E402 - as above
+from lakejoin.orchestration.cli.options import open_session  # noqa: E402 - as above
+from lakejoin.orchestration.config import load  # noqa: E402 - as above
+from lakejoin.orchestration.demo.csv_comparison import compare, read_expected  # noqa: E402 - as above
+from lakejoin.orchestration.demo.example import EXAMPLE, open_example  # noqa: E402 - as above
+from lakejoin.storage.lake.journal import Journal  # noqa: E402 - as above
+from lakejoin.storage.lake.layout import Lake, joined_of  # noqa: E402 - as above
 
 WORK = HERE / "work"
 CONFIGURATION = HERE / "lakejoin.yaml"
@@ -91,7 +91,7 @@ def run_and_kill(table: str) -> bool:
 
 
 def _command(name: str, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "orchestration.cli", name, str(CONFIGURATION), *arguments]
+    return [sys.executable, "-m", "lakejoin", name, str(CONFIGURATION), *arguments]
 
 
 def compare_days(days: int) -> int:

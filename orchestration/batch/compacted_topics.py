@@ -4,10 +4,10 @@ A compacted topic drops records that newer ones of their keys replace, within of
 committed of it before it was cut off has them, and what it reads when it is run again has not.
 """
 
-from orchestration.batch.context import Batch
-from orchestration.config import Input
-from storage.errors import SourceChanged
-from storage.lake.table_counts import row_count
+from lakejoin.orchestration.batch.context import Batch
+from lakejoin.orchestration.config import Input
+from lakejoin.storage.errors import SourceChanged
+from lakejoin.storage.lake.table_counts import row_count
 
 
 def check_as_committed(batch: Batch, read: Input, log: str, count: int) -> None:

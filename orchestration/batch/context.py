@@ -12,23 +12,23 @@ from threading import Lock
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from orchestration.config import Pipeline
-from orchestration.planning.input_records import InputRecords
-from storage.delta_table.commits import append, overwrite
-from storage.delta_table.direct_scan import LOG_PROPERTIES
-from storage.delta_table.file_pruning import FilesRead
-from storage.delta_table.uncommitted_files import Written, write
-from storage.lake.journal import Journal
-from storage.lake.layout import (
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.planning.input_records import InputRecords
+from lakejoin.storage.delta_table.commits import append, overwrite
+from lakejoin.storage.delta_table.direct_scan import LOG_PROPERTIES
+from lakejoin.storage.delta_table.file_pruning import FilesRead
+from lakejoin.storage.delta_table.uncommitted_files import Written, write
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import (
     QUARANTINE,
     Lake,
 )
-from storage.lake.plan import Plan
-from storage.spark.kept_frames import Frames
-from storage.spark.session import jobs_called
-from storage.state.pinned_state import State
-from transforms.model.declaration import UNDECLARED, Declaration
-from transforms.model.schemas import BATCH, TIME, by_reference, named
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.spark.kept_frames import Frames
+from lakejoin.storage.spark.session import jobs_called
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.model.declaration import UNDECLARED, Declaration
+from lakejoin.transforms.model.schemas import BATCH, TIME, by_reference, named
 
 Progress = Callable[[str], None]
 GateResult = Future[dict[str, int]]

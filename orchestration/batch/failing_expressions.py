@@ -6,8 +6,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transforms.model.expressions import EXPRESSION_FAILED, RowExpression
-from transforms.model.schemas import DETAIL, POSITION, REASON
+from lakejoin.transforms.model.expressions import EXPRESSION_FAILED, RowExpression
+from lakejoin.transforms.model.schemas import DETAIL, POSITION, REASON
 
 _CAUSES = 10
 """Of so many different inputs of a batch Spark is asked why an expression fails; each is a job."""

@@ -20,21 +20,21 @@ from functools import partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.batch.context import Batch
-from storage.delta_table.direct_scan import LOG_PROPERTIES
-from storage.lake.layout import changes_of, joined_of, response_log_of, subscription_log_of
-from storage.spark.kept_frames import Frames
-from storage.state.joined_table import PROPERTIES, joined_rows, properties_of
-from transforms.foreign_key_join.batch import Inserts, JoinBatch
-from transforms.foreign_key_join.emissions import TOMBSTONE
-from transforms.foreign_key_join.insert_only import stored
-from transforms.model.declaration import UNDECLARED, Declaration
-from transforms.model.join_sides import inserted, joined_left_key
-from transforms.model.keys import KeyTotals
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import BATCH, PRIMARY_KEY, changes_schema, empty, named
-from transforms.model.selection import marks_of
-from transforms.model.specs import TableSpec
+from lakejoin.orchestration.batch.context import Batch
+from lakejoin.storage.delta_table.direct_scan import LOG_PROPERTIES
+from lakejoin.storage.lake.layout import changes_of, joined_of, response_log_of, subscription_log_of
+from lakejoin.storage.spark.kept_frames import Frames
+from lakejoin.storage.state.joined_table import PROPERTIES, joined_rows, properties_of
+from lakejoin.transforms.foreign_key_join.batch import Inserts, JoinBatch
+from lakejoin.transforms.foreign_key_join.emissions import TOMBSTONE
+from lakejoin.transforms.foreign_key_join.insert_only import stored
+from lakejoin.transforms.model.declaration import UNDECLARED, Declaration
+from lakejoin.transforms.model.join_sides import inserted, joined_left_key
+from lakejoin.transforms.model.keys import KeyTotals
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import BATCH, PRIMARY_KEY, changes_schema, empty, named
+from lakejoin.transforms.model.selection import marks_of
+from lakejoin.transforms.model.specs import TableSpec
 
 
 def pays(frames: Frames) -> bool:

@@ -5,17 +5,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
-from expectations.keys import Kind
-from orchestration.batch.context import Batch, JoinResults
-from orchestration.batch.joins.gate import JOIN_COUNTS
-from orchestration.batch.joins.groups import GROUP_COUNTS
-from orchestration.batch.joins.stage import ForeignKeyJoins
-from orchestration.batch.streams.stage import StreamJoins
-from orchestration.batch.streams.stream_join_batch import STREAM_JOIN_COUNTS
-from orchestration.batch.tables.table import TableBatch
-from orchestration.config import AnyJoin, Group, Join, Star, StreamJoin
-from transforms.model.group_spec import GroupSpec
-from transforms.model.result_spec import ResultSpec
+from lakejoin.expectations.keys import Kind
+from lakejoin.orchestration.batch.context import Batch, JoinResults
+from lakejoin.orchestration.batch.joins.gate import JOIN_COUNTS
+from lakejoin.orchestration.batch.joins.groups import GROUP_COUNTS
+from lakejoin.orchestration.batch.joins.stage import ForeignKeyJoins
+from lakejoin.orchestration.batch.streams.stage import StreamJoins
+from lakejoin.orchestration.batch.streams.stream_join_batch import STREAM_JOIN_COUNTS
+from lakejoin.orchestration.batch.tables.table import TableBatch
+from lakejoin.orchestration.config import AnyJoin, Group, Join, Star, StreamJoin
+from lakejoin.transforms.model.group_spec import GroupSpec
+from lakejoin.transforms.model.result_spec import ResultSpec
 
 
 def gated_kinds(spec: ResultSpec) -> set[Kind]:

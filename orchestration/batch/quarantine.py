@@ -7,18 +7,18 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructType
 
-from orchestration.batch.context import Batch
-from orchestration.batch.failing_expressions import with_causes
-from orchestration.config import Pipeline
-from orchestration.lake_state.inventory import log_of
-from orchestration.lake_state.quarantine_counts import LATE
-from orchestration.planning.row_expressions import conditions, of_joins
-from storage.delta_table.direct_scan import read_table
-from storage.lake.journal import Journal
-from storage.lake.layout import QUARANTINE
-from storage.state.pinned_state import State, read_log
-from transforms.model.refused_records import refuse
-from transforms.model.schemas import (
+from lakejoin.orchestration.batch.context import Batch
+from lakejoin.orchestration.batch.failing_expressions import with_causes
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.inventory import log_of
+from lakejoin.orchestration.lake_state.quarantine_counts import LATE
+from lakejoin.orchestration.planning.row_expressions import conditions, of_joins
+from lakejoin.storage.delta_table.direct_scan import read_table
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import QUARANTINE
+from lakejoin.storage.state.pinned_state import State, read_log
+from lakejoin.transforms.model.refused_records import refuse
+from lakejoin.transforms.model.schemas import (
     BATCH,
     CONTEXT,
     DERIVED,

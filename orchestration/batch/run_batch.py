@@ -11,19 +11,19 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from orchestration.batch.context import Batch, JoinResults, Progress
-from orchestration.batch.join_stages import JOIN_STAGES
-from orchestration.batch.tables.stage import commit_table, read_table
-from orchestration.batch.tables.table import TableBatch
-from orchestration.config import Pipeline
-from orchestration.lake_state.declared_tables import keep_as_declared
-from orchestration.lake_state.inventory import state_tables
-from orchestration.lake_state.log_checks import check_own_commits
-from orchestration.planning.input_records import THREADS, InputRecords, reading
-from orchestration.spark_errors import explained
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.plan import Plan, Published
+from lakejoin.orchestration.batch.context import Batch, JoinResults, Progress
+from lakejoin.orchestration.batch.join_stages import JOIN_STAGES
+from lakejoin.orchestration.batch.tables.stage import commit_table, read_table
+from lakejoin.orchestration.batch.tables.table import TableBatch
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.declared_tables import keep_as_declared
+from lakejoin.orchestration.lake_state.inventory import state_tables
+from lakejoin.orchestration.lake_state.log_checks import check_own_commits
+from lakejoin.orchestration.planning.input_records import THREADS, InputRecords, reading
+from lakejoin.orchestration.spark_errors import explained
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.plan import Plan, Published
 
 
 def run_batch(  # noqa: PLR0913 - what a batch works with, and two ways to look at it

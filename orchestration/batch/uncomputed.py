@@ -12,16 +12,16 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from expectations.gate import SAMPLES
-from orchestration.batch.context import Batch
-from orchestration.config import Pipeline
-from orchestration.lake_state.active_joins import rebuild_command
-from orchestration.planning.row_expressions import foreign_key_not_asked
-from transforms.model.expressions import any_fails
-from transforms.model.printable_text import printable
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import named
-from transforms.model.selection import FAILED
+from lakejoin.expectations.gate import SAMPLES
+from lakejoin.orchestration.batch.context import Batch
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.active_joins import rebuild_command
+from lakejoin.orchestration.planning.row_expressions import foreign_key_not_asked
+from lakejoin.transforms.model.expressions import any_fails
+from lakejoin.transforms.model.printable_text import printable
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import named
+from lakejoin.transforms.model.selection import FAILED
 
 UNCOMPUTED = "uncomputed"
 _log = logging.getLogger(__name__)

@@ -7,21 +7,21 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from expectations.data_docs import DataDocs
-from expectations.results import RuleResult
-from expectations.validation import Asset, Validated, validate_assets
-from orchestration.checks.join_frames import Scope, table_asset
-from orchestration.checks.join_rules import JOIN_RULES
-from orchestration.checks.references import Dangling, count_dangling
-from orchestration.checks.time_frames import history_asset
-from orchestration.checks.version_frames import version_assets
-from orchestration.config import Pipeline
-from orchestration.lake_state.config_fingerprints import check_shapes
-from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.spark_errors import explained
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.state.pinned_state import State
+from lakejoin.expectations.data_docs import DataDocs
+from lakejoin.expectations.results import RuleResult
+from lakejoin.expectations.validation import Asset, Validated, validate_assets
+from lakejoin.orchestration.checks.join_frames import Scope, table_asset
+from lakejoin.orchestration.checks.join_rules import JOIN_RULES
+from lakejoin.orchestration.checks.references import Dangling, count_dangling
+from lakejoin.orchestration.checks.time_frames import history_asset
+from lakejoin.orchestration.checks.version_frames import version_assets
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.config_fingerprints import check_shapes
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.spark_errors import explained
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.state.pinned_state import State
 
 _MOVED = [name for rules in JOIN_RULES.values() for name in rules.touched]
 """Names of counts of joins that tell how many rows a batch touched."""

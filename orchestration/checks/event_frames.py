@@ -11,19 +11,19 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from expectations.validation import Asset
-from orchestration.checks.join_frames import Scope
-from orchestration.config import Pipeline
-from storage.state.settled_times import settled_until
-from transforms.changelog.versions import intervals
-from transforms.foreign_key_join.temporal_join import SPAN, left_versions, made_of
-from transforms.model.event_time import instant, valid_at
-from transforms.model.hashing import value_hash
-from transforms.model.join_sides import joined_left_key, right_valued
-from transforms.model.keys import restrict
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import BATCH, HASH, VALID_FROM, VALID_TO, VALIDITY, named
-from transforms.model.specs import JoinSpec, TableSpec
+from lakejoin.expectations.validation import Asset
+from lakejoin.orchestration.checks.join_frames import Scope
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.storage.state.settled_times import settled_until
+from lakejoin.transforms.changelog.versions import intervals
+from lakejoin.transforms.foreign_key_join.temporal_join import SPAN, left_versions, made_of
+from lakejoin.transforms.model.event_time import instant, valid_at
+from lakejoin.transforms.model.hashing import value_hash
+from lakejoin.transforms.model.join_sides import joined_left_key, right_valued
+from lakejoin.transforms.model.keys import restrict
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import BATCH, HASH, VALID_FROM, VALID_TO, VALIDITY, named
+from lakejoin.transforms.model.specs import JoinSpec, TableSpec
 
 MOMENT = "_lj_moment"
 """When the join is looked at; no column of a result has this name."""

@@ -3,19 +3,19 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from expectations.validation import Asset
-from orchestration.checks.join_frames import Scope, recent, rows_of_left
-from orchestration.config import Pipeline
-from storage.lake.layout import subscription_log_of
-from storage.state.pinned_state import read_log
-from transforms.foreign_key_join.emissions import TOMBSTONE
-from transforms.foreign_key_join.subscriptions import live_subscriptions, subscription_schema
-from transforms.groups.aggregates import aggregated_groups
-from transforms.groups.batch import THERE, shown_groups
-from transforms.model.group_spec import GroupSpec
-from transforms.model.join_sides import foreign_key, left_under_rules, spread
-from transforms.model.keys import Keys, restrict
-from transforms.model.schemas import (
+from lakejoin.expectations.validation import Asset
+from lakejoin.orchestration.checks.join_frames import Scope, recent, rows_of_left
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.storage.lake.layout import subscription_log_of
+from lakejoin.storage.state.pinned_state import read_log
+from lakejoin.transforms.foreign_key_join.emissions import TOMBSTONE
+from lakejoin.transforms.foreign_key_join.subscriptions import live_subscriptions, subscription_schema
+from lakejoin.transforms.groups.aggregates import aggregated_groups
+from lakejoin.transforms.groups.batch import THERE, shown_groups
+from lakejoin.transforms.model.group_spec import GroupSpec
+from lakejoin.transforms.model.join_sides import foreign_key, left_under_rules, spread
+from lakejoin.transforms.model.keys import Keys, restrict
+from lakejoin.transforms.model.schemas import (
     BATCH,
     DELETED,
     FOREIGN_KEY,

@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from expectations.validation import Asset
-from orchestration.config import Pipeline
-from storage.lake.journal import Journal
-from storage.lake.layout import changes_of, response_log_of, subscription_log_of
-from storage.spark.kept_frames import fits_one_task
-from storage.state.pinned_state import State, read_log
-from transforms.foreign_key_join.emissions import emit_pairs, with_joined_hash
-from transforms.foreign_key_join.insert_only import pair
-from transforms.foreign_key_join.responses import response_schema
-from transforms.foreign_key_join.star import emit_inserts
-from transforms.foreign_key_join.subscriptions import live_subscriptions, subscription_schema
-from transforms.model.join_sides import (
+from lakejoin.expectations.validation import Asset
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import changes_of, response_log_of, subscription_log_of
+from lakejoin.storage.spark.kept_frames import fits_one_task
+from lakejoin.storage.state.pinned_state import State, read_log
+from lakejoin.transforms.foreign_key_join.emissions import emit_pairs, with_joined_hash
+from lakejoin.transforms.foreign_key_join.insert_only import pair
+from lakejoin.transforms.foreign_key_join.responses import response_schema
+from lakejoin.transforms.foreign_key_join.star import emit_inserts
+from lakejoin.transforms.foreign_key_join.subscriptions import live_subscriptions, subscription_schema
+from lakejoin.transforms.model.join_sides import (
     inserted,
     joined_left_key,
     joined_under_rules,
@@ -31,9 +31,9 @@ from transforms.model.join_sides import (
     right_valued,
     spread,
 )
-from transforms.model.keys import Keys, restrict
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import (
+from lakejoin.transforms.model.keys import Keys, restrict
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import (
     BATCH,
     CURRENT,
     DELETED,
@@ -44,8 +44,8 @@ from transforms.model.schemas import (
     named,
     rows_schema,
 )
-from transforms.model.selection import left_out
-from transforms.model.specs import JoinSpec, StarSpec, TableSpec
+from lakejoin.transforms.model.selection import left_out
+from lakejoin.transforms.model.specs import JoinSpec, StarSpec, TableSpec
 
 BROADCAST = 500_000
 """Up to so many keys are sent to every task."""

@@ -3,16 +3,16 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from expectations.keys import Kind, stream_kind
-from expectations.validation import Asset
-from orchestration.checks.group_frames import ROWS, group_assets
-from orchestration.checks.join_frames import Scope, join_assets
-from orchestration.checks.time_frames import BATCHES, stream_join_assets
-from orchestration.checks.version_frames import HISTORY
-from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
-from transforms.foreign_key_join.history import by_event_time
-from transforms.model.group_spec import GroupSpec
-from transforms.model.result_spec import ResultSpec
+from lakejoin.expectations.keys import Kind, stream_kind
+from lakejoin.expectations.validation import Asset
+from lakejoin.orchestration.checks.group_frames import ROWS, group_assets
+from lakejoin.orchestration.checks.join_frames import Scope, join_assets
+from lakejoin.orchestration.checks.time_frames import BATCHES, stream_join_assets
+from lakejoin.orchestration.checks.version_frames import HISTORY
+from lakejoin.orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
+from lakejoin.transforms.foreign_key_join.history import by_event_time
+from lakejoin.transforms.model.group_spec import GroupSpec
+from lakejoin.transforms.model.result_spec import ResultSpec
 
 
 @dataclass(frozen=True)

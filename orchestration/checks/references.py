@@ -7,18 +7,18 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from orchestration.checks.join_frames import checked_name
-from orchestration.config import Pipeline
-from orchestration.lake_state.config_fingerprints import check_shapes
-from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.spark_errors import explained
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.state.pinned_state import State
-from transforms.foreign_key_join.references import references, totals
-from transforms.foreign_key_join.subscriptions import live_subscriptions
-from transforms.model.schemas import DELETED, key_struct, named
-from transforms.model.specs import JoinSpec
+from lakejoin.orchestration.checks.join_frames import checked_name
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.config_fingerprints import check_shapes
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.spark_errors import explained
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.foreign_key_join.references import references, totals
+from lakejoin.transforms.foreign_key_join.subscriptions import live_subscriptions
+from lakejoin.transforms.model.schemas import DELETED, key_struct, named
+from lakejoin.transforms.model.specs import JoinSpec
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from expectations.keys import stream_kind
-from expectations.validation import Asset
-from orchestration.checks.join_frames import Scope
-from orchestration.config import Pipeline
-from orchestration.lake_state.published_snapshot import published_snapshot
-from storage.lake.layout import QUARANTINE, joined_of, records_of, versions_of
-from storage.lake.plan import Plan
-from storage.state.pinned_state import read_log
-from transforms.changelog.versions import intervals, versions_schema
-from transforms.model.event_time import moved_back
-from transforms.model.keys import restrict
-from transforms.model.schemas import (
+from lakejoin.expectations.keys import stream_kind
+from lakejoin.expectations.validation import Asset
+from lakejoin.orchestration.checks.join_frames import Scope
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.storage.lake.layout import QUARANTINE, joined_of, records_of, versions_of
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.state.pinned_state import read_log
+from lakejoin.transforms.changelog.versions import intervals, versions_schema
+from lakejoin.transforms.model.event_time import moved_back
+from lakejoin.transforms.model.keys import restrict
+from lakejoin.transforms.model.schemas import (
     BATCH,
     DELETED,
     HASH,
@@ -30,9 +30,9 @@ from transforms.model.schemas import (
     key_struct,
     named,
 )
-from transforms.model.specs import StreamJoinSpec, TableSpec
-from transforms.stream_join.records import stream_schema
-from transforms.stream_join.table_join import ACCEPTED, is_due, stream_joined_schema, waiting
+from lakejoin.transforms.model.specs import StreamJoinSpec, TableSpec
+from lakejoin.transforms.stream_join.records import stream_schema
+from lakejoin.transforms.stream_join.table_join import ACCEPTED, is_due, stream_joined_schema, waiting
 
 HISTORY = "{}.versions"
 BATCHES = "{}.batches"

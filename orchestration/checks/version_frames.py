@@ -3,15 +3,15 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from expectations.validation import Asset
-from orchestration.checks.event_frames import event_asset
-from orchestration.checks.join_frames import Scope
-from orchestration.config import Pipeline
-from transforms.foreign_key_join.history import UNTIL, by_event_time
-from transforms.model.hashing import value_hash
-from transforms.model.keys import restrict
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import BATCH, HASH, key_struct, named
+from lakejoin.expectations.validation import Asset
+from lakejoin.orchestration.checks.event_frames import event_asset
+from lakejoin.orchestration.checks.join_frames import Scope
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.transforms.foreign_key_join.history import UNTIL, by_event_time
+from lakejoin.transforms.model.hashing import value_hash
+from lakejoin.transforms.model.keys import restrict
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import BATCH, HASH, key_struct, named
 
 HISTORY = ".history"
 """How the history of a result is called among what is checked, after the name of the result."""

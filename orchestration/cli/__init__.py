@@ -14,24 +14,24 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from orchestration.cli.check import check
-from orchestration.cli.dangling import dangling
-from orchestration.cli.demo import demo
-from orchestration.cli.dev import dev
-from orchestration.cli.engine import engine
-from orchestration.cli.exit_codes import FAILED, Commands
-from orchestration.cli.maintain import maintain
-from orchestration.cli.migrate import migrate
-from orchestration.cli.quarantine import quarantine
-from orchestration.cli.reconcile import reconcile
-from orchestration.cli.references import references
-from orchestration.cli.repair import repair
-from orchestration.cli.run import run
-from orchestration.cli.show import show
-from orchestration.cli.status import status
-from orchestration.cli.terminal import PrintableLines, complain_lines
-from orchestration.cli.validate import validate
-from orchestration.cli.warm import warm
+from lakejoin.orchestration.cli.check import check
+from lakejoin.orchestration.cli.dangling import dangling
+from lakejoin.orchestration.cli.demo import demo
+from lakejoin.orchestration.cli.dev import dev
+from lakejoin.orchestration.cli.engine import engine
+from lakejoin.orchestration.cli.exit_codes import FAILED, Commands
+from lakejoin.orchestration.cli.maintain import maintain
+from lakejoin.orchestration.cli.migrate import migrate
+from lakejoin.orchestration.cli.quarantine import quarantine
+from lakejoin.orchestration.cli.reconcile import reconcile
+from lakejoin.orchestration.cli.references import references
+from lakejoin.orchestration.cli.repair import repair
+from lakejoin.orchestration.cli.run import run
+from lakejoin.orchestration.cli.show import show
+from lakejoin.orchestration.cli.status import status
+from lakejoin.orchestration.cli.terminal import PrintableLines, complain_lines
+from lakejoin.orchestration.cli.validate import validate
+from lakejoin.orchestration.cli.warm import warm
 
 _OF_PY4J = ("Exception while sending command.", "KeyboardInterrupt while sending command.")
 """What Py4J logs when the JVM is gone, or when the user interrupts."""

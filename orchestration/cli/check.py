@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.cli import options
-from orchestration.cli.exit_codes import FAILED
-from orchestration.cli.options import Config
-from orchestration.cli.terminal import Row, complain, print_table, say
+from lakejoin.orchestration.cli import options
+from lakejoin.orchestration.cli.exit_codes import FAILED
+from lakejoin.orchestration.cli.options import Config
+from lakejoin.orchestration.cli.terminal import Row, complain, print_table, say
 
 if TYPE_CHECKING:
-    from expectations.results import RuleResult
-    from orchestration.checks.check_lake import Checked
+    from lakejoin.expectations.results import RuleResult
+    from lakejoin.orchestration.checks.check_lake import Checked
 
 
 def check(
@@ -32,7 +32,7 @@ def check(
     pipeline = options.load_pipeline(config)
     _check_published(pipeline.lake)
     spark = options.open_session(pipeline)
-    from orchestration.checks.check_lake import check_lake
+    from lakejoin.orchestration.checks.check_lake import check_lake
 
     run = "check --full" if full else "check"
     checked = check_lake(pipeline, spark, batches=None if full else batches, run=run)
@@ -43,9 +43,9 @@ def check(
 
 def _check_published(lake: str) -> None:
     """Say that there is nothing to check before Spark is started for it."""
-    from orchestration.lake_state.published_snapshot import published_snapshot
-    from storage.lake.journal import Journal
-    from storage.lake.layout import Lake
+    from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+    from lakejoin.storage.lake.journal import Journal
+    from lakejoin.storage.lake.layout import Lake
 
     published_snapshot(Journal(Lake(lake)))
 

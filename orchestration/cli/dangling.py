@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from orchestration.cli import options
-from orchestration.cli.options import AsOfBatch, Config, Form, JoinOfTables
-from orchestration.cli.show import ROWS, hand_out
+from lakejoin.orchestration.cli import options
+from lakejoin.orchestration.cli.options import AsOfBatch, Config, Form, JoinOfTables
+from lakejoin.orchestration.cli.show import ROWS, hand_out
 
 
 def dangling(
@@ -24,8 +24,8 @@ def dangling(
 
     A left row whose foreign key is null points at nothing, and is left out.
     """
-    from orchestration.cli.show_rows import open_report
-    from orchestration.show.references import DANGLING
+    from lakejoin.orchestration.cli.show_rows import open_report
+    from lakejoin.orchestration.show.references import DANGLING
 
     shown = open_report(options.load_pipeline(config), join, DANGLING, as_of_batch)
     hand_out(shown, form, limit)

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.cli import options
-from orchestration.cli.check import print_checked
-from orchestration.cli.exit_codes import FAILED
-from orchestration.cli.summary import batch_line, print_summary
-from orchestration.cli.terminal import console, print_rows, progress_bar, say
+from lakejoin.orchestration.cli import options
+from lakejoin.orchestration.cli.check import print_checked
+from lakejoin.orchestration.cli.exit_codes import FAILED
+from lakejoin.orchestration.cli.summary import batch_line, print_summary
+from lakejoin.orchestration.cli.terminal import console, print_rows, progress_bar, say
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orchestration.demo.csv_comparison import Comparison
-    from orchestration.demo.days import Day
-    from orchestration.demo.example import Example
+    from lakejoin.orchestration.demo.csv_comparison import Comparison
+    from lakejoin.orchestration.demo.days import Day
+    from lakejoin.orchestration.demo.example import Example
 
 SHOWN = (
     *("flight_id", "carrier", "tailnum", "origin", "dest", "status", "fare_total"),
@@ -50,8 +50,8 @@ def demo(
     Each day is compared with what PostgreSQL answered; at the end, each departure's weather is. Starts from an empty
     lake. Exit code 1 unless every comparison is equal, every other weather has a cause and every check passes.
     """
-    from orchestration.demo.days import empty_lake
-    from orchestration.demo.example import EXAMPLE, open_example
+    from lakejoin.orchestration.demo.days import empty_lake
+    from lakejoin.orchestration.demo.example import EXAMPLE, open_example
 
     opened = open_example(example or EXAMPLE, lake)
     empty_lake(opened.pipeline)
@@ -69,7 +69,7 @@ def demo(
 
 
 def _run(example: "Example") -> tuple[list["Day"], "SparkSession"]:
-    from orchestration.demo.days import run_days
+    from lakejoin.orchestration.demo.days import run_days
 
     days = []
     with progress_bar("starting Spark", len(example.days)) as bar:
@@ -84,8 +84,8 @@ def _run(example: "Example") -> tuple[list["Day"], "SparkSession"]:
 
 
 def _print_cost(days: Sequence["Day"]) -> None:
-    from orchestration.demo.peak_memory import peak_megabytes
-    from storage.spark.session import jvm_process
+    from lakejoin.orchestration.demo.peak_memory import peak_megabytes
+    from lakejoin.storage.spark.session import jvm_process
 
     peak = peak_megabytes(jvm_process())
     memory = "" if peak is None else f"; peak memory {peak:,} MB, Java and Python together"
@@ -107,7 +107,7 @@ def _print_comparison(found: "Comparison") -> None:
 
 
 def _check(example: "Example", spark: "SparkSession") -> bool:
-    from orchestration.checks.check_lake import check_lake
+    from lakejoin.orchestration.checks.check_lake import check_lake
 
     checked = check_lake(example.pipeline, spark, batches=None, run="demo")
     print_checked(checked)
@@ -116,11 +116,11 @@ def _check(example: "Example", spark: "SparkSession") -> bool:
 
 def _explain(example: "Example", spark: "SparkSession") -> bool:
     """Say how the departures compare, and whether every difference has a cause."""
-    from orchestration.demo.departures import EQUAL, JOIN, explain, has_departures
-    from orchestration.lake_state.published_snapshot import published_snapshot
-    from storage.lake.journal import Journal
-    from storage.lake.layout import Lake
-    from storage.state.pinned_state import State
+    from lakejoin.orchestration.demo.departures import EQUAL, JOIN, explain, has_departures
+    from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+    from lakejoin.storage.lake.journal import Journal
+    from lakejoin.storage.lake.layout import Lake
+    from lakejoin.storage.state.pinned_state import State
 
     if not has_departures(example):
         return True
@@ -136,12 +136,12 @@ def _explain(example: "Example", spark: "SparkSession") -> bool:
 
 
 def _print_rows(example: "Example", spark: "SparkSession") -> None:
-    from orchestration.lake_state.published_snapshot import published_snapshot
-    from orchestration.show.tables import find_view
-    from orchestration.show.text_formats import texts
-    from storage.lake.journal import Journal
-    from storage.lake.layout import Lake
-    from storage.state.pinned_state import State
+    from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+    from lakejoin.orchestration.show.tables import find_view
+    from lakejoin.orchestration.show.text_formats import texts
+    from lakejoin.storage.lake.journal import Journal
+    from lakejoin.storage.lake.layout import Lake
+    from lakejoin.storage.state.pinned_state import State
 
     lake, name = Lake(example.pipeline.lake), next(iter(example.pipeline.joins))
     snapshot = published_snapshot(Journal(lake))

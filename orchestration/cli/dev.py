@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.cli import options
-from orchestration.cli.terminal import say
+from lakejoin.orchestration.cli import options
+from lakejoin.orchestration.cli.terminal import say
 
 if TYPE_CHECKING:
-    from orchestration.config import Pipeline
+    from lakejoin.orchestration.config import Pipeline
 
 HOST = "127.0.0.1"
 """The loopback address: the interface has no password."""
@@ -56,7 +56,7 @@ def dev(
     It listens on the loopback address, with the pipeline in it, until Ctrl-C ends it. Nothing is sent
     anywhere: Dagster's telemetry is off.
     """
-    from orchestration.demo.example import DEMO
+    from lakejoin.orchestration.demo.example import DEMO
 
     pipeline = options.load_pipeline(config or DEMO)
     _check_port(port)
@@ -70,8 +70,8 @@ def dev(
 
 def command(port: int) -> list[str]:
     """Return the command line that serves the project's workspace, or the installed package's definitions."""
-    workspace = Path(__file__).parents[2] / "workspace.yaml"
-    target = ["-w", str(workspace)] if workspace.exists() else ["-m", "orchestration.definitions"]
+    workspace = Path(__file__).resolve().parents[2] / "workspace.yaml"
+    target = ["-w", str(workspace)] if workspace.exists() else ["-m", "lakejoin.orchestration.definitions"]
     # Without -W, it begins by saying that `dg dev` is newer; that one finds no workspace of ours.
     return [
         sys.executable,
@@ -90,14 +90,14 @@ def command(port: int) -> list[str]:
 
 def default_home(pipeline: "Pipeline") -> Path:
     """Return where Dagster keeps its records: below the lake, or here for a lake at a URI."""
-    from storage.lake.layout import Lake
+    from lakejoin.storage.lake.layout import Lake
 
     directory = Lake(pipeline.lake).local
     return directory / "_dagster" if directory is not None else Path(f".dagster_{pipeline.name}")
 
 
 def _check_port(port: int) -> None:
-    from orchestration.errors import WrongUsage
+    from lakejoin.orchestration.errors import WrongUsage
 
     with socket.socket() as probe:
         # As the server itself will: a port that was closed a moment ago counts as free.

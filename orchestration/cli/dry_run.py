@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from orchestration.cli.terminal import say
+from lakejoin.orchestration.cli.terminal import say
 
 if TYPE_CHECKING:
-    from orchestration.config import Pipeline
-    from orchestration.planning.backlog import Backlog
-    from storage.sources.files.source_files import FoundFile
+    from lakejoin.orchestration.config import Pipeline
+    from lakejoin.orchestration.planning.backlog import Backlog
+    from lakejoin.storage.sources.files.source_files import FoundFile
 
 
 def print_work(pipeline: "Pipeline", waiting: "Backlog", replace: str | None, *, flush: bool) -> None:

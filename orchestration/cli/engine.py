@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from orchestration.cli.terminal import Row, print_table, say
+from lakejoin.orchestration.cli.terminal import Row, print_table, say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ def describe() -> None:
 @engine.command()
 def status() -> None:
     """Show the engines of this user: what each does, its memory, when it ends."""
-    from storage.spark.engine.sockets import answers
+    from lakejoin.storage.spark.engine.sockets import answers
 
     rows: list[Row] = [_row(key, answer) for key, answer in answers(_folder(), "status")]
     if not rows:
@@ -42,7 +42,7 @@ def status() -> None:
 @engine.command()
 def stop() -> None:
     """End the engines of this user: an idle one now, another one when its run has ended."""
-    from storage.spark.engine.sockets import answers
+    from lakejoin.storage.spark.engine.sockets import answers
 
     stopped = list(answers(_folder(), "stop"))
     for key, answer in stopped:
@@ -54,7 +54,7 @@ def stop() -> None:
 @engine.command()
 def logs() -> None:
     """Show the last lines of what the engines of this user logged, those that have ended included."""
-    from storage.spark.engine.sockets import log_paths
+    from lakejoin.storage.spark.engine.sockets import log_paths
 
     written = [path for path in log_paths(_folder()) if path.stat().st_size]
     for path in written:
@@ -66,8 +66,8 @@ def logs() -> None:
 
 
 def _folder() -> "Path":
-    from storage.spark.engine.sockets import engine_folder
-    from storage.spark.jars import cache_directory
+    from lakejoin.storage.spark.engine.sockets import engine_folder
+    from lakejoin.storage.spark.jars import cache_directory
 
     return engine_folder(cache_directory(os.environ))
 

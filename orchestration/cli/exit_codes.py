@@ -5,8 +5,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from orchestration.cli.terminal import complain
-from storage.errors import ConfigurationChanged, LakejoinError
+from lakejoin.orchestration.cli.terminal import complain
+from lakejoin.storage.errors import ConfigurationChanged, LakejoinError
 
 FAILED = 1
 """A check or a batch failed."""
@@ -32,7 +32,7 @@ class Commands(TyperGroup):
 
 def exit_code(error: LakejoinError) -> int:
     """Return 2 for what the user can correct in what was typed or configured, 1 for anything else."""
-    from orchestration.config.problems import ConfigurationError
-    from orchestration.errors import WrongUsage
+    from lakejoin.orchestration.config.problems import ConfigurationError
+    from lakejoin.orchestration.errors import WrongUsage
 
     return WRONG if isinstance(error, ConfigurationError | ConfigurationChanged | WrongUsage) else FAILED

@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.cli import options
-from orchestration.cli.exit_codes import FAILED
-from orchestration.cli.options import Config
-from orchestration.cli.terminal import Cell, Row, print_table, progress_bar, say
+from lakejoin.orchestration.cli import options
+from lakejoin.orchestration.cli.exit_codes import FAILED
+from lakejoin.orchestration.cli.options import Config
+from lakejoin.orchestration.cli.terminal import Cell, Row, print_table, progress_bar, say
 
 if TYPE_CHECKING:
-    from orchestration.maintenance.maintain import Done
-    from orchestration.maintenance.steps import Step
-    from storage.delta_log.live_files import Extent
+    from lakejoin.orchestration.maintenance.maintain import Done
+    from lakejoin.orchestration.maintenance.steps import Step
+    from lakejoin.storage.delta_log.live_files import Extent
 
 _MIB = 1024 * 1024
 
@@ -34,8 +34,8 @@ def maintain(
     started. Can run beside batches: it holds the lake for one step at a time, and a batch that waits goes first. Exit
     code 1 where a step failed.
     """
-    from orchestration.maintenance.maintain import find_steps
-    from orchestration.maintenance.maintain import maintain as work
+    from lakejoin.orchestration.maintenance.maintain import find_steps
+    from lakejoin.orchestration.maintenance.maintain import maintain as work
 
     pipeline = options.load_pipeline(config)
     if dry_run:

@@ -1,9 +1,9 @@
 """Runs `lakejoin migrate`: gives a lake the columns that were added to its tables, and the types that were widened."""
 
-from orchestration.cli import options
-from orchestration.cli.options import Config
-from orchestration.cli.summary import batch_line
-from orchestration.cli.terminal import progress_bar, say
+from lakejoin.orchestration.cli import options
+from lakejoin.orchestration.cli.options import Config
+from lakejoin.orchestration.cli.summary import batch_line
+from lakejoin.orchestration.cli.terminal import progress_bar, say
 
 
 def migrate(config: Config) -> None:
@@ -13,8 +13,8 @@ def migrate(config: Config) -> None:
     are gone or have a type that is no wider one are refused. Joins that changed as well are left as they are, and the
     command is named that computes them anew.
     """
-    from orchestration.runs.migrate import migrate as work
-    from storage.lake.plan import Published
+    from lakejoin.orchestration.runs.migrate import migrate as work
+    from lakejoin.storage.lake.plan import Published
 
     pipeline = options.load_pipeline(config)
     found = False

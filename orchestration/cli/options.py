@@ -8,7 +8,7 @@ import typer
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from orchestration.config import Pipeline
+    from lakejoin.orchestration.config import Pipeline
 
 Config = Annotated[
     Path,
@@ -28,7 +28,7 @@ AsOfBatch = Annotated[
 
 def load_pipeline(config: Path) -> "Pipeline":
     """Read the configuration. Raises `ConfigurationError` with every mistake in it."""
-    from orchestration.config import load
+    from lakejoin.orchestration.config import load
 
     return load(config)
 
@@ -38,6 +38,6 @@ def open_session(pipeline: "Pipeline", *, resident: bool | None = None) -> "Spar
 
     `resident`: whether its JVM stays for later runs, where the user says otherwise than the configuration.
     """
-    from storage.spark.session import start_session
+    from lakejoin.storage.spark.session import start_session
 
     return start_session(**pipeline.session, idle=pipeline.engine.stays(resident))

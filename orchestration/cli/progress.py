@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from orchestration.cli.summary import batch_line, print_summary
-from orchestration.cli.terminal import progress_bar, say
+from lakejoin.orchestration.cli.summary import batch_line, print_summary
+from lakejoin.orchestration.cli.terminal import progress_bar, say
 
 if TYPE_CHECKING:
-    from storage.lake.plan import Published
+    from lakejoin.storage.lake.plan import Published
 
 
 def follow(
@@ -18,7 +18,7 @@ def follow(
     `work`: takes what describes the step under way; yields finished batches, and whatever else is worth a line.
     `expected`: how many batches there will be, None where that is not known. Returns the batches.
     """
-    from storage.lake.plan import Published
+    from lakejoin.storage.lake.plan import Published
 
     published: list[Published] = []
     try:

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from orchestration.cli import options
-from orchestration.cli.options import Config
-from orchestration.cli.progress import follow
-from orchestration.cli.terminal import console, print_rows, say
+from lakejoin.orchestration.cli import options
+from lakejoin.orchestration.cli.options import Config
+from lakejoin.orchestration.cli.progress import follow
+from lakejoin.orchestration.cli.terminal import console, print_rows, say
 
 Names = Annotated[
     list[str] | None, typer.Argument(metavar="[TABLE]...", help="Tables and streams; by default all.")
@@ -33,9 +33,9 @@ def listed(
 
     Those that were read with success since are left out, and those of files that were replaced.
     """
-    from orchestration.runs.retry_quarantine import in_quarantine, known
-    from orchestration.show.text_formats import texts
-    from orchestration.spark_errors import explained
+    from lakejoin.orchestration.runs.retry_quarantine import in_quarantine, known
+    from lakejoin.orchestration.show.text_formats import texts
+    from lakejoin.orchestration.spark_errors import explained
 
     pipeline = options.load_pipeline(config)
     chosen = known(pipeline, names or ())
@@ -58,8 +58,8 @@ def retry(config: Config, names: Names = None) -> None:
     For records that can be accepted now: a limit was raised, or a value that was left out is known. Each is held
     against the rows as a late one, at its own position. For a file that was corrected: `lakejoin run FILE --replace`.
     """
-    from orchestration.runs.retry_quarantine import known
-    from orchestration.runs.retry_quarantine import retry as again
+    from lakejoin.orchestration.runs.retry_quarantine import known
+    from lakejoin.orchestration.runs.retry_quarantine import retry as again
 
     pipeline = options.load_pipeline(config)
     chosen = known(pipeline, names or ())
@@ -82,7 +82,7 @@ def add(
     For a record at which a batch fails. The batch is given up, planned again, and finished. A record of a table that
     was read before is taken back. `lakejoin quarantine retry` reads these records again.
     """
-    from orchestration.runs.put_in_quarantine import place_of, put_in_quarantine
+    from lakejoin.orchestration.runs.put_in_quarantine import place_of, put_in_quarantine
 
     pipeline = options.load_pipeline(config)
     places = [place_of(name, text) for text in record]

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from orchestration.cli import options
-from orchestration.cli.exit_codes import FAILED
-from orchestration.cli.options import Config
-from orchestration.cli.progress import follow
+from lakejoin.orchestration.cli import options
+from lakejoin.orchestration.cli.exit_codes import FAILED
+from lakejoin.orchestration.cli.options import Config
+from lakejoin.orchestration.cli.progress import follow
 
 
 def reconcile(
@@ -31,7 +31,7 @@ def reconcile(
     be as new as the last change that was read, or newer. With `--mend` a batch of its own makes the table equal to the
     snapshot, and the joins with it.
     """
-    from orchestration.runs.reconcile import reconcile as work
+    from lakejoin.orchestration.runs.reconcile import reconcile as work
 
     pipeline = options.load_pipeline(config)
     found: list[object] = []

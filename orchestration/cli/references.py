@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from orchestration.cli import options
-from orchestration.cli.options import AsOfBatch, Config, Form, JoinOfTables
-from orchestration.cli.show import hand_out
+from lakejoin.orchestration.cli import options
+from lakejoin.orchestration.cli.options import AsOfBatch, Config, Form, JoinOfTables
+from lakejoin.orchestration.cli.show import hand_out
 
 KEYS = 100
 """How many right keys are shown to a person who does not say how many."""
@@ -28,8 +28,8 @@ def references(
     as_of_batch: AsOfBatch = None,
 ) -> None:
     """Show the right keys of a join with how many left rows refer to each, most first."""
-    from orchestration.cli.show_rows import open_report
-    from orchestration.show.references import FAN_OUT, UNREFERENCED
+    from lakejoin.orchestration.cli.show_rows import open_report
+    from lakejoin.orchestration.show.references import FAN_OUT, UNREFERENCED
 
     report = UNREFERENCED if unreferenced else FAN_OUT
     shown = open_report(options.load_pipeline(config), join, report, as_of_batch)

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.cli import options
-from orchestration.cli.exit_codes import FAILED
-from orchestration.cli.options import Config
-from orchestration.cli.progress import follow
-from orchestration.cli.terminal import Row, print_table, say
+from lakejoin.orchestration.cli import options
+from lakejoin.orchestration.cli.exit_codes import FAILED
+from lakejoin.orchestration.cli.options import Config
+from lakejoin.orchestration.cli.progress import follow
+from lakejoin.orchestration.cli.terminal import Row, print_table, say
 
 if TYPE_CHECKING:
-    from orchestration.runs.repair import Damage
+    from lakejoin.orchestration.runs.repair import Damage
 
 
 def repair(
@@ -35,10 +35,10 @@ def repair(
     names, a table's folded rows and history are made from its changes, a join and the joins over it from the rows of
     their tables. What is in the way is moved to `_aside` in the lake, nothing is removed.
     """
-    from orchestration.errors import WrongUsage
-    from orchestration.runs.abandon import abandon
-    from orchestration.runs.repair import examine
-    from orchestration.runs.repair import repair as mend
+    from lakejoin.orchestration.errors import WrongUsage
+    from lakejoin.orchestration.runs.abandon import abandon
+    from lakejoin.orchestration.runs.repair import examine
+    from lakejoin.orchestration.runs.repair import repair as mend
 
     pipeline = options.load_pipeline(config)
     if not names and not replan:

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from orchestration.cli import options
-from orchestration.cli.dry_run import left_to_settle, print_work
-from orchestration.cli.options import Config
-from orchestration.cli.progress import follow
-from orchestration.cli.terminal import complain, say
+from lakejoin.orchestration.cli import options
+from lakejoin.orchestration.cli.dry_run import left_to_settle, print_work
+from lakejoin.orchestration.cli.options import Config
+from lakejoin.orchestration.cli.progress import follow
+from lakejoin.orchestration.cli.terminal import complain, say
 
 if TYPE_CHECKING:
-    from orchestration.batch.context import Progress
-    from orchestration.config import Pipeline
-    from orchestration.planning.backlog import Backlog
-    from storage.lake.plan import Published
-    from storage.sources.files.source_files import Dates
+    from lakejoin.orchestration.batch.context import Progress
+    from lakejoin.orchestration.config import Pipeline
+    from lakejoin.orchestration.planning.backlog import Backlog
+    from lakejoin.storage.lake.plan import Published
+    from lakejoin.storage.sources.files.source_files import Dates
 
 
 def run(  # noqa: PLR0913 - one parameter for each option
@@ -87,8 +87,8 @@ def run(  # noqa: PLR0913 - one parameter for each option
     whole in the first batch. What was read once is not read again, so a run can be
     repeated without effect.
     """
-    from orchestration.lake_state.active_joins import joins_to_rebuild
-    from orchestration.runs.run import check_accepted
+    from lakejoin.orchestration.lake_state.active_joins import joins_to_rebuild
+    from lakejoin.orchestration.runs.run import check_accepted
 
     pipeline = options.load_pipeline(config)
     dates = _range(start, end)
@@ -109,8 +109,8 @@ def run(  # noqa: PLR0913 - one parameter for each option
 
     def work(progress: "Progress") -> "Iterator[Published]":
         spark = options.open_session(pipeline, resident=resident)
-        from orchestration.planning.replaced_files import day_or_name
-        from orchestration.runs.run import run_batches
+        from lakejoin.orchestration.planning.replaced_files import day_or_name
+        from lakejoin.orchestration.runs.run import run_batches
 
         return run_batches(
             pipeline, spark, dates=dates, batch_by=batch_by, batch_rows=batch_rows, batches=batches,
@@ -131,9 +131,9 @@ def run(  # noqa: PLR0913 - one parameter for each option
 
 def _check_new_joins(pipeline: "Pipeline", rebuilt: Collection[str]) -> None:
     """Refuse in a dry run, as a run does, a new join whose tables are there from an earlier time."""
-    from orchestration.lake_state.active_joins import new_joins
-    from storage.lake.journal import Journal
-    from storage.lake.layout import Lake
+    from lakejoin.orchestration.lake_state.active_joins import new_joins
+    from lakejoin.storage.lake.journal import Journal
+    from lakejoin.storage.lake.layout import Lake
 
     lake = Lake(pipeline.lake)
     new_joins(pipeline, lake, Journal(lake), rebuilt)
@@ -141,15 +141,15 @@ def _check_new_joins(pipeline: "Pipeline", rebuilt: Collection[str]) -> None:
 
 def _buffered(pipeline: "Pipeline") -> bool:
     """Whether records of a stream waited for their grace period when the last batch ended."""
-    from storage.lake.journal import Journal
-    from storage.lake.layout import Lake
+    from lakejoin.storage.lake.journal import Journal
+    from lakejoin.storage.lake.layout import Lake
 
     last = Journal(Lake(pipeline.lake)).last
     return last is not None and last.waits
 
 
 def _range(start: datetime | None, end: datetime | None) -> "Dates | None":
-    from orchestration.errors import WrongUsage
+    from lakejoin.orchestration.errors import WrongUsage
 
     if start is None and end is None:
         return None
@@ -163,10 +163,10 @@ def _waiting(
     pipeline: "Pipeline", dates: "Dates | None", rebuilt: Collection[str], now: datetime
 ) -> "Backlog":
     """List what is pending; warn about a source without any file: more often than not a mistyped path."""
-    from orchestration.lake_state.config_fingerprints import check_shapes
-    from orchestration.planning.backlog import backlog
-    from storage.lake.journal import Journal
-    from storage.lake.layout import Lake
+    from lakejoin.orchestration.lake_state.config_fingerprints import check_shapes
+    from lakejoin.orchestration.planning.backlog import backlog
+    from lakejoin.storage.lake.journal import Journal
+    from lakejoin.storage.lake.layout import Lake
 
     check_shapes(pipeline, Journal(Lake(pipeline.lake)), rebuilt)
     waiting = backlog(pipeline, now, dates=dates)
@@ -177,7 +177,7 @@ def _waiting(
 
 def _as_left(pipeline: "Pipeline", waiting: "Backlog", dates: "Dates | None", now: datetime) -> "Backlog":
     """The backlog with those of its young files that the run left: meanwhile some were old enough for it."""
-    from orchestration.planning.backlog import backlog
+    from lakejoin.orchestration.planning.backlog import backlog
 
     return dataclasses.replace(waiting, young=backlog(pipeline, now, dates=dates).young)
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 import typer
 from rich.console import Console
 
-from orchestration.cli import options
-from orchestration.cli.options import AsOfBatch, Config, Form
-from orchestration.cli.terminal import console, print_rows, say, say_data
+from lakejoin.orchestration.cli import options
+from lakejoin.orchestration.cli.options import AsOfBatch, Config, Form
+from lakejoin.orchestration.cli.terminal import console, print_rows, say, say_data
 
 if TYPE_CHECKING:
-    from orchestration.cli.show_rows import Shown
+    from lakejoin.orchestration.cli.show_rows import Shown
 
 ROWS = 20
 """How many rows are shown to a person who does not say how many."""
@@ -83,8 +83,8 @@ def show(  # noqa: PLR0913 - one parameter for each option
 
     Sorted by key, as the last finished batch left them, whatever is being written meanwhile.
     """
-    from orchestration.cli.show_rows import Asked, open_shown
-    from orchestration.show.key_ranges import Range
+    from lakejoin.orchestration.cli.show_rows import Asked, open_shown
+    from lakejoin.orchestration.show.key_ranges import Range
 
     chosen = Range(key, prefix, key_from, key_to, time_from, time_to, reverse)
     some = ROWS if limit is None and form == "table" else limit
@@ -98,7 +98,7 @@ def show(  # noqa: PLR0913 - one parameter for each option
 def _timestamp(text: str | None) -> datetime | None:
     if text is None:
         return None
-    from orchestration.errors import WrongUsage
+    from lakejoin.orchestration.errors import WrongUsage
 
     try:
         time = datetime.fromisoformat(text)
@@ -112,8 +112,8 @@ def _conditions_blamed(where: str | None) -> Iterator[None]:
     """Blame the condition for what Spark says while the rows are read: a division by zero, a failed cast."""
     from pyspark.errors import PySparkException
 
-    from orchestration.errors import WrongUsage
-    from orchestration.spark_errors import quiet_query_context
+    from lakejoin.orchestration.errors import WrongUsage
+    from lakejoin.orchestration.spark_errors import quiet_query_context
 
     if where is None:
         yield
@@ -171,7 +171,7 @@ def _replacing(output: Path) -> Iterator[BinaryIO]:
     try:
         file = draft.open("wb")
     except OSError as error:
-        from orchestration.errors import WrongUsage
+        from lakejoin.orchestration.errors import WrongUsage
 
         raise WrongUsage(
             f"--output {output}: cannot be written ({error.strerror}); expected a file in a directory that is there "

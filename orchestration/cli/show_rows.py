@@ -5,27 +5,27 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from orchestration.cli import options
-from orchestration.config import Pipeline
-from orchestration.errors import WrongUsage
-from orchestration.lake_state.active_joins import check_up_to_date
-from orchestration.lake_state.config_fingerprints import check_shape
-from orchestration.lake_state.published_snapshot import check_kept, published_snapshot
-from orchestration.show.frame_view import View
-from orchestration.show.key_ranges import Range
-from orchestration.show.references import Report, report_view
-from orchestration.show.result_histories import result_after
-from orchestration.show.store_view import open_view
-from orchestration.show.stores import stored_tables
-from orchestration.show.tables import find_view
-from orchestration.show.text_formats import Format, lines, texts
-from orchestration.show.time_views import as_of_view
-from orchestration.spark_errors import explained
-from storage.errors import ConfigurationChanged
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, joined_of
-from storage.lake.plan import Plan
-from storage.state.pinned_state import State
+from lakejoin.orchestration.cli import options
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.lake_state.active_joins import check_up_to_date
+from lakejoin.orchestration.lake_state.config_fingerprints import check_shape
+from lakejoin.orchestration.lake_state.published_snapshot import check_kept, published_snapshot
+from lakejoin.orchestration.show.frame_view import View
+from lakejoin.orchestration.show.key_ranges import Range
+from lakejoin.orchestration.show.references import Report, report_view
+from lakejoin.orchestration.show.result_histories import result_after
+from lakejoin.orchestration.show.store_view import open_view
+from lakejoin.orchestration.show.stores import stored_tables
+from lakejoin.orchestration.show.tables import find_view
+from lakejoin.orchestration.show.text_formats import Format, lines, texts
+from lakejoin.orchestration.show.time_views import as_of_view
+from lakejoin.orchestration.spark_errors import explained
+from lakejoin.storage.errors import ConfigurationChanged
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, joined_of
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.state.pinned_state import State
 
 _WORK = "reading a table"
 """What messages call it."""

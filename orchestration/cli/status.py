@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from orchestration.cli import options
-from orchestration.cli.options import Config
-from orchestration.cli.summary import batch_line, print_joins, print_tables
-from orchestration.cli.terminal import Row, print_table, say, say_json
+from lakejoin.orchestration.cli import options
+from lakejoin.orchestration.cli.options import Config
+from lakejoin.orchestration.cli.summary import batch_line, print_joins, print_tables
+from lakejoin.orchestration.cli.terminal import Row, print_table, say, say_json
 
 if TYPE_CHECKING:
-    from orchestration.config import Pipeline
-    from orchestration.show.status import Status
+    from lakejoin.orchestration.config import Pipeline
+    from lakejoin.orchestration.show.status import Status
 
 
 def status(
@@ -26,7 +26,7 @@ def status(
 
     Batches, counts by reason, quarantine, pending files; read from logs and listings, without Spark.
     """
-    from orchestration.show.status import lake_status
+    from lakejoin.orchestration.show.status import lake_status
 
     pipeline = options.load_pipeline(config)
     found = lake_status(pipeline, datetime.now(UTC))
@@ -135,8 +135,8 @@ def _print_waiting(pipeline: "Pipeline", found: "Status") -> None:
 
 
 def _print_new(pipeline: "Pipeline", join: str) -> None:
-    from orchestration.lake_state.active_joins import join_remains, rebuild_command
-    from storage.lake.layout import Lake
+    from lakejoin.orchestration.lake_state.active_joins import join_remains, rebuild_command
+    from lakejoin.storage.lake.layout import Lake
 
     if join in pipeline.rebuildable and join_remains(Lake(pipeline.lake), join):
         say(f"join {join} is not kept up to date: {rebuild_command(pipeline, [join])} begins it anew")

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from orchestration.cli.terminal import Counts, Row, print_counts, print_table
+from lakejoin.orchestration.cli.terminal import Counts, Row, print_counts, print_table
 
 if TYPE_CHECKING:
-    from storage.lake.plan import Published
+    from lakejoin.storage.lake.plan import Published
 
 _TABLE = (
     "rows", "records", "applied", "out_of_order", "duplicate", "tombstone", "expired", "late", "ignored", "quarantined",
@@ -48,7 +48,7 @@ def print_summary(batches: Sequence["Published"]) -> None:
     """Print what the batches did together; nothing where there are none."""
     if not batches:
         return
-    from orchestration.show.status import added
+    from lakejoin.orchestration.show.status import added
 
     print_tables(added([batch.tables for batch in batches]))
     print_joins(added([batch.joins for batch in batches]))

@@ -25,7 +25,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from transforms.model.printable_text import printable, printable_lines
+from lakejoin.transforms.model.printable_text import printable, printable_lines
 
 _NUMBER = re.compile(r"-?[0-9,]*\.?[0-9]+")
 

@@ -1,7 +1,7 @@
 """Runs `lakejoin validate`: checks a configuration file, and reads nothing else."""
 
-from orchestration.cli.options import Config, load_pipeline
-from orchestration.cli.terminal import say
+from lakejoin.orchestration.cli.options import Config, load_pipeline
+from lakejoin.orchestration.cli.terminal import say
 
 
 def validate(config: Config) -> None:
@@ -10,7 +10,7 @@ def validate(config: Config) -> None:
     Every mistake is printed with file, line and path. Neither sources nor the lake are read, and no Spark is
     started.
     """
-    from transforms.model.group_spec import GroupSpec
+    from lakejoin.transforms.model.group_spec import GroupSpec
 
     pipeline = load_pipeline(config)
     for name, read in pipeline.inputs.items():

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.cli import options
-from orchestration.cli.terminal import say
+from lakejoin.orchestration.cli import options
+from lakejoin.orchestration.cli.terminal import say
 
 if TYPE_CHECKING:
-    from orchestration.config.pipeline import SessionArguments
-    from storage.spark.archive import Archive
+    from lakejoin.orchestration.config.pipeline import SessionArguments
+    from lakejoin.storage.spark.archive import Archive
 
 _MIB = 1024 * 1024
 _LINES = 20
@@ -35,9 +35,9 @@ def warm(
     A small pipeline in a temporary folder is worked off once, and what the JVM learned by it is kept in the cache of
     the user. Runs whose Java, JARs or options are others start as they did.
     """
-    from storage.spark.archive import remove_orphans
-    from storage.spark.engine.launch import JAVA_OPTIONS
-    from storage.spark.start import prepare
+    from lakejoin.storage.spark.archive import remove_orphans
+    from lakejoin.storage.spark.engine.launch import JAVA_OPTIONS
+    from lakejoin.storage.spark.start import prepare
 
     pipeline = None if config is None else options.load_pipeline(config)
     told: SessionArguments = pipeline.session if pipeline else {}
@@ -60,15 +60,15 @@ def warm(
 
 def _train(archive: "Archive", session: "SessionArguments") -> int:
     """Let a process work off the pipeline and wait for its JVM; return the bytes of the archive."""
-    from orchestration.runs.warm_up import write_pipeline
-    from storage.errors import LakejoinError
-    from storage.spark.own_process import own_process
+    from lakejoin.orchestration.runs.warm_up import write_pipeline
+    from lakejoin.storage.errors import LakejoinError
+    from lakejoin.storage.spark.own_process import own_process
 
     try:
         with tempfile.TemporaryDirectory(prefix="lakejoin-warm-") as folder:
             write_pipeline(Path(folder))
             # The JVM, and the one that it starts to write the archive, hold the pipe until they end.
-            command, environment = own_process("orchestration.runs.warm_up", folder)
+            command, environment = own_process("lakejoin.orchestration.runs.warm_up", folder)
             done = subprocess.run(
                 command, input=json.dumps(session), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                 check=False, env=environment,

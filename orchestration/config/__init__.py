@@ -1,10 +1,10 @@
 """Loads the configuration file: `load` reads, checks and types it, and reports every mistake in it at once."""
 
-from orchestration.config.loading import load, load_text
-from orchestration.config.pipeline import Pipeline
-from orchestration.config.problems import ConfigurationError
-from orchestration.config.schema.joins import AnyJoin, Group, Join, Star, StreamJoin
-from orchestration.config.schema.model import Input
+from lakejoin.orchestration.config.loading import load, load_text
+from lakejoin.orchestration.config.pipeline import Pipeline
+from lakejoin.orchestration.config.problems import ConfigurationError
+from lakejoin.orchestration.config.schema.joins import AnyJoin, Group, Join, Star, StreamJoin
+from lakejoin.orchestration.config.schema.model import Input
 
 __all__ = [
     "AnyJoin", "ConfigurationError", "Group", "Input", "Join", "Pipeline", "Star", "StreamJoin", "load",

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from orchestration.config.document import Document, line_of
-from orchestration.config.problems import KeyPath, Problem
+from lakejoin.orchestration.config.document import Document, line_of
+from lakejoin.orchestration.config.problems import KeyPath, Problem
 
 
 class Reading:

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from orchestration.config.problems import KeyPath, Problem
+from lakejoin.orchestration.config.problems import KeyPath, Problem
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 24

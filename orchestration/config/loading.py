@@ -5,17 +5,17 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from orchestration.config.checked_document import Reading
-from orchestration.config.checks.conditions import check_conditions
-from orchestration.config.checks.joins import check_joins
-from orchestration.config.checks.materialized import check_materialized
-from orchestration.config.checks.snapshots import check_snapshots
-from orchestration.config.checks.streams import check_streams
-from orchestration.config.checks.tables import check_tables
-from orchestration.config.document import MAX_BYTES, Document, read_document
-from orchestration.config.pipeline import Pipeline
-from orchestration.config.problems import ConfigurationError, Problem
-from orchestration.config.pydantic_errors import report_mistakes
+from lakejoin.orchestration.config.checked_document import Reading
+from lakejoin.orchestration.config.checks.conditions import check_conditions
+from lakejoin.orchestration.config.checks.joins import check_joins
+from lakejoin.orchestration.config.checks.materialized import check_materialized
+from lakejoin.orchestration.config.checks.snapshots import check_snapshots
+from lakejoin.orchestration.config.checks.streams import check_streams
+from lakejoin.orchestration.config.checks.tables import check_tables
+from lakejoin.orchestration.config.document import MAX_BYTES, Document, read_document
+from lakejoin.orchestration.config.pipeline import Pipeline
+from lakejoin.orchestration.config.problems import ConfigurationError, Problem
+from lakejoin.orchestration.config.pydantic_errors import report_mistakes
 
 
 def load(path: str | os.PathLike[str]) -> Pipeline:

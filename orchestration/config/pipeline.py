@@ -12,23 +12,23 @@ from typing import Annotated, Any, TypedDict
 
 from pydantic import Field, PrivateAttr
 
-from orchestration.config.document import line_of
-from orchestration.config.problems import KeyPath, Problem
-from orchestration.config.schema.expression_types import Columns
-from orchestration.config.schema.expressions import expression_type
-from orchestration.config.schema.frozen import Frozen
-from orchestration.config.schema.groups import columns_of_key
-from orchestration.config.schema.joins import AnyJoin, Group, InJoins, Join, Star, StreamJoin
-from orchestration.config.schema.model import Engine, Input, Maintenance, Spark, Table
-from orchestration.config.schema.stream import Stream
-from orchestration.config.schema.values import LakePath, Name
-from orchestration.config.shape import shape_of_inputs
-from orchestration.config.specs import Specs
-from storage.lake.plan import Kind as BatchKind
-from storage.sources.database.dumps import DUMPS
-from transforms.model.group_spec import GroupSpec
-from transforms.model.result_spec import ResultSpec
-from transforms.model.specs import JoinSpec, StarSpec, StreamJoinSpec, TableSpec
+from lakejoin.orchestration.config.document import line_of
+from lakejoin.orchestration.config.problems import KeyPath, Problem
+from lakejoin.orchestration.config.schema.expression_types import Columns
+from lakejoin.orchestration.config.schema.expressions import expression_type
+from lakejoin.orchestration.config.schema.frozen import Frozen
+from lakejoin.orchestration.config.schema.groups import columns_of_key
+from lakejoin.orchestration.config.schema.joins import AnyJoin, Group, InJoins, Join, Star, StreamJoin
+from lakejoin.orchestration.config.schema.model import Engine, Input, Maintenance, Spark, Table
+from lakejoin.orchestration.config.schema.stream import Stream
+from lakejoin.orchestration.config.schema.values import LakePath, Name
+from lakejoin.orchestration.config.shape import shape_of_inputs
+from lakejoin.orchestration.config.specs import Specs
+from lakejoin.storage.lake.plan import Kind as BatchKind
+from lakejoin.storage.sources.database.dumps import DUMPS
+from lakejoin.transforms.model.group_spec import GroupSpec
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.specs import JoinSpec, StarSpec, StreamJoinSpec, TableSpec
 
 
 class SessionArguments(TypedDict, total=False):

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from storage.errors import LakejoinError, without_credentials
+from lakejoin.storage.errors import LakejoinError, without_credentials
 
 KeyPath = tuple[str | int, ...]
 """Where a value stands in the file: keys of mappings, indexes of lists."""

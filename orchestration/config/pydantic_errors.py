@@ -6,13 +6,13 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from orchestration.config.checked_document import Reading
-from orchestration.config.pipeline import Pipeline
-from orchestration.config.problems import KeyPath, did_you_mean, found, is_misspelled, listed
-from orchestration.config.schema.column import Column
-from orchestration.config.schema.csv_options import CsvOptions
-from orchestration.config.schema.frozen import Frozen
-from orchestration.config.schema.joins import (
+from lakejoin.orchestration.config.checked_document import Reading
+from lakejoin.orchestration.config.pipeline import Pipeline
+from lakejoin.orchestration.config.problems import KeyPath, did_you_mean, found, is_misspelled, listed
+from lakejoin.orchestration.config.schema.column import Column
+from lakejoin.orchestration.config.schema.csv_options import CsvOptions
+from lakejoin.orchestration.config.schema.frozen import Frozen
+from lakejoin.orchestration.config.schema.joins import (
     Group,
     Join,
     KeptHistory,
@@ -21,10 +21,10 @@ from orchestration.config.schema.joins import (
     StreamJoin,
     model_of_join,
 )
-from orchestration.config.schema.model import Engine, Maintenance, Spark, Table, Versioned
-from orchestration.config.schema.operation import Operation
-from orchestration.config.schema.source import Limits, Security, Source
-from orchestration.config.schema.stream import Stream
+from lakejoin.orchestration.config.schema.model import Engine, Maintenance, Spark, Table, Versioned
+from lakejoin.orchestration.config.schema.operation import Operation
+from lakejoin.orchestration.config.schema.source import Limits, Security, Source
+from lakejoin.orchestration.config.schema.stream import Stream
 
 _MODELS: Mapping[KeyPath, type[Frozen]] = {
     ("spark",): Spark,

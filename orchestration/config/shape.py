@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from orchestration.config.schema.column_types import type_text
-from orchestration.config.schema.model import Input, Table
-from orchestration.config.schema.stream import Stream
-from storage.sources.files.path_patterns import has_day, has_hour
+from lakejoin.orchestration.config.schema.column_types import type_text
+from lakejoin.orchestration.config.schema.model import Input, Table
+from lakejoin.orchestration.config.schema.stream import Stream
+from lakejoin.storage.sources.files.path_patterns import has_day, has_hour
 
 
 def shape_of_inputs(tables: Mapping[str, Table], streams: Mapping[str, Stream]) -> dict[str, Any]:

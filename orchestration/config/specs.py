@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql.types import StructType
 
-from orchestration.config.schema.groups import as_group
-from orchestration.config.schema.joins import AnyJoin, Group, Join, RightSide, Star, StreamJoin
-from orchestration.config.schema.model import Table
-from orchestration.config.schema.select import as_sql, star_with_result, with_result, with_selected
-from orchestration.config.schema.stream import Stream
-from transforms.model.group_spec import GroupSpec
-from transforms.model.result_spec import ResultSpec
-from transforms.model.specs import JoinSpec, StarSpec, StreamJoinSpec
+from lakejoin.orchestration.config.schema.groups import as_group
+from lakejoin.orchestration.config.schema.joins import AnyJoin, Group, Join, RightSide, Star, StreamJoin
+from lakejoin.orchestration.config.schema.model import Table
+from lakejoin.orchestration.config.schema.select import as_sql, star_with_result, with_result, with_selected
+from lakejoin.orchestration.config.schema.stream import Stream
+from lakejoin.transforms.model.group_spec import GroupSpec
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.specs import JoinSpec, StarSpec, StreamJoinSpec
 
 
 @dataclass(frozen=True)

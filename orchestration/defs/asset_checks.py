@@ -22,20 +22,20 @@ from dagster import (
     multi_asset_check,
 )
 
-from expectations.keys import Kind
-from expectations.results import RuleResult
-from expectations.rules import Rule, rules_for
-from orchestration.checks.check_lake import Checked, check_lake
-from orchestration.checks.join_rules import JOIN_RULES
-from orchestration.checks.time_frames import HISTORY
-from orchestration.config import Group, Pipeline, Star
-from orchestration.defs.asset_keys import step_key, table_key
-from orchestration.defs.check_cursor import THROUGH, first_batch
-from orchestration.defs.spark_resource import RunSpark
-from orchestration.defs.told_errors import told_errors
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from transforms.model.printable_text import printable, printable_code
+from lakejoin.expectations.keys import Kind
+from lakejoin.expectations.results import RuleResult
+from lakejoin.expectations.rules import Rule, rules_for
+from lakejoin.orchestration.checks.check_lake import Checked, check_lake
+from lakejoin.orchestration.checks.join_rules import JOIN_RULES
+from lakejoin.orchestration.checks.time_frames import HISTORY
+from lakejoin.orchestration.config import Group, Pipeline, Star
+from lakejoin.orchestration.defs.asset_keys import step_key, table_key
+from lakejoin.orchestration.defs.check_cursor import THROUGH, first_batch
+from lakejoin.orchestration.defs.spark_resource import RunSpark
+from lakejoin.orchestration.defs.told_errors import told_errors
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.transforms.model.printable_text import printable, printable_code
 
 
 def pipeline_checks(pipeline: Pipeline) -> AssetChecksDefinition:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from dagster import AssetKey
 
-from orchestration.config import Pipeline
-from orchestration.defs.join_assets import JOIN_ASSETS
-from orchestration.defs.steps import STEPS
-from storage.lake.layout import changes_of, records_of
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.defs.join_assets import JOIN_ASSETS
+from lakejoin.orchestration.defs.steps import STEPS
+from lakejoin.storage.lake.layout import changes_of, records_of
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ from dagster import (
 )
 from pyspark.sql.types import StructType
 
-from orchestration.config import Pipeline
-from orchestration.defs.asset_keys import LakeAsset, step_key, table_key
-from orchestration.defs.column_lineage import column_lineage
-from orchestration.defs.join_assets import JOIN_ASSETS
-from orchestration.defs.time_asset_specs import time_columns, time_description
-from storage.lake.layout import Lake
-from transforms.model.declaration import UNDECLARED, Declaration
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.defs.asset_keys import LakeAsset, step_key, table_key
+from lakejoin.orchestration.defs.column_lineage import column_lineage
+from lakejoin.orchestration.defs.join_assets import JOIN_ASSETS
+from lakejoin.orchestration.defs.time_asset_specs import time_columns, time_description
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.transforms.model.declaration import UNDECLARED, Declaration
 
 
 def asset_spec(

@@ -20,23 +20,23 @@ from dagster import (
 )
 from pydantic import Field
 
-from orchestration.config import Pipeline
-from orchestration.defs.asset_keys import LakeAsset, lake_assets
-from orchestration.defs.asset_specs import asset_spec
-from orchestration.defs.materializations import (
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.defs.asset_keys import LakeAsset, lake_assets
+from lakejoin.orchestration.defs.asset_specs import asset_spec
+from lakejoin.orchestration.defs.materializations import (
     Materialization,
     Reports,
     split,
 )
-from orchestration.defs.partitions import dates_of_run, names_partitions
-from orchestration.defs.spark_resource import RunSpark
-from orchestration.defs.told_errors import told_errors
-from orchestration.planning.pending_input import BatchBy
-from orchestration.planning.replaced_files import day_or_name
-from orchestration.runs.run import run_batches
-from storage.lake.layout import Lake
-from storage.lake.plan import Published
-from transforms.model.printable_text import printable
+from lakejoin.orchestration.defs.partitions import dates_of_run, names_partitions
+from lakejoin.orchestration.defs.spark_resource import RunSpark
+from lakejoin.orchestration.defs.told_errors import told_errors
+from lakejoin.orchestration.planning.pending_input import BatchBy
+from lakejoin.orchestration.planning.replaced_files import day_or_name
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.plan import Published
+from lakejoin.transforms.model.printable_text import printable
 
 Event = MaterializeResult[None] | AssetMaterialization
 

@@ -18,7 +18,7 @@ from dagster import (
     TextMetadataValue,
 )
 
-from orchestration.defs.materializations import STANDING
+from lakejoin.orchestration.defs.materializations import STANDING
 
 THROUGH = "looked_at_through"
 """In the metadata of an evaluation: the last batch that had been published."""

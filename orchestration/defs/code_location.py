@@ -4,16 +4,16 @@ from datetime import datetime
 
 from dagster import AssetSelection, Definitions, define_asset_job, in_process_executor
 
-from orchestration.config import Pipeline
-from orchestration.defs.asset_checks import pipeline_checks
-from orchestration.defs.asset_keys import lake_assets
-from orchestration.defs.assets import pipeline_assets
-from orchestration.defs.dangling_checks import dangling_checks
-from orchestration.defs.maintenance_job import maintenance_job, nightly_schedule
-from orchestration.defs.partitions import daily_partitions
-from orchestration.defs.quarantine_checks import intake_checks
-from orchestration.defs.schedules_and_sensors import hourly_schedule, new_files_sensor
-from orchestration.defs.spark_resource import spark_resource
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.defs.asset_checks import pipeline_checks
+from lakejoin.orchestration.defs.asset_keys import lake_assets
+from lakejoin.orchestration.defs.assets import pipeline_assets
+from lakejoin.orchestration.defs.dangling_checks import dangling_checks
+from lakejoin.orchestration.defs.maintenance_job import maintenance_job, nightly_schedule
+from lakejoin.orchestration.defs.partitions import daily_partitions
+from lakejoin.orchestration.defs.quarantine_checks import intake_checks
+from lakejoin.orchestration.defs.schedules_and_sensors import hourly_schedule, new_files_sensor
+from lakejoin.orchestration.defs.spark_resource import spark_resource
 
 
 def pipeline_definitions(pipeline: Pipeline, now: datetime) -> Definitions:

@@ -2,9 +2,9 @@
 
 from dagster import AssetKey, TableColumnDep, TableColumnLineage
 
-from orchestration.config import Pipeline
-from orchestration.config.schema.select import sources_of
-from transforms.model.result_spec import ResultSpec
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.config.schema.select import sources_of
+from lakejoin.transforms.model.result_spec import ResultSpec
 
 
 def origins(join: ResultSpec) -> dict[str, str]:

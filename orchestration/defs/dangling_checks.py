@@ -16,15 +16,15 @@ from dagster import (
     multi_asset_check,
 )
 
-from orchestration.checks.join_frames import checked_name
-from orchestration.checks.references import Dangling, check_dangling
-from orchestration.config import Pipeline
-from orchestration.defs.asset_keys import step_key
-from orchestration.defs.spark_resource import RunSpark
-from orchestration.defs.told_errors import told_errors
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from transforms.model.specs import JoinSpec
+from lakejoin.orchestration.checks.join_frames import checked_name
+from lakejoin.orchestration.checks.references import Dangling, check_dangling
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.defs.asset_keys import step_key
+from lakejoin.orchestration.defs.spark_resource import RunSpark
+from lakejoin.orchestration.defs.told_errors import told_errors
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.transforms.model.specs import JoinSpec
 
 
 def dangling_checks(pipeline: Pipeline) -> list[AssetChecksDefinition]:

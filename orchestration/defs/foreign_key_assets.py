@@ -4,16 +4,22 @@ from collections.abc import Mapping
 
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from orchestration.config import Pipeline
-from orchestration.defs.column_lineage import origins
-from orchestration.defs.time_asset_specs import Columns
-from storage.lake.layout import changelog_of, history_of, joined_of, response_log_of, subscription_log_of
-from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
-from transforms.foreign_key_join.highwater import MARK
-from transforms.foreign_key_join.history import IS_CURRENT, UNTIL, history_schema
-from transforms.foreign_key_join.responses import response_schema
-from transforms.foreign_key_join.subscriptions import STEP, subscription_schema
-from transforms.model.schemas import (
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.defs.column_lineage import origins
+from lakejoin.orchestration.defs.time_asset_specs import Columns
+from lakejoin.storage.lake.layout import (
+    changelog_of,
+    history_of,
+    joined_of,
+    response_log_of,
+    subscription_log_of,
+)
+from lakejoin.transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
+from lakejoin.transforms.foreign_key_join.highwater import MARK
+from lakejoin.transforms.foreign_key_join.history import IS_CURRENT, UNTIL, history_schema
+from lakejoin.transforms.foreign_key_join.responses import response_schema
+from lakejoin.transforms.foreign_key_join.subscriptions import STEP, subscription_schema
+from lakejoin.transforms.model.schemas import (
     BATCH,
     HASH,
     LEFT_HASH,
@@ -25,7 +31,7 @@ from transforms.model.schemas import (
     VALID_FROM,
     VALID_TO,
 )
-from transforms.model.specs import JoinSpec
+from lakejoin.transforms.model.specs import JoinSpec
 
 NOTES: Mapping[str, str] = {
     "foreign_key": "Key of the right row that is asked; null when the left row refers to nothing",

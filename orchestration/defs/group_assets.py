@@ -2,15 +2,15 @@
 
 from pyspark.sql.types import StructType
 
-from orchestration.config import Pipeline
-from orchestration.defs.column_lineage import origins
-from orchestration.defs.foreign_key_assets import FLAGS, NOTES
-from orchestration.defs.time_asset_specs import Columns
-from storage.lake.layout import changelog_of, history_of, joined_of, subscription_log_of
-from transforms.foreign_key_join.emissions import joined_schema
-from transforms.foreign_key_join.history import history_schema
-from transforms.foreign_key_join.subscriptions import subscription_schema
-from transforms.model.group_spec import TOTALS
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.defs.column_lineage import origins
+from lakejoin.orchestration.defs.foreign_key_assets import FLAGS, NOTES
+from lakejoin.orchestration.defs.time_asset_specs import Columns
+from lakejoin.storage.lake.layout import changelog_of, history_of, joined_of, subscription_log_of
+from lakejoin.transforms.foreign_key_join.emissions import joined_schema
+from lakejoin.transforms.foreign_key_join.history import history_schema
+from lakejoin.transforms.foreign_key_join.subscriptions import subscription_schema
+from lakejoin.transforms.model.group_spec import TOTALS
 
 
 def steps(pipeline: Pipeline, name: str) -> list[tuple[str, str, str]]:

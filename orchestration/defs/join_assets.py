@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
-from orchestration.defs import foreign_key_assets, group_assets, stream_join_assets
-from orchestration.defs.time_asset_specs import Columns
+from lakejoin.orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
+from lakejoin.orchestration.defs import foreign_key_assets, group_assets, stream_join_assets
+from lakejoin.orchestration.defs.time_asset_specs import Columns
 
 
 @dataclass(frozen=True)

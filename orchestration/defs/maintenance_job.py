@@ -24,12 +24,12 @@ from dagster import (
 )
 from pydantic import Field
 
-from orchestration.config import Pipeline
-from orchestration.defs.asset_keys import assets_of_tables
-from orchestration.defs.spark_resource import RunSpark
-from orchestration.defs.told_errors import told_errors
-from orchestration.maintenance.maintain import Done, find_steps, maintain
-from transforms.model.printable_text import printable
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.defs.asset_keys import assets_of_tables
+from lakejoin.orchestration.defs.spark_resource import RunSpark
+from lakejoin.orchestration.defs.told_errors import told_errors
+from lakejoin.orchestration.maintenance.maintain import Done, find_steps, maintain
+from lakejoin.transforms.model.printable_text import printable
 
 NIGHTLY = "30 3 * * *"
 _FIGURES = ("files", "live_bytes", "stored_bytes")

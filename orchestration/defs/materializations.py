@@ -11,17 +11,17 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from orchestration.batch.tables.verdicts import VERDICTS
-from orchestration.defs.asset_keys import LakeAsset
-from orchestration.defs.steps import STEPS
-from orchestration.defs.time_asset_specs import clock_metadata
-from orchestration.lake_state.quarantine_counts import LATE
-from storage.errors import LakejoinError
-from storage.lake.journal import Journal
-from storage.lake.layout import QUARANTINE, Lake
-from storage.lake.plan import Published
-from storage.lake.table_counts import dated_counts, row_count
-from storage.sources.planned.planned_file import TOPIC
+from lakejoin.orchestration.batch.tables.verdicts import VERDICTS
+from lakejoin.orchestration.defs.asset_keys import LakeAsset
+from lakejoin.orchestration.defs.steps import STEPS
+from lakejoin.orchestration.defs.time_asset_specs import clock_metadata
+from lakejoin.orchestration.lake_state.quarantine_counts import LATE
+from lakejoin.storage.errors import LakejoinError
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import QUARANTINE, Lake
+from lakejoin.storage.lake.plan import Published
+from lakejoin.storage.lake.table_counts import dated_counts, row_count
+from lakejoin.storage.sources.planned.planned_file import TOPIC
 
 STANDING = "already applied"
 """The status of what a run found done."""

@@ -5,10 +5,10 @@ from datetime import date, datetime, timedelta
 
 from dagster import AssetExecutionContext, DailyPartitionsDefinition
 
-from orchestration.config import Input, Pipeline
-from storage.errors import LakejoinError
-from storage.sources.files.path_patterns import has_day
-from storage.sources.files.source_files import each_file
+from lakejoin.orchestration.config import Input, Pipeline
+from lakejoin.storage.errors import LakejoinError
+from lakejoin.storage.sources.files.path_patterns import has_day
+from lakejoin.storage.sources.files.source_files import each_file
 
 REACH = timedelta(days=366)
 """How far ahead a file's day may be to be a partition: Dagster goes through all days up to it, again and again."""

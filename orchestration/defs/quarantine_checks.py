@@ -17,13 +17,13 @@ from dagster import (
     multi_asset_check,
 )
 
-from orchestration.config import Pipeline
-from orchestration.defs.asset_keys import table_key
-from orchestration.defs.check_cursor import THROUGH, first_batch
-from orchestration.defs.told_errors import told_errors
-from orchestration.lake_state.quarantine_counts import LATE, open_counts
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.defs.asset_keys import table_key
+from lakejoin.orchestration.defs.check_cursor import THROUGH, first_batch
+from lakejoin.orchestration.defs.told_errors import told_errors
+from lakejoin.orchestration.lake_state.quarantine_counts import LATE, open_counts
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
 
 NAME = "records_accepted"
 

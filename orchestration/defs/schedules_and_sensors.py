@@ -24,11 +24,11 @@ from dagster import (
     sensor,
 )
 
-from orchestration.config import Pipeline
-from orchestration.defs.assets import BatchOptions, op_name
-from orchestration.defs.partitions import within_reach
-from orchestration.defs.told_errors import told_errors
-from orchestration.planning.backlog import Backlog, WaitingFile, backlog, unasked_settle
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.defs.assets import BatchOptions, op_name
+from lakejoin.orchestration.defs.partitions import within_reach
+from lakejoin.orchestration.defs.told_errors import told_errors
+from lakejoin.orchestration.planning.backlog import Backlog, WaitingFile, backlog, unasked_settle
 
 RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 """Tags by which Dagster makes one run of a range of partitions."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from dagster import ResourceDefinition, resource
 from pyspark.sql import SparkSession
 
-from orchestration.config import Pipeline
-from storage.spark.session import start_session
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.storage.spark.session import start_session
 
 
 @dataclass

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pyarrow.dataset as ds
 
-from storage.lake.layout import (
+from lakejoin.storage.lake.layout import (
     changes_of,
     history_of,
     joined_of,
@@ -15,7 +15,7 @@ from storage.lake.layout import (
     subscription_store_of,
     versions_of,
 )
-from transforms.model.schemas import DERIVED, OP, VERDICT
+from lakejoin.transforms.model.schemas import DERIVED, OP, VERDICT
 
 
 @dataclass(frozen=True)

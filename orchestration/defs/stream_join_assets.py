@@ -1,11 +1,11 @@
 """Describes the steps of the join of a stream for Dagster: `stream → buffer → joined ← history or table`."""
 
-from orchestration.config import Pipeline
-from orchestration.defs.column_lineage import origins
-from orchestration.defs.time_asset_specs import NOTES, Columns
-from storage.lake.layout import joined_of, records_of
-from transforms.stream_join.records import stream_schema
-from transforms.stream_join.table_join import stream_joined_schema
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.defs.column_lineage import origins
+from lakejoin.orchestration.defs.time_asset_specs import NOTES, Columns
+from lakejoin.storage.lake.layout import joined_of, records_of
+from lakejoin.transforms.stream_join.records import stream_schema
+from lakejoin.transforms.stream_join.table_join import stream_joined_schema
 
 
 def steps(pipeline: Pipeline, name: str) -> list[tuple[str, str, str]]:

@@ -5,11 +5,11 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
-from orchestration.config import Pipeline
-from storage.lake.plan import Published
-from transforms.changelog.versions import versions_schema
-from transforms.model.schemas import BATCH, POSITION, TIME, VALID_FROM, VALID_TO, VERDICT
-from transforms.stream_join.records import stream_schema
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.storage.lake.plan import Published
+from lakejoin.transforms.changelog.versions import versions_schema
+from lakejoin.transforms.model.schemas import BATCH, POSITION, TIME, VALID_FROM, VALID_TO, VERDICT
+from lakejoin.transforms.stream_join.records import stream_schema
 
 NOTES = {
     BATCH: "Number of the batch that wrote the row",

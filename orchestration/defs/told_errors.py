@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 from dagster import Failure
 
-from storage.errors import LakejoinError
-from transforms.model.printable_text import printable, printable_lines
+from lakejoin.storage.errors import LakejoinError
+from lakejoin.transforms.model.printable_text import printable, printable_lines
 
 
 @contextmanager

@@ -10,9 +10,9 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import Row, StructField
 
-from storage.errors import LakejoinError
-from storage.spark.kept_frames import aggregated
-from transforms.model.schemas import named
+from lakejoin.storage.errors import LakejoinError
+from lakejoin.storage.spark.kept_frames import aggregated
+from lakejoin.transforms.model.schemas import named
 
 NULL = r"\N"
 EXAMPLES = 5

@@ -10,21 +10,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from orchestration.batch.context import Progress
-from orchestration.config import Pipeline
-from orchestration.config.schema.expressions import referenced_columns
-from orchestration.config.schema.groups import columns_of_key
-from orchestration.demo.csv_comparison import Comparison, compare, read_expected
-from orchestration.demo.example import Example
-from orchestration.errors import WrongUsage
-from orchestration.runs.run import run_batches
-from storage.errors import LakejoinError
-from storage.lake.layout import PLAN, Lake, joined_of
-from storage.lake.lock import writing
-from storage.lake.plan import Published
-from transforms.model.group_spec import GroupSpec
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import named
+from lakejoin.orchestration.batch.context import Progress
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.config.schema.expressions import referenced_columns
+from lakejoin.orchestration.config.schema.groups import columns_of_key
+from lakejoin.orchestration.demo.csv_comparison import Comparison, compare, read_expected
+from lakejoin.orchestration.demo.example import Example
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.errors import LakejoinError
+from lakejoin.storage.lake.layout import PLAN, Lake, joined_of
+from lakejoin.storage.lake.lock import writing
+from lakejoin.storage.lake.plan import Published
+from lakejoin.transforms.model.group_spec import GroupSpec
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import named
 
 _KEPT = ("_lock", "_lock_turn", "_dagster")  # the lock is held, and a web interface may be running
 

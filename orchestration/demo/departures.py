@@ -10,15 +10,24 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from orchestration.demo.csv_comparison import read_expected
-from orchestration.demo.example import Example
-from storage.lake.layout import joined_of, records_of
-from storage.state.pinned_state import State, read_log
-from transforms.changelog.versions import intervals
-from transforms.model.schemas import BATCH, DELETED, POSITION, TIME, VALID_FROM, VALID_TO, VERDICT, named
-from transforms.model.specs import StreamJoinSpec
-from transforms.stream_join.records import stream_schema
-from transforms.stream_join.table_join import ACCEPTED, stream_joined_schema, waiting
+from lakejoin.orchestration.demo.csv_comparison import read_expected
+from lakejoin.orchestration.demo.example import Example
+from lakejoin.storage.lake.layout import joined_of, records_of
+from lakejoin.storage.state.pinned_state import State, read_log
+from lakejoin.transforms.changelog.versions import intervals
+from lakejoin.transforms.model.schemas import (
+    BATCH,
+    DELETED,
+    POSITION,
+    TIME,
+    VALID_FROM,
+    VALID_TO,
+    VERDICT,
+    named,
+)
+from lakejoin.transforms.model.specs import StreamJoinSpec
+from lakejoin.transforms.stream_join.records import stream_schema
+from lakejoin.transforms.stream_join.table_join import ACCEPTED, stream_joined_schema, waiting
 
 JOIN = "departures_with_weather"
 FILE = "flights_weather.csv*"

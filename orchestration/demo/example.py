@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path, PurePath
 
-from orchestration.config import Pipeline, load
-from orchestration.errors import WrongUsage
-from transforms.model.specs import JoinSpec
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.transforms.model.specs import JoinSpec
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "flights"
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "flights"
 """The example that comes with the project."""
 DEMO = EXAMPLE / "lakejoin.yaml"
 """Its configuration: what the demo runs and the web interface shows unless told otherwise."""

@@ -7,13 +7,13 @@ A join that was added to the configuration begins. One that was removed is left 
 from collections.abc import Collection
 from dataclasses import replace
 
-from orchestration.config import Pipeline
-from orchestration.errors import WrongUsage, unknown
-from orchestration.lake_state.inventory import JOINS_IN_LAKE
-from storage.errors import ConfigurationChanged
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, joined_of
-from storage.lake.plan import Plan
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.errors import WrongUsage, unknown
+from lakejoin.orchestration.lake_state.inventory import JOINS_IN_LAKE
+from lakejoin.storage.errors import ConfigurationChanged
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, joined_of
+from lakejoin.storage.lake.plan import Plan
 
 
 def kept_joins(pipeline: Pipeline, journal: Journal) -> tuple[str, ...]:

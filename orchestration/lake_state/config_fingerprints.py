@@ -7,14 +7,14 @@ from dataclasses import asdict, replace
 from types import ModuleType
 from typing import Any
 
-from orchestration.config import Group, Pipeline
-from orchestration.config.problems import KeyPath, Problem
-from orchestration.lake_state import expression_version, hash_version
-from orchestration.lake_state.active_joins import kept_joins, rebuild_command
-from orchestration.lake_state.inventory import JOINS_IN_LAKE
-from storage.errors import ConfigurationChanged
-from storage.lake.journal import Journal
-from storage.lake.plan import Plan
+from lakejoin.orchestration.config import Group, Pipeline
+from lakejoin.orchestration.config.problems import KeyPath, Problem
+from lakejoin.orchestration.lake_state import expression_version, hash_version
+from lakejoin.orchestration.lake_state.active_joins import kept_joins, rebuild_command
+from lakejoin.orchestration.lake_state.inventory import JOINS_IN_LAKE
+from lakejoin.storage.errors import ConfigurationChanged
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.plan import Plan
 
 _CHANGEABLE: Mapping[str, frozenset[str]] = {
     "tables": frozenset({"tombstone_retention", "on_truncate", "where"}),

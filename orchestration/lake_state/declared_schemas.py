@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pyspark.sql.types import BooleanType, DataType, StructField, StructType
 
-from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
-from orchestration.config.problems import KeyPath
-from orchestration.lake_state.active_joins import rebuild_command
-from storage.delta_log.snapshot import Snapshot
-from storage.delta_table.schema_evolution import schema_of
-from storage.errors import ConfigurationChanged
-from storage.lake.layout import (
+from lakejoin.orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
+from lakejoin.orchestration.config.problems import KeyPath
+from lakejoin.orchestration.lake_state.active_joins import rebuild_command
+from lakejoin.storage.delta_log.snapshot import Snapshot
+from lakejoin.storage.delta_table.schema_evolution import schema_of
+from lakejoin.storage.errors import ConfigurationChanged
+from lakejoin.storage.lake.layout import (
     changelog_of,
     changes_of,
     history_of,
@@ -23,17 +23,17 @@ from storage.lake.layout import (
     subscription_store_of,
     versions_of,
 )
-from transforms.changelog.versions import versions_schema
-from transforms.foreign_key_join.emissions import REDUNDANT, TOMBSTONE, joined_schema
-from transforms.foreign_key_join.history import IS_CURRENT, UNTIL, history_schema
-from transforms.foreign_key_join.responses import response_schema
-from transforms.foreign_key_join.subscriptions import subscription_schema
-from transforms.model.join_sides import left_rows_schema
-from transforms.model.result_spec import History, ResultSpec
-from transforms.model.schemas import changes_schema, is_internal, rows_schema
-from transforms.parsing.schema_drift import widens
-from transforms.stream_join.records import stream_schema
-from transforms.stream_join.table_join import stream_joined_schema
+from lakejoin.transforms.changelog.versions import versions_schema
+from lakejoin.transforms.foreign_key_join.emissions import REDUNDANT, TOMBSTONE, joined_schema
+from lakejoin.transforms.foreign_key_join.history import IS_CURRENT, UNTIL, history_schema
+from lakejoin.transforms.foreign_key_join.responses import response_schema
+from lakejoin.transforms.foreign_key_join.subscriptions import subscription_schema
+from lakejoin.transforms.model.join_sides import left_rows_schema
+from lakejoin.transforms.model.result_spec import History, ResultSpec
+from lakejoin.transforms.model.schemas import changes_schema, is_internal, rows_schema
+from lakejoin.transforms.parsing.schema_drift import widens
+from lakejoin.transforms.stream_join.records import stream_schema
+from lakejoin.transforms.stream_join.table_join import stream_joined_schema
 
 
 def tables_of_input(pipeline: Pipeline, name: str) -> Iterator[tuple[str, StructType]]:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from orchestration.config import Pipeline, StreamJoin
-from storage.delta_table.alignment import align
-from storage.lake.layout import Lake, history_of, joined_of
-from storage.spark.catalog import CatalogTable, check_catalog, register
-from storage.state.joined_table import OF_HISTORIES, OF_STREAMS, PROPERTIES, declared_properties
-from transforms.model.declaration import UNDECLARED, Declaration
+from lakejoin.orchestration.config import Pipeline, StreamJoin
+from lakejoin.storage.delta_table.alignment import align
+from lakejoin.storage.lake.layout import Lake, history_of, joined_of
+from lakejoin.storage.spark.catalog import CatalogTable, check_catalog, register
+from lakejoin.storage.state.joined_table import OF_HISTORIES, OF_STREAMS, PROPERTIES, declared_properties
+from lakejoin.transforms.model.declaration import UNDECLARED, Declaration
 
 
 @dataclass(frozen=True)

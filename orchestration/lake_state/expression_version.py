@@ -7,10 +7,10 @@ expressions mean the same by both, so a lake without such a text is read on by a
 
 from collections.abc import Collection
 
-from orchestration.config import Pipeline
-from orchestration.config.problems import Problem
-from orchestration.lake_state.active_joins import rebuild_command
-from storage.lake.plan import Plan
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.config.problems import Problem
+from lakejoin.orchestration.lake_state.active_joins import rebuild_command
+from lakejoin.storage.lake.plan import Plan
 
 SETTING = "expression_specification"
 FIRST = "1"

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from orchestration.config import Pipeline
-from orchestration.lake_state.inventory import JOINS_IN_LAKE, bases_of, state_tables
-from orchestration.lake_state.published_snapshot import published_snapshot
-from storage.delta_log.snapshot import Snapshot
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, is_base
-from storage.lake.plan import Plan
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.inventory import JOINS_IN_LAKE, bases_of, state_tables
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.storage.delta_log.snapshot import Snapshot
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, is_base
+from lakejoin.storage.lake.plan import Plan
 
 
 def finished_state(pipeline: Pipeline, lake: Lake, journal: Journal, now: datetime) -> Plan:

@@ -7,11 +7,11 @@ change.
 
 from collections.abc import Collection
 
-from orchestration.config import Pipeline
-from orchestration.config.problems import Problem
-from orchestration.lake_state.active_joins import rebuild_command
-from storage.lake.plan import Plan
-from transforms.model import hashing
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.config.problems import Problem
+from lakejoin.orchestration.lake_state.active_joins import rebuild_command
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.transforms.model import hashing
 
 SETTING = "hash_specification"
 FIRST = "1"

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
-from storage.lake.layout import (
+from lakejoin.orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
+from lakejoin.storage.lake.layout import (
     QUARANTINE,
     changelog_of,
     changes_of,

@@ -3,14 +3,14 @@
 import logging
 from collections.abc import Collection, Mapping
 
-from orchestration.config import Pipeline
-from orchestration.lake_state.inventory import state_tables
-from storage.delta_log.foreign_commits import check_own
-from storage.delta_log.torn_commits import DamagedCommit, damaged_commits
-from storage.errors import LakeInconsistent, remedy
-from storage.lake.journal import Journal
-from storage.lake.layout import MAINTENANCE, PLAN, PUBLISHED, Lake
-from transforms.model.printable_text import printable
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.inventory import state_tables
+from lakejoin.storage.delta_log.foreign_commits import check_own
+from lakejoin.storage.delta_log.torn_commits import DamagedCommit, damaged_commits
+from lakejoin.storage.errors import LakeInconsistent, remedy
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import MAINTENANCE, PLAN, PUBLISHED, Lake
+from lakejoin.transforms.model.printable_text import printable
 
 logger = logging.getLogger(__name__)
 

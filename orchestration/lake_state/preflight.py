@@ -2,20 +2,20 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
-from orchestration.config import Pipeline
-from orchestration.errors import WrongUsage
-from orchestration.lake_state.active_joins import kept_joins
-from orchestration.lake_state.config_fingerprints import check_shapes
-from orchestration.lake_state.declared_schemas import check_histories, check_partitions, check_types
-from orchestration.lake_state.fold_progress import folded_ahead, folded_through
-from orchestration.lake_state.inventory import stages_of, state_tables
-from orchestration.lake_state.log_checks import check_begun, check_own_commits
-from storage.delta_log.snapshot import Snapshot
-from storage.errors import LakeInconsistent, remedy
-from storage.lake.journal import Journal
-from storage.lake.layout import PLAN, Lake, rows_of
-from storage.lake.plan import Plan
-from storage.state.folds import Folds
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.lake_state.active_joins import kept_joins
+from lakejoin.orchestration.lake_state.config_fingerprints import check_shapes
+from lakejoin.orchestration.lake_state.declared_schemas import check_histories, check_partitions, check_types
+from lakejoin.orchestration.lake_state.fold_progress import folded_ahead, folded_through
+from lakejoin.orchestration.lake_state.inventory import stages_of, state_tables
+from lakejoin.orchestration.lake_state.log_checks import check_begun, check_own_commits
+from lakejoin.storage.delta_log.snapshot import Snapshot
+from lakejoin.storage.errors import LakeInconsistent, remedy
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import PLAN, Lake, rows_of
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.state.folds import Folds
 
 
 def journal_at_rest(pipeline: Pipeline, lake: Lake) -> Journal:

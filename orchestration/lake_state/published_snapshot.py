@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from orchestration.errors import WrongUsage
-from storage.delta_log.live_files import is_whole
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, is_base
-from storage.lake.plan import Plan
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.storage.delta_log.live_files import is_whole
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, is_base
+from lakejoin.storage.lake.plan import Plan
 
 
 def published_snapshot(journal: Journal, batch: int | None = None) -> Plan:

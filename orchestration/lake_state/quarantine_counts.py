@@ -1,8 +1,8 @@
 """Counts the records in quarantine, without a JVM."""
 
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.table_counts import quarantined
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.table_counts import quarantined
 
 LATE = "late"
 """Reason of a record that was read, and came after its grace period: reading it again would change nothing."""

@@ -8,13 +8,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType, StructType
 
-from orchestration.config import ConfigurationError, Pipeline
-from orchestration.config.checks.joins import type_mistake
-from orchestration.config.problems import Problem
-from orchestration.spark_errors import reason_of
-from transforms.model.group_spec import GroupSpec
-from transforms.model.result_spec import ResultSpec, Selected
-from transforms.model.specs import JoinSpec
+from lakejoin.orchestration.config import ConfigurationError, Pipeline
+from lakejoin.orchestration.config.checks.joins import type_mistake
+from lakejoin.orchestration.config.problems import Problem
+from lakejoin.orchestration.spark_errors import reason_of
+from lakejoin.transforms.model.group_spec import GroupSpec
+from lakejoin.transforms.model.result_spec import ResultSpec, Selected
+from lakejoin.transforms.model.specs import JoinSpec
 
 
 def check_expressions(pipeline: Pipeline, spark: SparkSession) -> None:

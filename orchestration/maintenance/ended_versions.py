@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 
 from pyspark.sql import SparkSession
 
-from orchestration.config import Pipeline
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, history_of
-from storage.lake.plan import Plan
-from storage.state.folds import Folds, forget_versions
-from storage.state.result_histories import first_end
-from storage.state.settled_times import settled_until
-from transforms.model.event_time import moved_back
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, history_of
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.state.folds import Folds, forget_versions
+from lakejoin.storage.state.result_histories import first_end
+from lakejoin.storage.state.settled_times import settled_until
+from lakejoin.transforms.model.event_time import moved_back
 
 SHARE_PAST = 0.1
 """Versions are removed once some ended so much of their retention before it: to remove a few costs what many do."""

@@ -6,17 +6,23 @@ from datetime import datetime, timedelta
 
 from pyspark.sql import Column, SparkSession
 
-from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
-from orchestration.config.schema.model import Table
-from orchestration.lake_state.declared_tables import declared_tables
-from orchestration.lake_state.fold_progress import finished_state
-from orchestration.lake_state.inventory import tables_by_key
-from orchestration.maintenance.ended_versions import EndedVersions, ended_versions, remove_ended
-from storage.delta_table.compaction import SmallFiles, compact, has_many_small_files, optimize, small_files
-from storage.delta_table.schema_evolution import schema_of
-from storage.lake.bookkeeping import condense, row_files
-from storage.lake.journal import Journal
-from storage.lake.layout import (
+from lakejoin.orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
+from lakejoin.orchestration.config.schema.model import Table
+from lakejoin.orchestration.lake_state.declared_tables import declared_tables
+from lakejoin.orchestration.lake_state.fold_progress import finished_state
+from lakejoin.orchestration.lake_state.inventory import tables_by_key
+from lakejoin.orchestration.maintenance.ended_versions import EndedVersions, ended_versions, remove_ended
+from lakejoin.storage.delta_table.compaction import (
+    SmallFiles,
+    compact,
+    has_many_small_files,
+    optimize,
+    small_files,
+)
+from lakejoin.storage.delta_table.schema_evolution import schema_of
+from lakejoin.storage.lake.bookkeeping import condense, row_files
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import (
     BOOKKEEPING,
     Lake,
     history_of,
@@ -25,8 +31,8 @@ from storage.lake.layout import (
     subscription_store_of,
     versions_of,
 )
-from storage.lake.plan import Plan
-from storage.state.folds import (
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.state.folds import (
     Folds,
     fold_left_rows,
     fold_rows,
@@ -35,10 +41,10 @@ from storage.state.folds import (
     is_due,
     pays_by_foreign_key,
 )
-from storage.state.settled_times import settled_until
-from transforms.model.declaration import UNDECLARED
-from transforms.model.schemas import BATCH, VALID_FROM, named
-from transforms.model.specs import JoinSpec
+from lakejoin.storage.state.settled_times import settled_until
+from lakejoin.transforms.model.declaration import UNDECLARED
+from lakejoin.transforms.model.schemas import BATCH, VALID_FROM, named
+from lakejoin.transforms.model.specs import JoinSpec
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from orchestration.config import Pipeline
-from orchestration.maintenance.steps import WORKS, Step, Upkeep
-from orchestration.spark_errors import explained
-from storage.delta_log.live_files import Extent, extent
-from storage.errors import LakeBusy, LakejoinError
-from storage.lake.layout import SCRATCH, Lake
-from storage.lake.lock import writing
-from storage.spark.session import jobs_called
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.maintenance.steps import WORKS, Step, Upkeep
+from lakejoin.orchestration.spark_errors import explained
+from lakejoin.storage.delta_log.live_files import Extent, extent
+from lakejoin.storage.errors import LakeBusy, LakejoinError
+from lakejoin.storage.lake.layout import SCRATCH, Lake
+from lakejoin.storage.lake.lock import writing
+from lakejoin.storage.spark.session import jobs_called
 
 
 @dataclass(frozen=True)

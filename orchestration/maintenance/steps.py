@@ -12,23 +12,23 @@ from typing import Literal, Protocol, get_args
 
 from pyspark.sql import SparkSession
 
-from orchestration.config import Pipeline
-from orchestration.lake_state.config_fingerprints import check_shapes
-from orchestration.lake_state.fold_progress import finished_state, pinned_versions
-from orchestration.lake_state.inventory import bases_of, state_tables, tables_by_key
-from orchestration.lake_state.preflight import check_progress
-from orchestration.maintenance.folds import behind, fold, put_together
-from storage.delta_log.live_files import stored_files
-from storage.delta_table.compaction import SmallFiles, small_files
-from storage.delta_table.log_cleanup import checkpoint, entries
-from storage.delta_table.retention import log_retention, state_retention, unstated
-from storage.delta_table.vacuum import vacuum, waste
-from storage.errors import LakeBusy, LakeInconsistent
-from storage.lake.bookkeeping import condense, row_files
-from storage.lake.journal import Journal
-from storage.lake.layout import BOOKKEEPING, SCRATCH, Lake, is_copy
-from storage.lake.plan import Plan
-from storage.lake.scratch import clear, leftovers
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.config_fingerprints import check_shapes
+from lakejoin.orchestration.lake_state.fold_progress import finished_state, pinned_versions
+from lakejoin.orchestration.lake_state.inventory import bases_of, state_tables, tables_by_key
+from lakejoin.orchestration.lake_state.preflight import check_progress
+from lakejoin.orchestration.maintenance.folds import behind, fold, put_together
+from lakejoin.storage.delta_log.live_files import stored_files
+from lakejoin.storage.delta_table.compaction import SmallFiles, small_files
+from lakejoin.storage.delta_table.log_cleanup import checkpoint, entries
+from lakejoin.storage.delta_table.retention import log_retention, state_retention, unstated
+from lakejoin.storage.delta_table.vacuum import vacuum, waste
+from lakejoin.storage.errors import LakeBusy, LakeInconsistent
+from lakejoin.storage.lake.bookkeeping import condense, row_files
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import BOOKKEEPING, SCRATCH, Lake, is_copy
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.lake.scratch import clear, leftovers
 
 
 class Finding(Protocol):

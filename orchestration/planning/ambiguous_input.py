@@ -4,19 +4,19 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from orchestration.config import Input
-from orchestration.config.schema.model import Table
-from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.planning.input_records import THREADS, InputRecords
-from orchestration.planning.pending_input import blamed, new_parts
-from storage.errors import LakejoinError
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.sources.planned.planned_file import PlannedFile
-from storage.spark.session import jobs_called
-from storage.state.pinned_state import State
-from transforms.model.printable_text import printable
-from transforms.parsing.ambiguity import Answer, Kind
+from lakejoin.orchestration.config import Input
+from lakejoin.orchestration.config.schema.model import Table
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.planning.input_records import THREADS, InputRecords
+from lakejoin.orchestration.planning.pending_input import blamed, new_parts
+from lakejoin.storage.errors import LakejoinError
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.spark.session import jobs_called
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.model.printable_text import printable
+from lakejoin.transforms.parsing.ambiguity import Answer, Kind
 
 
 class AmbiguousInput(LakejoinError):

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 
-from orchestration.config import Pipeline
-from orchestration.lake_state.active_joins import kept_joins
-from orchestration.planning.pending_input import blamed
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.plan import Plan
-from storage.sources.files.source_files import Dates, FoundFile
-from storage.sources.formats.source_format import Dumped, Look, Reached
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.active_joins import kept_joins
+from lakejoin.orchestration.planning.pending_input import blamed
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.sources.files.source_files import Dates, FoundFile
+from lakejoin.storage.sources.formats.source_format import Dumped, Look, Reached
 
 SETTLE = timedelta(seconds=30)
 """A file that changed less than this ago may still be being written; tables may declare another time."""

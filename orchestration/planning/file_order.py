@@ -3,13 +3,13 @@
 from collections.abc import Collection
 from functools import partial
 
-from orchestration.config import Input
-from orchestration.config.schema.model import Table
-from storage.errors import SourceRefused
-from storage.sources.files.file_names import out_of_order
-from storage.sources.planned.known_files import KnownFiles
-from storage.sources.planned.planned_file import Known, PlannedFile
-from transforms.model.printable_text import printable
+from lakejoin.orchestration.config import Input
+from lakejoin.orchestration.config.schema.model import Table
+from lakejoin.storage.errors import SourceRefused
+from lakejoin.storage.sources.files.file_names import out_of_order
+from lakejoin.storage.sources.planned.known_files import KnownFiles
+from lakejoin.storage.sources.planned.planned_file import Known, PlannedFile
+from lakejoin.transforms.model.printable_text import printable
 
 
 def check_file_order(table: Input, known: Known, unread: Collection[PlannedFile]) -> None:

@@ -12,17 +12,17 @@ from datetime import date, datetime
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from orchestration.config import Input, Pipeline
-from orchestration.config.schema.model import Table
-from orchestration.config.schema.stream import Stream
-from orchestration.planning.input_records import InputRecords
-from orchestration.planning.pending_input import blamed, new_parts, paths_text
-from storage.errors import LakejoinError
-from storage.sources.planned.planned_file import PlannedFile
-from storage.sources.rows.schema_check import Difference
-from transforms.model.event_time import has_time, refuse_times
-from transforms.model.schemas import CONTEXT, DERIVED, DETAIL, POSITION, REASON
-from transforms.stream_join.records import is_event, judge_records
+from lakejoin.orchestration.config import Input, Pipeline
+from lakejoin.orchestration.config.schema.model import Table
+from lakejoin.orchestration.config.schema.stream import Stream
+from lakejoin.orchestration.planning.input_records import InputRecords
+from lakejoin.orchestration.planning.pending_input import blamed, new_parts, paths_text
+from lakejoin.storage.errors import LakejoinError
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.sources.rows.schema_check import Difference
+from lakejoin.transforms.model.event_time import has_time, refuse_times
+from lakejoin.transforms.model.schemas import CONTEXT, DERIVED, DETAIL, POSITION, REASON
+from lakejoin.transforms.stream_join.records import is_event, judge_records
 
 _SHOWN = 10
 

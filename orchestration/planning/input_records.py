@@ -11,28 +11,28 @@ from datetime import date
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from orchestration.config import Input, Pipeline
-from orchestration.config.schema.stream import Stream
-from orchestration.planning.row_expressions import conditions, of_joins
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.plan import Plan
-from storage.sources.planned.planned_file import end_of
-from storage.sources.reader import read_records
-from storage.spark.kept_frames import Frames, aggregated, framing
-from storage.state.pinned_state import State
-from transforms.changelog.filtered_rows import filtered, is_unmet
-from transforms.changelog.snapshot_changes import (
+from lakejoin.orchestration.config import Input, Pipeline
+from lakejoin.orchestration.config.schema.stream import Stream
+from lakejoin.orchestration.planning.row_expressions import conditions, of_joins
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.sources.planned.planned_file import end_of
+from lakejoin.storage.sources.reader import read_records
+from lakejoin.storage.spark.kept_frames import Frames, aggregated, framing
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.changelog.filtered_rows import filtered, is_unmet
+from lakejoin.transforms.changelog.snapshot_changes import (
     WAS_THERE,
     difference_counts,
     is_found_gone,
     snapshot_changes,
 )
-from transforms.model.expressions import refuse_failing
-from transforms.model.refused_records import judged_once, refuse_places
-from transforms.model.schemas import DELETED, HASH, POSITION, POSITION_TYPE, SEQUENCE
-from transforms.parsing.ambiguity import MARKS
-from transforms.stream_join.records import is_event
+from lakejoin.transforms.model.expressions import refuse_failing
+from lakejoin.transforms.model.refused_records import judged_once, refuse_places
+from lakejoin.transforms.model.schemas import DELETED, HASH, POSITION, POSITION_TYPE, SEQUENCE
+from lakejoin.transforms.parsing.ambiguity import MARKS
+from lakejoin.transforms.stream_join.records import is_event
 
 THREADS = 8
 """How many sources, or stages of a batch, are worked on side by side; most of the time each waits for Spark."""

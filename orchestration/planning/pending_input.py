@@ -8,15 +8,15 @@ from typing import Literal
 
 from pyspark.sql import SparkSession
 
-from orchestration.config import Input, Pipeline
-from orchestration.planning.file_order import check_file_order
-from storage.errors import SourceChanged, SourceError
-from storage.lake.journal import Journal
-from storage.lake.plan import Plan, dates_of
-from storage.sources.files.source_files import Dates
-from storage.sources.formats.source_format import Look
-from storage.sources.planned.planned_file import PlannedFile, between, side_by_side, together
-from storage.sources.planned.snapshots import check_new, snapshots
+from lakejoin.orchestration.config import Input, Pipeline
+from lakejoin.orchestration.planning.file_order import check_file_order
+from lakejoin.storage.errors import SourceChanged, SourceError
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.plan import Plan, dates_of
+from lakejoin.storage.sources.files.source_files import Dates
+from lakejoin.storage.sources.formats.source_format import Look
+from lakejoin.storage.sources.planned.planned_file import PlannedFile, between, side_by_side, together
+from lakejoin.storage.sources.planned.snapshots import check_new, snapshots
 
 BatchBy = Literal["size", "date", "all"]
 

@@ -5,18 +5,18 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 
-from orchestration.config import Pipeline
-from orchestration.lake_state.active_joins import kept_joins, still_wanted
-from orchestration.lake_state.config_fingerprints import check_readings, readings_of, shapes_of
-from orchestration.lake_state.fold_progress import pinned_bases, with_present_bases
-from orchestration.lake_state.inventory import bases_of, state_tables, tables_of_join
-from orchestration.lake_state.preflight import check_not_given_up, snapshots_of, stages_done
-from orchestration.planning.pending_input import Group, check_unchanged
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, history_of, rows_of, versions_of
-from storage.lake.plan import Kind, Plan
-from storage.sources.planned.planned_file import PlannedFile
-from storage.state.folds import Folds
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.active_joins import kept_joins, still_wanted
+from lakejoin.orchestration.lake_state.config_fingerprints import check_readings, readings_of, shapes_of
+from lakejoin.orchestration.lake_state.fold_progress import pinned_bases, with_present_bases
+from lakejoin.orchestration.lake_state.inventory import bases_of, state_tables, tables_of_join
+from lakejoin.orchestration.lake_state.preflight import check_not_given_up, snapshots_of, stages_done
+from lakejoin.orchestration.planning.pending_input import Group, check_unchanged
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, history_of, rows_of, versions_of
+from lakejoin.storage.lake.plan import Kind, Plan
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.state.folds import Folds
 
 
 class PlanBuilder:

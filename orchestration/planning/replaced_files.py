@@ -5,15 +5,15 @@ from datetime import date, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
-from orchestration.config import Input, Pipeline
-from orchestration.errors import WrongUsage
-from orchestration.planning.pending_input import blamed
-from storage.errors import SourceChanged, SourceNotFound
-from storage.lake.journal import Journal
-from storage.lake.plan import Plan
-from storage.sources.files.source_files import FoundFile, find_files
-from storage.sources.formats.file_format import FileFormat
-from storage.sources.planned.planned_file import PlannedFile
+from lakejoin.orchestration.config import Input, Pipeline
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.planning.pending_input import blamed
+from lakejoin.storage.errors import SourceChanged, SourceNotFound
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.sources.files.source_files import FoundFile, find_files
+from lakejoin.storage.sources.formats.file_format import FileFormat
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
 
 
 def day_or_name(text: str | None) -> date | str | None:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from orchestration.config import Pipeline
-from orchestration.config.schema.expressions import referenced_columns, renamed
-from storage.lake.plan import Plan
-from transforms.model.expressions import RowExpression, may_raise
-from transforms.model.group_spec import GroupSpec
-from transforms.model.result_spec import ResultSpec
-from transforms.model.specs import JoinSpec
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.config.schema.expressions import referenced_columns, renamed
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.transforms.model.expressions import RowExpression, may_raise
+from lakejoin.transforms.model.group_spec import GroupSpec
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.specs import JoinSpec
 
 
 def of_joins(pipeline: Pipeline, plan: Plan, name: str) -> list[RowExpression]:

@@ -6,30 +6,30 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from orchestration.batch.context import Progress
-from orchestration.batch.join_stages import JOIN_STAGES
-from orchestration.config import Pipeline
-from orchestration.errors import WrongUsage
-from orchestration.lake_state.active_joins import joins_to_rebuild, still_wanted
-from orchestration.lake_state.config_fingerprints import check_shapes
-from orchestration.lake_state.inventory import state_tables, tables_of_join
-from orchestration.lake_state.log_checks import settle_logs
-from orchestration.lake_state.preflight import (
+from lakejoin.orchestration.batch.context import Progress
+from lakejoin.orchestration.batch.join_stages import JOIN_STAGES
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.lake_state.active_joins import joins_to_rebuild, still_wanted
+from lakejoin.orchestration.lake_state.config_fingerprints import check_shapes
+from lakejoin.orchestration.lake_state.inventory import state_tables, tables_of_join
+from lakejoin.orchestration.lake_state.log_checks import settle_logs
+from lakejoin.orchestration.lake_state.preflight import (
     check_progress,
     giving_up,
     giving_up_begun,
     snapshots_of,
     stages_done,
 )
-from orchestration.runs.run import run_batches
-from orchestration.spark_errors import explained
-from storage.delta_table.commits import remove_batch
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, history_of, joined_of
-from storage.lake.lock import writing
-from storage.lake.plan import Plan, Published
-from storage.state.damage import set_aside
-from storage.state.result_histories import take_back
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.orchestration.spark_errors import explained
+from lakejoin.storage.delta_table.commits import remove_batch
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, history_of, joined_of
+from lakejoin.storage.lake.lock import writing
+from lakejoin.storage.lake.plan import Plan, Published
+from lakejoin.storage.state.damage import set_aside
+from lakejoin.storage.state.result_histories import take_back
 
 
 def abandon(

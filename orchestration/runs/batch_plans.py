@@ -7,22 +7,22 @@ from datetime import UTC, date, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
-from orchestration.batch.tables.replaced_files import check_truncates
-from orchestration.config import Pipeline
-from orchestration.lake_state.active_joins import new_joins
-from orchestration.planning.ambiguous_input import check_unambiguous
-from orchestration.planning.input_checks import check_bad_ratio, check_deleted, check_schemas
-from orchestration.planning.input_records import InputRecords, reading
-from orchestration.planning.pending_input import BatchBy, Group, cut, pending_groups
-from orchestration.planning.plan_builder import PlanBuilder, under_way
-from orchestration.planning.replaced_files import exported_again
-from storage.errors import LakejoinError
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.plan import Plan
-from storage.sources.files.source_files import Dates
-from storage.sources.planned.planned_file import PlannedFile
-from storage.spark import kept_frames
+from lakejoin.orchestration.batch.tables.replaced_files import check_truncates
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.active_joins import new_joins
+from lakejoin.orchestration.planning.ambiguous_input import check_unambiguous
+from lakejoin.orchestration.planning.input_checks import check_bad_ratio, check_deleted, check_schemas
+from lakejoin.orchestration.planning.input_records import InputRecords, reading
+from lakejoin.orchestration.planning.pending_input import BatchBy, Group, cut, pending_groups
+from lakejoin.orchestration.planning.plan_builder import PlanBuilder, under_way
+from lakejoin.orchestration.planning.replaced_files import exported_again
+from lakejoin.storage.errors import LakejoinError
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.sources.files.source_files import Dates
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.spark import kept_frames
 
 
 @dataclass(frozen=True)

@@ -10,26 +10,26 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from orchestration.batch.context import Progress
-from orchestration.batch.run_batch import run_batch
-from orchestration.config import Pipeline
-from orchestration.errors import WrongUsage
-from orchestration.lake_state.active_joins import joins_to_rebuild, kept_joins, rebuild_command
-from orchestration.lake_state.config_fingerprints import changed_shapes, check_shapes
-from orchestration.lake_state.declared_schemas import misfits, tables_of_input, tables_of_join
-from orchestration.lake_state.fold_progress import folded_through
-from orchestration.lake_state.inventory import log_of
-from orchestration.lake_state.preflight import check_progress
-from orchestration.planning.plan_builder import PlanBuilder, under_way
-from orchestration.runs.widened_expressions import joins_that_see_types
-from orchestration.spark_errors import explained
-from storage.delta_log.snapshot import Snapshot
-from storage.delta_table.schema_evolution import schema_of, take_columns
-from storage.errors import ConfigurationChanged
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, changelog_of, history_of, is_base
-from storage.lake.lock import writing
-from storage.lake.plan import Plan, Published
+from lakejoin.orchestration.batch.context import Progress
+from lakejoin.orchestration.batch.run_batch import run_batch
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.lake_state.active_joins import joins_to_rebuild, kept_joins, rebuild_command
+from lakejoin.orchestration.lake_state.config_fingerprints import changed_shapes, check_shapes
+from lakejoin.orchestration.lake_state.declared_schemas import misfits, tables_of_input, tables_of_join
+from lakejoin.orchestration.lake_state.fold_progress import folded_through
+from lakejoin.orchestration.lake_state.inventory import log_of
+from lakejoin.orchestration.lake_state.preflight import check_progress
+from lakejoin.orchestration.planning.plan_builder import PlanBuilder, under_way
+from lakejoin.orchestration.runs.widened_expressions import joins_that_see_types
+from lakejoin.orchestration.spark_errors import explained
+from lakejoin.storage.delta_log.snapshot import Snapshot
+from lakejoin.storage.delta_table.schema_evolution import schema_of, take_columns
+from lakejoin.storage.errors import ConfigurationChanged
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, changelog_of, history_of, is_base
+from lakejoin.storage.lake.lock import writing
+from lakejoin.storage.lake.plan import Plan, Published
 
 
 @dataclass(frozen=True)

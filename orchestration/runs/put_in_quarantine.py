@@ -7,29 +7,29 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from orchestration.batch.context import Progress
-from orchestration.batch.quarantine import open_records
-from orchestration.batch.run_batch import run_batch
-from orchestration.batch.tables.replaced_files import check_truncates
-from orchestration.config import Pipeline
-from orchestration.errors import WrongUsage, unknown
-from orchestration.lake_state.active_joins import still_wanted
-from orchestration.lake_state.config_fingerprints import check_shapes
-from orchestration.lake_state.log_checks import settle_logs
-from orchestration.lake_state.preflight import check_progress
-from orchestration.lake_state.sql_checks import check_expressions
-from orchestration.planning.pending_input import Group, blamed, check_unchanged
-from orchestration.planning.plan_builder import PlanBuilder
-from orchestration.runs.abandon import give_up
-from orchestration.runs.run import run_batches
-from orchestration.spark_errors import explained
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.lock import writing
-from storage.lake.plan import Plan, Published, RecordPlace
-from storage.sources.planned.planned_file import PlannedFile
-from storage.state.pinned_state import State
-from transforms.model.refused_records import BY_HAND
+from lakejoin.orchestration.batch.context import Progress
+from lakejoin.orchestration.batch.quarantine import open_records
+from lakejoin.orchestration.batch.run_batch import run_batch
+from lakejoin.orchestration.batch.tables.replaced_files import check_truncates
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.errors import WrongUsage, unknown
+from lakejoin.orchestration.lake_state.active_joins import still_wanted
+from lakejoin.orchestration.lake_state.config_fingerprints import check_shapes
+from lakejoin.orchestration.lake_state.log_checks import settle_logs
+from lakejoin.orchestration.lake_state.preflight import check_progress
+from lakejoin.orchestration.lake_state.sql_checks import check_expressions
+from lakejoin.orchestration.planning.pending_input import Group, blamed, check_unchanged
+from lakejoin.orchestration.planning.plan_builder import PlanBuilder
+from lakejoin.orchestration.runs.abandon import give_up
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.orchestration.spark_errors import explained
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.lock import writing
+from lakejoin.storage.lake.plan import Plan, Published, RecordPlace
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.model.refused_records import BY_HAND
 
 
 def place_of(table: str, text: str) -> RecordPlace:

@@ -8,30 +8,30 @@ from datetime import UTC, datetime
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from orchestration.batch.context import Progress
-from orchestration.batch.run_batch import run_batch
-from orchestration.config import Pipeline
-from orchestration.config.schema.model import Table
-from orchestration.errors import WrongUsage, unknown
-from orchestration.lake_state.preflight import journal_at_rest
-from orchestration.planning.input_checks import check_deleted
-from orchestration.planning.input_records import InputRecords, reading
-from orchestration.planning.pending_input import Group, blamed
-from orchestration.planning.plan_builder import PlanBuilder
-from orchestration.spark_errors import explained
-from storage.errors import LakejoinError
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.lock import writing
-from storage.lake.plan import Plan, Published
-from storage.sources.formats.source_format import Look
-from storage.sources.planned.planned_file import PlannedFile
-from storage.sources.planned.snapshots import last_place, snapshots
-from storage.spark.kept_frames import aggregated
-from storage.state.pinned_state import State
-from transforms.changelog.snapshot_changes import is_found_gone
-from transforms.model.schemas import POSITION_TYPE, REASON, SEQUENCE, named
-from transforms.model.specs import TableSpec
+from lakejoin.orchestration.batch.context import Progress
+from lakejoin.orchestration.batch.run_batch import run_batch
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.config.schema.model import Table
+from lakejoin.orchestration.errors import WrongUsage, unknown
+from lakejoin.orchestration.lake_state.preflight import journal_at_rest
+from lakejoin.orchestration.planning.input_checks import check_deleted
+from lakejoin.orchestration.planning.input_records import InputRecords, reading
+from lakejoin.orchestration.planning.pending_input import Group, blamed
+from lakejoin.orchestration.planning.plan_builder import PlanBuilder
+from lakejoin.orchestration.spark_errors import explained
+from lakejoin.storage.errors import LakejoinError
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.lock import writing
+from lakejoin.storage.lake.plan import Plan, Published
+from lakejoin.storage.sources.formats.source_format import Look
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.sources.planned.snapshots import last_place, snapshots
+from lakejoin.storage.spark.kept_frames import aggregated
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.changelog.snapshot_changes import is_found_gone
+from lakejoin.transforms.model.schemas import POSITION_TYPE, REASON, SEQUENCE, named
+from lakejoin.transforms.model.specs import TableSpec
 
 _SHOWN = 10
 

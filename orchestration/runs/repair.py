@@ -10,26 +10,26 @@ from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
-from orchestration.batch.context import Progress
-from orchestration.batch.run_batch import run_batch
-from orchestration.config import Pipeline
-from orchestration.errors import unknown
-from orchestration.lake_state.active_joins import joins_to_rebuild, new_joins
-from orchestration.lake_state.config_fingerprints import check_shapes
-from orchestration.lake_state.fold_progress import finished_state, folded_ahead
-from orchestration.lake_state.inventory import bases_of, state_tables, tables_of_join
-from orchestration.lake_state.log_checks import settle_logs
-from orchestration.lake_state.preflight import check_progress, snapshots_of, wrong_stages
-from orchestration.lake_state.sql_checks import check_expressions
-from orchestration.maintenance.folds import fold
-from orchestration.planning.plan_builder import PlanBuilder, under_way
-from orchestration.spark_errors import explained
-from storage.errors import LakeInconsistent, remedy
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, changes_of, is_base, rows_of, versions_of
-from storage.lake.lock import writing
-from storage.lake.plan import Plan, Published
-from storage.state.damage import damages, set_aside
+from lakejoin.orchestration.batch.context import Progress
+from lakejoin.orchestration.batch.run_batch import run_batch
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.errors import unknown
+from lakejoin.orchestration.lake_state.active_joins import joins_to_rebuild, new_joins
+from lakejoin.orchestration.lake_state.config_fingerprints import check_shapes
+from lakejoin.orchestration.lake_state.fold_progress import finished_state, folded_ahead
+from lakejoin.orchestration.lake_state.inventory import bases_of, state_tables, tables_of_join
+from lakejoin.orchestration.lake_state.log_checks import settle_logs
+from lakejoin.orchestration.lake_state.preflight import check_progress, snapshots_of, wrong_stages
+from lakejoin.orchestration.lake_state.sql_checks import check_expressions
+from lakejoin.orchestration.maintenance.folds import fold
+from lakejoin.orchestration.planning.plan_builder import PlanBuilder, under_way
+from lakejoin.orchestration.spark_errors import explained
+from lakejoin.storage.errors import LakeInconsistent, remedy
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, changes_of, is_base, rows_of, versions_of
+from lakejoin.storage.lake.lock import writing
+from lakejoin.storage.lake.plan import Plan, Published
+from lakejoin.storage.state.damage import damages, set_aside
 
 
 @dataclass(frozen=True)

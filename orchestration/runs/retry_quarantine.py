@@ -7,23 +7,23 @@ from datetime import datetime
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from orchestration.batch.context import Progress
-from orchestration.batch.quarantine import open_records
-from orchestration.batch.run_batch import run_batch
-from orchestration.config import Pipeline
-from orchestration.errors import unknown
-from orchestration.lake_state.preflight import journal_at_rest
-from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.planning.pending_input import Group, blamed, check_same
-from orchestration.planning.plan_builder import PlanBuilder
-from orchestration.spark_errors import explained
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.lock import writing
-from storage.lake.plan import Published
-from storage.sources.planned.planned_file import PlannedFile
-from storage.state.pinned_state import State
-from transforms.model.schemas import POSITION, QUARANTINE_SCHEMA, named
+from lakejoin.orchestration.batch.context import Progress
+from lakejoin.orchestration.batch.quarantine import open_records
+from lakejoin.orchestration.batch.run_batch import run_batch
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.errors import unknown
+from lakejoin.orchestration.lake_state.preflight import journal_at_rest
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.planning.pending_input import Group, blamed, check_same
+from lakejoin.orchestration.planning.plan_builder import PlanBuilder
+from lakejoin.orchestration.spark_errors import explained
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.lock import writing
+from lakejoin.storage.lake.plan import Published
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.model.schemas import POSITION, QUARANTINE_SCHEMA, named
 
 
 def known(pipeline: Pipeline, names: Collection[str]) -> Collection[str]:

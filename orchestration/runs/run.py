@@ -5,28 +5,28 @@ from datetime import UTC, date, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
-from expectations.rules import rules_for
-from orchestration.batch.context import Progress
-from orchestration.batch.join_stages import JOIN_STAGES, gated_kinds
-from orchestration.batch.run_batch import run_batch
-from orchestration.config import Pipeline
-from orchestration.errors import unknown
-from orchestration.lake_state.active_joins import joins_to_rebuild
-from orchestration.lake_state.config_fingerprints import check_shapes
-from orchestration.lake_state.declared_tables import check_catalogs
-from orchestration.lake_state.fold_progress import finished_state
-from orchestration.lake_state.log_checks import settle_logs
-from orchestration.lake_state.preflight import check_progress
-from orchestration.lake_state.sql_checks import check_expressions
-from orchestration.maintenance.folds import tidy_up
-from orchestration.planning.pending_input import BatchBy
-from orchestration.runs.batch_plans import Asked, BatchPlans
-from orchestration.spark_errors import explained
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.lock import writing
-from storage.lake.plan import Published
-from storage.sources.files.source_files import Dates
+from lakejoin.expectations.rules import rules_for
+from lakejoin.orchestration.batch.context import Progress
+from lakejoin.orchestration.batch.join_stages import JOIN_STAGES, gated_kinds
+from lakejoin.orchestration.batch.run_batch import run_batch
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.errors import unknown
+from lakejoin.orchestration.lake_state.active_joins import joins_to_rebuild
+from lakejoin.orchestration.lake_state.config_fingerprints import check_shapes
+from lakejoin.orchestration.lake_state.declared_tables import check_catalogs
+from lakejoin.orchestration.lake_state.fold_progress import finished_state
+from lakejoin.orchestration.lake_state.log_checks import settle_logs
+from lakejoin.orchestration.lake_state.preflight import check_progress
+from lakejoin.orchestration.lake_state.sql_checks import check_expressions
+from lakejoin.orchestration.maintenance.folds import tidy_up
+from lakejoin.orchestration.planning.pending_input import BatchBy
+from lakejoin.orchestration.runs.batch_plans import Asked, BatchPlans
+from lakejoin.orchestration.spark_errors import explained
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.lock import writing
+from lakejoin.storage.lake.plan import Published
+from lakejoin.storage.sources.files.source_files import Dates
 
 
 def run_batches(  # noqa: PLR0913 - the options of `lakejoin run`

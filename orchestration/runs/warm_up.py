@@ -1,7 +1,7 @@
 """Works off a small pipeline of its own, by which a JVM loads and compiles what runs need.
 
-As a process of its own (`python -m orchestration.runs.warm_up FOLDER`) it reads from standard input, as JSON, what the
-session is started with, for the JVM writes its archive when it ends.
+As a process of its own (`python -m lakejoin.orchestration.runs.warm_up FOLDER`) it reads from standard input,
+as JSON, what the session is started with, for the JVM writes its archive when it ends.
 """
 
 import json
@@ -100,10 +100,10 @@ def _change(op: str, values: Mapping[str, Any], lsn: int) -> Mapping[str, Any]:
 
 def main() -> None:
     """Work off the days of the pipeline in a folder, then check them."""
-    from orchestration.checks.check_lake import check_lake
-    from orchestration.config import load
-    from orchestration.runs.run import run_batches
-    from storage.spark.session import start_session
+    from lakejoin.orchestration.checks.check_lake import check_lake
+    from lakejoin.orchestration.config import load
+    from lakejoin.orchestration.runs.run import run_batches
+    from lakejoin.storage.spark.session import start_session
 
     spark = start_session(**json.load(sys.stdin))
     pipeline = load(Path(sys.argv[1], "lakejoin.yaml"))

@@ -12,21 +12,21 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from orchestration.config import Pipeline
-from orchestration.config.schema.expressions import referenced_columns
-from orchestration.lake_state.inventory import log_of
-from orchestration.lake_state.published_snapshot import published_snapshot
-from storage.delta_table.schema_evolution import schema_of
-from storage.errors import ConfigurationChanged
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, joined_of
-from storage.state.pinned_state import State
-from transforms.model.expressions import may_raise, or_null
-from transforms.model.group_spec import GroupSpec
-from transforms.model.join_sides import foreign_key
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import DELETED, SEQUENCE, named
-from transforms.model.specs import JoinSpec, StarSpec, TableSpec
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.config.schema.expressions import referenced_columns
+from lakejoin.orchestration.lake_state.inventory import log_of
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.storage.delta_table.schema_evolution import schema_of
+from lakejoin.storage.errors import ConfigurationChanged
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, joined_of
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.model.expressions import may_raise, or_null
+from lakejoin.transforms.model.group_spec import GroupSpec
+from lakejoin.transforms.model.join_sides import foreign_key
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import DELETED, SEQUENCE, named
+from lakejoin.transforms.model.specs import JoinSpec, StarSpec, TableSpec
 
 _BEFORE, _NOW = "_lj_before", "_lj_now"
 

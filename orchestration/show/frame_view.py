@@ -7,11 +7,11 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.errors import WrongUsage
-from orchestration.show.key_ranges import json_array, part_text
-from orchestration.spark_errors import reason_of
-from storage.state.pinned_state import State
-from transforms.model.schemas import is_internal, named
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.show.key_ranges import json_array, part_text
+from lakejoin.orchestration.spark_errors import reason_of
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.model.schemas import is_internal, named
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import BinaryType, DataType, StringType, StructType, TimestampType
 
-from orchestration.errors import WrongUsage
-from storage.stores.scan.order import Between, Bound, Column, Span, ahead, beginning_with
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.storage.stores.scan.order import Between, Bound, Column, Span, ahead, beginning_with
 
 
 @dataclass(frozen=True)

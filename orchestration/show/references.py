@@ -7,15 +7,15 @@ from functools import partial, reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.checks.references import read_references
-from orchestration.config import Pipeline
-from orchestration.config.problems import listed
-from orchestration.errors import WrongUsage, unknown
-from orchestration.show.frame_view import Open, View
-from orchestration.show.text_formats import field_text
-from storage.state.pinned_state import State
-from transforms.foreign_key_join.references import dangling, fan_out, unreferenced
-from transforms.model.specs import JoinSpec
+from lakejoin.orchestration.checks.references import read_references
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.config.problems import listed
+from lakejoin.orchestration.errors import WrongUsage, unknown
+from lakejoin.orchestration.show.frame_view import Open, View
+from lakejoin.orchestration.show.text_formats import field_text
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.foreign_key_join.references import dangling, fan_out, unreferenced
+from lakejoin.transforms.model.specs import JoinSpec
 
 _KINDS = {"tables": "a table", "streams": "a stream", "joins": "the join of a stream", "groups": "groups"}
 """What else has a name in a configuration, by the section that declares it."""

@@ -7,20 +7,20 @@ from functools import partial
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.config import Pipeline
-from orchestration.errors import WrongUsage
-from orchestration.lake_state.config_fingerprints import kept_history
-from orchestration.show.frame_view import Open, View, view_by_key
-from storage.lake.journal import Journal
-from storage.lake.layout import history_of, shown_name
-from storage.spark.kept_frames import aggregated
-from storage.state.pinned_state import State
-from storage.state.settled_times import forgotten_rows
-from transforms.foreign_key_join.history import UNTIL, own_columns
-from transforms.model.event_time import from_micros, instant, latest, valid_at
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import BATCH, VALID_FROM, VALID_TO, named
-from transforms.model.specs import TableSpec
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.lake_state.config_fingerprints import kept_history
+from lakejoin.orchestration.show.frame_view import Open, View, view_by_key
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import history_of, shown_name
+from lakejoin.storage.spark.kept_frames import aggregated
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.storage.state.settled_times import forgotten_rows
+from lakejoin.transforms.foreign_key_join.history import UNTIL, own_columns
+from lakejoin.transforms.model.event_time import from_micros, instant, latest, valid_at
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import BATCH, VALID_FROM, VALID_TO, named
+from lakejoin.transforms.model.specs import TableSpec
 
 
 def history_views(join: ResultSpec) -> dict[str, Open]:

@@ -27,8 +27,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from orchestration.show.text_formats import NEEDS_QUOTES, NULL, is_hash, is_own, is_position
-from storage.stores.scan.reader import Row
+from lakejoin.orchestration.show.text_formats import NEEDS_QUOTES, NULL, is_hash, is_own, is_position
+from lakejoin.storage.stores.scan.reader import Row
 
 _QUOTED_IN_JSON = (DecimalType, DateType, TimestampType, TimestampNTZType, BinaryType, StringType)
 _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}

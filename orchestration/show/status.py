@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from orchestration.config import Pipeline
-from orchestration.lake_state.active_joins import join_remains
-from orchestration.lake_state.quarantine_counts import open_counts
-from orchestration.planning.backlog import Backlog, backlog
-from orchestration.planning.pending_input import blamed
-from storage.errors import SourceError
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, joined_of
-from storage.lake.plan import Plan, Published
-from storage.lake.table_counts import row_count
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.active_joins import join_remains
+from lakejoin.orchestration.lake_state.quarantine_counts import open_counts
+from lakejoin.orchestration.planning.backlog import Backlog, backlog
+from lakejoin.orchestration.planning.pending_input import blamed
+from lakejoin.storage.errors import SourceError
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, joined_of
+from lakejoin.storage.lake.plan import Plan, Published
+from lakejoin.storage.lake.table_counts import row_count
 
 Counts = Mapping[str, Mapping[str, int]]
 _LEVELS = frozenset({"waiting"})

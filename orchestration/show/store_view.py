@@ -6,15 +6,15 @@ from itertools import islice
 
 from pyspark.sql.types import StructType
 
-from orchestration.show.key_ranges import Ordered, Range
-from orchestration.show.row_texts import csv_line, json_line, texts
-from orchestration.show.text_formats import Format, header
-from storage.lake.layout import Lake
-from storage.lake.plan import Plan
-from storage.stores.kinds.version_history import followed
-from storage.stores.scan.order import Column
-from storage.stores.scan.reader import Reader, Row
-from transforms.model.schemas import DELETED, VALID_FROM, VALID_TO, is_internal
+from lakejoin.orchestration.show.key_ranges import Ordered, Range
+from lakejoin.orchestration.show.row_texts import csv_line, json_line, texts
+from lakejoin.orchestration.show.text_formats import Format, header
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.stores.kinds.version_history import followed
+from lakejoin.storage.stores.scan.order import Column
+from lakejoin.storage.stores.scan.reader import Reader, Row
+from lakejoin.transforms.model.schemas import DELETED, VALID_FROM, VALID_TO, is_internal
 
 
 @dataclass(frozen=True)

@@ -5,26 +5,31 @@ from functools import partial
 
 from pyspark.sql.types import StructType
 
-from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
-from orchestration.show.key_ranges import Ordered
-from orchestration.show.store_view import StoredTable
-from storage.lake.layout import shown_name, subscription_store_of
-from storage.stores.pipeline.histories_and_streams import (
+from lakejoin.orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
+from lakejoin.orchestration.show.key_ranges import Ordered
+from lakejoin.orchestration.show.store_view import StoredTable
+from lakejoin.storage.lake.layout import shown_name, subscription_store_of
+from lakejoin.storage.stores.pipeline.histories_and_streams import (
     buffer_reader,
     foreign_columns,
     stream_joined_reader,
     stream_reader,
     versions_reader,
 )
-from storage.stores.pipeline.tables import combined_key, joined_reader, rows_reader, subscriptions_reader
-from transforms.changelog.versions import versions_schema
-from transforms.foreign_key_join.emissions import joined_schema
-from transforms.foreign_key_join.subscriptions import subscription_schema
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import TIME, VALID_FROM, VALIDITY, is_internal, rows_schema
-from transforms.model.specs import JoinSpec, StreamJoinSpec, TableSpec
-from transforms.stream_join.records import stream_schema
-from transforms.stream_join.table_join import stream_joined_schema
+from lakejoin.storage.stores.pipeline.tables import (
+    combined_key,
+    joined_reader,
+    rows_reader,
+    subscriptions_reader,
+)
+from lakejoin.transforms.changelog.versions import versions_schema
+from lakejoin.transforms.foreign_key_join.emissions import joined_schema
+from lakejoin.transforms.foreign_key_join.subscriptions import subscription_schema
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import TIME, VALID_FROM, VALIDITY, is_internal, rows_schema
+from lakejoin.transforms.model.specs import JoinSpec, StreamJoinSpec, TableSpec
+from lakejoin.transforms.stream_join.records import stream_schema
+from lakejoin.transforms.stream_join.table_join import stream_joined_schema
 
 _KEYS = ("primary_key", "foreign_key")
 

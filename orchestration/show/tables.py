@@ -8,12 +8,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructType
 
-from orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
-from orchestration.errors import unknown
-from orchestration.show.frame_view import Open, View, view_by_key
-from orchestration.show.result_histories import history_views
-from orchestration.show.time_views import stream_join_views, time_views
-from storage.lake.layout import (
+from lakejoin.orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
+from lakejoin.orchestration.errors import unknown
+from lakejoin.orchestration.show.frame_view import Open, View, view_by_key
+from lakejoin.orchestration.show.result_histories import history_views
+from lakejoin.orchestration.show.time_views import stream_join_views, time_views
+from lakejoin.storage.lake.layout import (
     QUARANTINE,
     changelog_of,
     changes_of,
@@ -22,14 +22,21 @@ from storage.lake.layout import (
     subscription_log_of,
     subscription_store_of,
 )
-from storage.state.pinned_state import State, read_log
-from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
-from transforms.foreign_key_join.responses import response_schema
-from transforms.foreign_key_join.subscriptions import STEP, live_subscriptions, subscription_schema
-from transforms.model.group_spec import GroupSpec
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import BATCH, DELETED, POSITION, QUARANTINE_SCHEMA, changes_schema, named
-from transforms.model.specs import JoinSpec, TableSpec
+from lakejoin.storage.state.pinned_state import State, read_log
+from lakejoin.transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
+from lakejoin.transforms.foreign_key_join.responses import response_schema
+from lakejoin.transforms.foreign_key_join.subscriptions import STEP, live_subscriptions, subscription_schema
+from lakejoin.transforms.model.group_spec import GroupSpec
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import (
+    BATCH,
+    DELETED,
+    POSITION,
+    QUARANTINE_SCHEMA,
+    changes_schema,
+    named,
+)
+from lakejoin.transforms.model.specs import JoinSpec, TableSpec
 
 _KEYS = ("primary_key", "foreign_key")
 

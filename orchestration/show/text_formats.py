@@ -25,7 +25,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from transforms.model.schemas import HASH_TYPE, POSITION_TYPE, is_internal, named
+from lakejoin.transforms.model.schemas import HASH_TYPE, POSITION_TYPE, is_internal, named
 
 Format = Literal["csv", "jsonl"]
 

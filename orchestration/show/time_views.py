@@ -7,16 +7,16 @@ from functools import partial
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from orchestration.config import Pipeline
-from orchestration.errors import WrongUsage
-from orchestration.show.frame_view import Open, View, view_by_key
-from orchestration.show.result_histories import result_at
-from storage.lake.journal import Journal
-from storage.lake.layout import joined_of, records_of
-from storage.state.pinned_state import State, history_bound, read_log
-from transforms.changelog.versions import intervals
-from transforms.model.event_time import instant, valid_at
-from transforms.model.schemas import (
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.show.frame_view import Open, View, view_by_key
+from lakejoin.orchestration.show.result_histories import result_at
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import joined_of, records_of
+from lakejoin.storage.state.pinned_state import State, history_bound, read_log
+from lakejoin.transforms.changelog.versions import intervals
+from lakejoin.transforms.model.event_time import instant, valid_at
+from lakejoin.transforms.model.schemas import (
     BATCH,
     DELETED,
     FOREIGN_KEY,
@@ -28,9 +28,9 @@ from transforms.model.schemas import (
     is_internal,
     named,
 )
-from transforms.model.specs import StreamJoinSpec, TableSpec
-from transforms.stream_join.records import stream_schema
-from transforms.stream_join.table_join import stream_joined_schema, waiting
+from lakejoin.transforms.model.specs import StreamJoinSpec, TableSpec
+from lakejoin.transforms.stream_join.records import stream_schema
+from lakejoin.transforms.stream_join.table_join import stream_joined_schema, waiting
 
 
 def time_views(pipeline: Pipeline) -> dict[str, Open]:

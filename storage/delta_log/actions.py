@@ -18,8 +18,8 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
 from pyarrow.lib import ArrowException
 
-from storage.errors import SourceBroken, SourceNotFound, SourceUnreadable, reason_of
-from storage.filesystem import open_file_system
+from lakejoin.storage.errors import SourceBroken, SourceNotFound, SourceUnreadable, reason_of
+from lakejoin.storage.filesystem import open_file_system
 
 Action = dict[str, Any]
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
-from storage.delta_log.actions import Action, actions_of, of_kind
-from storage.delta_log.live_files import live_files
-from storage.delta_log.snapshot import reading_table
-from storage.errors import LakeInconsistent, remedy
-from storage.filesystem import quoted_uri
+from lakejoin.storage.delta_log.actions import Action, actions_of, of_kind
+from lakejoin.storage.delta_log.live_files import live_files
+from lakejoin.storage.delta_log.snapshot import reading_table
+from lakejoin.storage.errors import LakeInconsistent, remedy
+from lakejoin.storage.filesystem import quoted_uri
 
 
 def check_own(path: str, pipeline: str, after: int, through: int) -> None:

@@ -10,11 +10,11 @@ from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
-from storage.delta_log.open_table import opened
-from storage.delta_log.snapshot import reading_table
-from storage.errors import LakeInconsistent
-from storage.filesystem import quoted_uri
-from transforms.model.schemas import BATCH
+from lakejoin.storage.delta_log.open_table import opened
+from lakejoin.storage.delta_log.snapshot import reading_table
+from lakejoin.storage.errors import LakeInconsistent
+from lakejoin.storage.filesystem import quoted_uri
+from lakejoin.transforms.model.schemas import BATCH
 
 CUT_OFF = timedelta(milliseconds=1)
 """The log shortens times in its statistics to milliseconds: a file's greatest time may be later by up to this much."""

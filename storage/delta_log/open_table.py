@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 
-from storage.filesystem import quoted_uri
-from transforms.model.guards import guarded
+from lakejoin.storage.filesystem import quoted_uri
+from lakejoin.transforms.model.guards import guarded
 
 
 @dataclass(frozen=True)

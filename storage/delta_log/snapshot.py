@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyarrow.lib import ArrowException
 
-from storage.errors import LakeInconsistent, LakeUnusable, file_lost, reason_of, remedy
+from lakejoin.storage.errors import LakeInconsistent, LakeUnusable, file_lost, reason_of, remedy
 
 _TORN = ("deserialize", "Requested range was invalid")
 """Words in messages of Arrow and delta-rs about damaged bytes, which they report like a file that cannot be read."""

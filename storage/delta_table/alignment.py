@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from delta.tables import DeltaTable as SparkTable
 from pyspark.sql import SparkSession
 
-from storage.delta_log.open_table import opened
-from storage.delta_log.snapshot import reading_table
-from storage.delta_log.transaction_id import Transaction
-from storage.delta_table.commits import overwrite
-from transforms.model.declaration import COMMENT, NONE, Declaration
-from transforms.model.schemas import as_literal, quoted
+from lakejoin.storage.delta_log.open_table import opened
+from lakejoin.storage.delta_log.snapshot import reading_table
+from lakejoin.storage.delta_log.transaction_id import Transaction
+from lakejoin.storage.delta_table.commits import overwrite
+from lakejoin.transforms.model.declaration import COMMENT, NONE, Declaration
+from lakejoin.transforms.model.schemas import as_literal, quoted
 
 _VECTORS = "deletionVectors"
 

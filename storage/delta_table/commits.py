@@ -21,17 +21,17 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from storage.delta_log.open_table import has_committed
-from storage.delta_log.transaction_id import Settled, Transaction
-from storage.delta_table.file_pruning import Count, ignored
-from storage.delta_table.private_transaction import DeltaTransaction
-from storage.delta_table.uncommitted_files import Written, write
-from storage.errors import LakeBusy, reason_of
-from storage.filesystem import quoted_uri
-from transforms.model.declaration import NONE, UNDECLARED, Declaration
-from transforms.model.keys import Keys
-from transforms.model.printable_text import printable
-from transforms.model.schemas import BATCH
+from lakejoin.storage.delta_log.open_table import has_committed
+from lakejoin.storage.delta_log.transaction_id import Settled, Transaction
+from lakejoin.storage.delta_table.file_pruning import Count, ignored
+from lakejoin.storage.delta_table.private_transaction import DeltaTransaction
+from lakejoin.storage.delta_table.uncommitted_files import Written, write
+from lakejoin.storage.errors import LakeBusy, reason_of
+from lakejoin.storage.filesystem import quoted_uri
+from lakejoin.transforms.model.declaration import NONE, UNDECLARED, Declaration
+from lakejoin.transforms.model.keys import Keys
+from lakejoin.transforms.model.printable_text import printable
+from lakejoin.transforms.model.schemas import BATCH
 
 _PREFIX = "spark.databricks.delta."
 _SESSION = threading.Lock()

@@ -13,12 +13,12 @@ import pyarrow as pa
 from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from storage.delta_log.live_files import LiveFile, live_files
-from storage.delta_log.open_table import opened
-from storage.delta_log.snapshot import reading_table
-from storage.delta_log.transaction_id import Transaction
-from storage.delta_table.commits import rewrite as commit_rewrite
-from storage.spark.session import changed_settings
+from lakejoin.storage.delta_log.live_files import LiveFile, live_files
+from lakejoin.storage.delta_log.open_table import opened
+from lakejoin.storage.delta_log.snapshot import reading_table
+from lakejoin.storage.delta_log.transaction_id import Transaction
+from lakejoin.storage.delta_table.commits import rewrite as commit_rewrite
+from lakejoin.storage.spark.session import changed_settings
 
 SMALL_FILES = 50
 """A table is compacted when it has so many small files,"""

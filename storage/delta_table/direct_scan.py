@@ -17,10 +17,10 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from storage.delta_log.live_files import CUT_OFF
-from storage.delta_log.open_table import opened
-from storage.delta_log.snapshot import reading_table
-from storage.delta_table.file_pruning import (
+from lakejoin.storage.delta_log.live_files import CUT_OFF
+from lakejoin.storage.delta_log.open_table import opened
+from lakejoin.storage.delta_log.snapshot import reading_table
+from lakejoin.storage.delta_table.file_pruning import (
     BY_PAGES,
     Count,
     Few,
@@ -30,11 +30,11 @@ from storage.delta_table.file_pruning import (
     ignored,
     statistics_of,
 )
-from storage.delta_table.footer_statistics import STATISTICS
-from storage.errors import file_lost
-from storage.filesystem import is_local, spark_path
-from transforms.model.event_time import moved_back
-from transforms.model.schemas import BATCH, TIME, empty, named
+from lakejoin.storage.delta_table.footer_statistics import STATISTICS
+from lakejoin.storage.errors import file_lost
+from lakejoin.storage.filesystem import is_local, spark_path
+from lakejoin.transforms.model.event_time import moved_back
+from lakejoin.transforms.model.schemas import BATCH, TIME, empty, named
 
 ENCODING = {"parquet.writer.version": "PARQUET_2_0"}
 """Numbers as their differences, texts by what they share with the one before: up to two fifths fewer bytes, which are

@@ -20,8 +20,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, IntegralType, StringType, StructType
 
-from storage.spark.kept_frames import aggregated
-from transforms.model.schemas import by_reference, named
+from lakejoin.storage.spark.kept_frames import aggregated
+from lakejoin.transforms.model.schemas import by_reference, named
 
 WORTH_ROWS = 20_000_000
 """From so many rows in large files on it pays to ask: that takes a job, which is shorter than to read their keys."""

@@ -25,10 +25,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from storage.errors import SourceRefused
-from storage.filesystem import open_file_system
-from transforms.model.printable_text import printable
-from transforms.model.schemas import quoted
+from lakejoin.storage.errors import SourceRefused
+from lakejoin.storage.filesystem import open_file_system
+from lakejoin.transforms.model.printable_text import printable
+from lakejoin.transforms.model.schemas import quoted
 
 STATISTICS = "delta.dataSkippingStatsColumns"
 """The property of a table that names the columns of which Delta gathers statistics."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from storage.delta_log.live_files import StoredFile
+from lakejoin.storage.delta_log.live_files import StoredFile
 
 ENTRIES_SINCE = 50
 """A checkpoint is due when so many commits were made since the last one: whoever opens the table reads them all.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from delta.tables import DeltaMergeBuilder, DeltaTable
 from pyspark.sql import DataFrame
 
-from transforms.model.schemas import quoted
+from lakejoin.transforms.model.schemas import quoted
 
 
 def replacing(

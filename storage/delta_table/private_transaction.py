@@ -19,15 +19,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from storage.delta_log.open_table import has_committed, opened
-from storage.delta_table.direct_scan import data_paths
-from storage.delta_table.file_pruning import Count, Few, ignored
-from storage.delta_table.footer_statistics import INDEXED, STATISTICS, Footers, columns_but_texts, with_texts
-from storage.errors import LakeInconsistent
-from storage.filesystem import spark_path
-from transforms.model.declaration import UNDECLARED, Declaration
-from transforms.model.keys import Keys, restrict
-from transforms.model.schemas import named
+from lakejoin.storage.delta_log.open_table import has_committed, opened
+from lakejoin.storage.delta_table.direct_scan import data_paths
+from lakejoin.storage.delta_table.file_pruning import Count, Few, ignored
+from lakejoin.storage.delta_table.footer_statistics import (
+    INDEXED,
+    STATISTICS,
+    Footers,
+    columns_but_texts,
+    with_texts,
+)
+from lakejoin.storage.errors import LakeInconsistent
+from lakejoin.storage.filesystem import spark_path
+from lakejoin.transforms.model.declaration import UNDECLARED, Declaration
+from lakejoin.transforms.model.keys import Keys, restrict
+from lakejoin.transforms.model.schemas import named
 
 FILE, ROW = "_lj_file", "_lj_row"
 """Where a row stands in a table: the URI of its file, and its number in it from 0."""

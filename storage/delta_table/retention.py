@@ -8,11 +8,11 @@ from datetime import timedelta
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from storage.delta_log.snapshot import reading_table
-from storage.delta_table.log_cleanup import LOG_RETENTION
-from storage.filesystem import quoted_uri
-from storage.spark.start import NO_CLEANUP
-from transforms.model.schemas import quoted
+from lakejoin.storage.delta_log.snapshot import reading_table
+from lakejoin.storage.delta_table.log_cleanup import LOG_RETENTION
+from lakejoin.storage.filesystem import quoted_uri
+from lakejoin.storage.spark.start import NO_CLEANUP
+from lakejoin.transforms.model.schemas import quoted
 
 _FILES, _LOG = "delta.deletedFileRetentionDuration", "delta.logRetentionDuration"
 _DEFAULTS = {_FILES: timedelta(days=7), _LOG: LOG_RETENTION}

@@ -7,10 +7,10 @@ from deltalake import DeltaTable
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.types import DataType, StructType
 
-from storage.delta_log.transaction_id import Transaction
-from storage.delta_table.commits import overwrite
-from transforms.model.schemas import absent, empty, named, quoted
-from transforms.parsing.schema_drift import widens
+from lakejoin.storage.delta_log.transaction_id import Transaction
+from lakejoin.storage.delta_table.commits import overwrite
+from lakejoin.transforms.model.schemas import absent, empty, named, quoted
+from lakejoin.transforms.parsing.schema_drift import widens
 
 
 def schema_of(table: DeltaTable) -> StructType:

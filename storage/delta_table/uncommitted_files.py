@@ -9,12 +9,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from storage.delta_log.transaction_id import Transaction
-from storage.delta_table.private_transaction import DeltaTransaction
-from storage.filesystem import spark_path
-from storage.spark.hadoop import remove
-from transforms.model.declaration import NONE, UNDECLARED, Declaration
-from transforms.model.schemas import empty, named
+from lakejoin.storage.delta_log.transaction_id import Transaction
+from lakejoin.storage.delta_table.private_transaction import DeltaTransaction
+from lakejoin.storage.filesystem import spark_path
+from lakejoin.storage.spark.hadoop import remove
+from lakejoin.transforms.model.declaration import NONE, UNDECLARED, Declaration
+from lakejoin.transforms.model.schemas import empty, named
 
 
 @dataclass(frozen=True)

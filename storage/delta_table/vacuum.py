@@ -14,11 +14,11 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
-from storage.delta_log.live_files import StoredFile, live_files, stored_files
-from storage.delta_table.retention import state_retention
-from storage.filesystem import quoted_uri
-from storage.spark.hadoop import remove
-from transforms.model.schemas import quoted
+from lakejoin.storage.delta_log.live_files import StoredFile, live_files, stored_files
+from lakejoin.storage.delta_table.retention import state_retention
+from lakejoin.storage.filesystem import quoted_uri
+from lakejoin.storage.spark.hadoop import remove
+from lakejoin.transforms.model.schemas import quoted
 
 WORTH_BYTES = 16 * 1024 * 1024
 """A vacuum is due when it would free so many bytes,"""

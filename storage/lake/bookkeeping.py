@@ -16,12 +16,12 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake import Transaction as AppTransaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from storage.delta_log.open_table import has_committed, opened
-from storage.delta_log.snapshot import reading_table
-from storage.delta_log.torn_commits import flush
-from storage.delta_log.transaction_id import Transaction
-from storage.errors import LakeBusy, LakejoinError, LakeUnusable, reason_of
-from storage.filesystem import quoted_uri
+from lakejoin.storage.delta_log.open_table import has_committed, opened
+from lakejoin.storage.delta_log.snapshot import reading_table
+from lakejoin.storage.delta_log.torn_commits import flush
+from lakejoin.storage.delta_log.transaction_id import Transaction
+from lakejoin.storage.errors import LakeBusy, LakejoinError, LakeUnusable, reason_of
+from lakejoin.storage.filesystem import quoted_uri
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

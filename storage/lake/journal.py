@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Collection
 
-from storage.delta_log.transaction_id import Transaction
-from storage.errors import LakeBusy, LakeInconsistent
-from storage.lake.bookkeeping import record
-from storage.lake.layout import (
+from lakejoin.storage.delta_log.transaction_id import Transaction
+from lakejoin.storage.errors import LakeBusy, LakeInconsistent
+from lakejoin.storage.lake.bookkeeping import record
+from lakejoin.storage.lake.layout import (
     PLAN,
     PUBLISHED,
     QUARANTINE,
@@ -18,12 +18,12 @@ from storage.lake.layout import (
     response_log_of,
     subscription_log_of,
 )
-from storage.lake.plan import Kind, Plan, Published
-from storage.lake.plan_rows import plans_of
-from storage.lake.symlinks import check_links
-from storage.sources.planned.known_files import KnownFiles
-from storage.sources.planned.planned_files import rows_of
-from transforms.model.guards import guarded
+from lakejoin.storage.lake.plan import Kind, Plan, Published
+from lakejoin.storage.lake.plan_rows import plans_of
+from lakejoin.storage.lake.symlinks import check_links
+from lakejoin.storage.sources.planned.known_files import KnownFiles
+from lakejoin.storage.sources.planned.planned_files import rows_of
+from lakejoin.transforms.model.guards import guarded
 
 _TABLES: dict[str, Callable[[str], str]] = {
     "changes": changes_of,

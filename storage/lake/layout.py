@@ -12,11 +12,11 @@ from uuid import uuid4
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from storage.delta_log.open_table import opened
-from storage.delta_log.snapshot import Snapshot, reading_table
-from storage.delta_log.torn_commits import is_empty
-from storage.errors import LakeInconsistent, remedy
-from storage.filesystem import quoted_uri
+from lakejoin.storage.delta_log.open_table import opened
+from lakejoin.storage.delta_log.snapshot import Snapshot, reading_table
+from lakejoin.storage.delta_log.torn_commits import is_empty
+from lakejoin.storage.errors import LakeInconsistent, remedy
+from lakejoin.storage.filesystem import quoted_uri
 
 PLAN = "_plan"
 PUBLISHED = "_published"

@@ -18,10 +18,10 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake import Transaction as AppTransaction
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from storage.delta_log.snapshot import reading_table
-from storage.errors import LakeBusy
-from storage.filesystem import quoted_uri
-from transforms.model.printable_text import printable
+from lakejoin.storage.delta_log.snapshot import reading_table
+from lakejoin.storage.errors import LakeBusy
+from lakejoin.storage.filesystem import quoted_uri
+from lakejoin.transforms.model.printable_text import printable
 
 TERM = timedelta(minutes=5)
 """How long a run that died still holds its lease. Clocks of machines must differ by less."""

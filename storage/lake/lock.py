@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from storage.errors import LakeBusy, LakeUnusable
-from storage.lake.layout import LEASE, Lake
-from storage.lake.lease import leased
-from storage.lake.symlinks import check_links
+from lakejoin.storage.errors import LakeBusy, LakeUnusable
+from lakejoin.storage.lake.layout import LEASE, Lake
+from lakejoin.storage.lake.lease import leased
+from lakejoin.storage.lake.symlinks import check_links
 
 _FILE = "_lock"
 _TURN = "_lock_turn"

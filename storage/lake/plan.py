@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any, Literal
 
-from storage.sources.planned.planned_file import PlannedFile
-from storage.sources.planned.planned_files import files_of
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.sources.planned.planned_files import files_of
 
 Kind = Literal[
     "batch", "bootstrap", "flush", "replace", "retry", "reconcile", "repair", "migrate", "abandoned"

@@ -5,10 +5,10 @@ from functools import cached_property, partial
 
 import pyarrow as pa
 
-from storage.delta_log.snapshot import Snapshot
-from storage.lake.layout import PLAN, Lake
-from storage.lake.plan import Plan
-from storage.sources.planned.planned_files import PlannedFiles
+from lakejoin.storage.delta_log.snapshot import Snapshot
+from lakejoin.storage.lake.layout import PLAN, Lake
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.sources.planned.planned_files import PlannedFiles
 
 
 def plans_of(lake: Lake, snapshot: Snapshot) -> Iterator[Plan]:

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 from pyarrow import fs
 
-from storage.delta_log.snapshot import reading_table
-from storage.filesystem import open_file_system
-from storage.lake.layout import SCRATCH, Lake
+from lakejoin.storage.delta_log.snapshot import reading_table
+from lakejoin.storage.filesystem import open_file_system
+from lakejoin.storage.lake.layout import SCRATCH, Lake
 
 LONGEST_BATCH = timedelta(days=1)
 """In a lake at a URI, where a lease may end before its run, younger files may belong to a batch that runs."""

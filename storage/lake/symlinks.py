@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from storage.errors import LakeUnusable
-from storage.lake.layout import Lake
+from lakejoin.storage.errors import LakeUnusable
+from lakejoin.storage.lake.layout import Lake
 
 _KINDS = ("tables", "streams", "joins")
 _LOG = "_delta_log"

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from storage.delta_log.live_files import live_files
-from storage.delta_log.snapshot import reading_table
-from storage.lake.layout import QUARANTINE, Lake
-from transforms.model.schemas import BATCH, POSITION
+from lakejoin.storage.delta_log.live_files import live_files
+from lakejoin.storage.delta_log.snapshot import reading_table
+from lakejoin.storage.lake.layout import QUARANTINE, Lake
+from lakejoin.transforms.model.schemas import BATCH, POSITION
 
 
 def row_count(lake: Lake, table: str, version: int) -> int:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.formats.known_formats import FORMATS
-from storage.sources.formats.source_format import SourceFormat
-from storage.sources.planned.planned_file import PlannedFile
-from transforms.model.schemas import empty
-from transforms.model.specs import TableSpec
-from transforms.parsing.options import ParseOptions, records_schema
+from lakejoin.storage.sources.formats.known_formats import FORMATS
+from lakejoin.storage.sources.formats.source_format import SourceFormat
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.transforms.model.schemas import empty
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.options import ParseOptions, records_schema
 
 
 def read_records(

@@ -16,9 +16,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from storage.spark.engine.launch import Launch
-from storage.spark.java import Java
-from transforms.model.printable_text import printable
+from lakejoin.storage.spark.engine.launch import Launch
+from lakejoin.storage.spark.java import Java
+from lakejoin.transforms.model.printable_text import printable
 
 _AOT_CACHES = 25
 """The first Java whose archives keep more than classes."""

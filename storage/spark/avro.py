@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 
-from storage.spark.jars import Resolve, provide_folder
+from lakejoin.storage.spark.jars import Resolve, provide_folder
 
 AVRO = f"org.apache.spark:spark-avro_2.13:{version('pyspark')}"
 _FORMAT = "avro"

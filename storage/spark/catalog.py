@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from storage.errors import CatalogUnusable, reason_of
-from transforms.model.schemas import as_literal, quoted
+from lakejoin.storage.errors import CatalogUnusable, reason_of
+from lakejoin.transforms.model.schemas import as_literal, quoted
 
 _IMPLEMENTATION = "spark.sql.catalogImplementation"
 _OWN = "spark_catalog"

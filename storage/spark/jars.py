@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from storage.errors import LakejoinError
-from transforms.model.printable_text import printable
+from lakejoin.storage.errors import LakejoinError
+from lakejoin.transforms.model.printable_text import printable
 
 Resolve = Callable[[Sequence[str], Path], Path]
 """Puts the JARs of coordinates (group:artifact:version) below a folder and returns the folder they are in."""

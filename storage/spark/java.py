@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from storage.errors import LakejoinError
+from lakejoin.storage.errors import LakejoinError
 
 _ASCII = re.compile(r"C|POSIX|.*\.(US-?)?ASCII|.*\.ANSI_X3\.4-19\d\d", re.IGNORECASE)
 """Locales whose character set is ASCII."""

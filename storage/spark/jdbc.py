@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from storage.spark.jars import Resolve, provide_folder
+from lakejoin.storage.spark.jars import Resolve, provide_folder
 
 SCHEME = "jdbc:postgresql:"
 """As `storage.sources.database.queries.POSTGRESQL` begins."""

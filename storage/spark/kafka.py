@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 
-from storage.spark.jars import Resolve, provide_folder
+from lakejoin.storage.spark.jars import Resolve, provide_folder
 
 SCHEME = "kafka://"
 """As `storage.sources.planned.planned_file.TOPIC`."""

@@ -12,11 +12,11 @@ from typing import Any
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from storage.filesystem import spark_path
-from storage.spark.hadoop import remove
-from storage.spark.session import changed_settings
-from storage.spark.start import SETTINGS
-from transforms.model.keys import Keys
+from lakejoin.storage.filesystem import spark_path
+from lakejoin.storage.spark.hadoop import remove
+from lakejoin.storage.spark.session import changed_settings
+from lakejoin.storage.spark.start import SETTINGS
+from lakejoin.transforms.model.keys import Keys
 
 SMALL = 200_000
 """Up to this many records a batch is worked off without shuffles: what it holds fits one task."""

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).parents[3]  # what the package lies in: a folder of installed ones, or the source tree
 
 
 def own_process(module: str, *arguments: str) -> tuple[list[str], dict[str, str]]:

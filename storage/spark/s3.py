@@ -7,7 +7,7 @@ How commits stay whole on S3 stands in docs/decisions/0007.
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from storage.spark.jars import Resolve, provide_folder
+from lakejoin.storage.spark.jars import Resolve, provide_folder
 
 SCHEME = "s3a://"
 HADOOP, SDK = "3.5.0", "2.35.4"

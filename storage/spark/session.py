@@ -9,11 +9,11 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from storage.spark.engine.client import Lease, lease_engine, leave_off
-from storage.spark.engine.launch import with_archive
-from storage.spark.py4j_cache import remember_answers
-from storage.spark.start import NO_CONF, prepare
-from transforms.model.sql_settings import PINNED, PREFIX, filed
+from lakejoin.storage.spark.engine.client import Lease, lease_engine, leave_off
+from lakejoin.storage.spark.engine.launch import with_archive
+from lakejoin.storage.spark.py4j_cache import remember_answers
+from lakejoin.storage.spark.start import NO_CONF, prepare
+from lakejoin.transforms.model.sql_settings import PINNED, PREFIX, filed
 
 _NAME = "spark.job.description"
 

@@ -10,12 +10,12 @@ from types import MappingProxyType
 
 import pyspark
 
-from storage.spark import avro, jdbc, kafka, s3
-from storage.spark.archive import OPTION_VARIABLES, Archive, archive_of
-from storage.spark.engine.launch import JAVA_OPTIONS, Launch, launch_of
-from storage.spark.jars import cache_directory, provide_jars, spark_resolver
-from storage.spark.java import Java, check_collector, find_java, locale_variables, wrap_java
-from transforms.model.sql_settings import PINNED
+from lakejoin.storage.spark import avro, jdbc, kafka, s3
+from lakejoin.storage.spark.archive import OPTION_VARIABLES, Archive, archive_of
+from lakejoin.storage.spark.engine.launch import JAVA_OPTIONS, Launch, launch_of
+from lakejoin.storage.spark.jars import cache_directory, provide_jars, spark_resolver
+from lakejoin.storage.spark.java import Java, check_collector, find_java, locale_variables, wrap_java
+from lakejoin.transforms.model.sql_settings import PINNED
 
 NO_CLEANUP = ("delta.enableExpiredLogCleanup", "false")
 """The property of a table whose log only maintenance shortens."""

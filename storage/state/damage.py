@@ -6,11 +6,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from storage.delta_log.live_files import live_files, stored_files
-from storage.delta_table.log_cleanup import commits_among
-from storage.errors import LakeInconsistent, LakeUnusable
-from storage.lake.layout import ASIDE, Lake
-from storage.spark.hadoop import located
+from lakejoin.storage.delta_log.live_files import live_files, stored_files
+from lakejoin.storage.delta_table.log_cleanup import commits_among
+from lakejoin.storage.errors import LakeInconsistent, LakeUnusable
+from lakejoin.storage.lake.layout import ASIDE, Lake
+from lakejoin.storage.spark.hadoop import located
 
 
 def damages(path: str) -> Iterator[str]:

@@ -14,15 +14,15 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from storage.delta_log.live_files import rows_after
-from storage.delta_table.commits import overwrite
-from storage.delta_table.compaction import compressing
-from storage.delta_table.direct_scan import ENCODING
-from storage.delta_table.file_pruning import MOST_VALUES, SMALL_PAGES
-from storage.errors import LakeBusy
-from storage.lake.bookkeeping import record
-from storage.lake.journal import Journal
-from storage.lake.layout import (
+from lakejoin.storage.delta_log.live_files import rows_after
+from lakejoin.storage.delta_table.commits import overwrite
+from lakejoin.storage.delta_table.compaction import compressing
+from lakejoin.storage.delta_table.direct_scan import ENCODING
+from lakejoin.storage.delta_table.file_pruning import MOST_VALUES, SMALL_PAGES
+from lakejoin.storage.errors import LakeBusy
+from lakejoin.storage.lake.bookkeeping import record
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import (
     MAINTENANCE,
     Lake,
     changes_of,
@@ -32,17 +32,17 @@ from storage.lake.layout import (
     subscription_store_of,
     versions_of,
 )
-from storage.lake.plan import Plan
-from storage.spark.kept_frames import Frames, aggregated, framing
-from storage.spark.session import changed_settings
-from storage.state.pinned_state import State
-from storage.state.result_histories import forget
-from transforms.changelog.versions import intervals, reachable
-from transforms.foreign_key_join.subscriptions import live_subscriptions
-from transforms.model.event_time import earliest, from_micros, instant, latest, moved_back
-from transforms.model.guards import guarded
-from transforms.model.join_sides import as_left_rows
-from transforms.model.schemas import (
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.spark.kept_frames import Frames, aggregated, framing
+from lakejoin.storage.spark.session import changed_settings
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.storage.state.result_histories import forget
+from lakejoin.transforms.changelog.versions import intervals, reachable
+from lakejoin.transforms.foreign_key_join.subscriptions import live_subscriptions
+from lakejoin.transforms.model.event_time import earliest, from_micros, instant, latest, moved_back
+from lakejoin.transforms.model.guards import guarded
+from lakejoin.transforms.model.join_sides import as_left_rows
+from lakejoin.transforms.model.schemas import (
     BATCH,
     DELETED,
     EXACT_TIMES,
@@ -52,7 +52,7 @@ from transforms.model.schemas import (
     VALID_FROM,
     named,
 )
-from transforms.model.specs import JoinSpec, TableSpec
+from lakejoin.transforms.model.specs import JoinSpec, TableSpec
 
 ROWS_PER_FILE = 1_000_000
 BATCHES_BEHIND = 64

@@ -4,19 +4,19 @@ from collections.abc import Callable, Mapping
 
 from pyspark.sql import DataFrame
 
-from storage.delta_log.transaction_id import Settled, Transaction
-from storage.delta_table.commits import append, merge, overwrite, replace
-from storage.delta_table.direct_scan import APPENDED_PROPERTIES, ENCODING
-from storage.delta_table.file_pruning import Count, ignored
-from storage.delta_table.footer_statistics import STATISTICS
-from storage.delta_table.merging import replacing
-from storage.delta_table.private_transaction import DeltaTransaction
-from storage.delta_table.uncommitted_files import Written
-from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
-from transforms.model.declaration import DELETION_VECTORS, UNDECLARED, Declaration
-from transforms.model.keys import Keys
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import BATCH, VALID_FROM, VALID_TO, named, quoted
+from lakejoin.storage.delta_log.transaction_id import Settled, Transaction
+from lakejoin.storage.delta_table.commits import append, merge, overwrite, replace
+from lakejoin.storage.delta_table.direct_scan import APPENDED_PROPERTIES, ENCODING
+from lakejoin.storage.delta_table.file_pruning import Count, ignored
+from lakejoin.storage.delta_table.footer_statistics import STATISTICS
+from lakejoin.storage.delta_table.merging import replacing
+from lakejoin.storage.delta_table.private_transaction import DeltaTransaction
+from lakejoin.storage.delta_table.uncommitted_files import Written
+from lakejoin.transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
+from lakejoin.transforms.model.declaration import DELETION_VECTORS, UNDECLARED, Declaration
+from lakejoin.transforms.model.keys import Keys
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import BATCH, VALID_FROM, VALID_TO, named, quoted
 
 MERGE = "spark.lakejoin.merge"
 """Setting: `true` changes the joined table by MERGE, through Delta's public API alone; slower at any size."""

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from storage.delta_table.direct_scan import read_table
-from storage.delta_table.file_pruning import Few, FilesRead
-from storage.lake.layout import (
+from lakejoin.storage.delta_table.direct_scan import read_table
+from lakejoin.storage.delta_table.file_pruning import Few, FilesRead
+from lakejoin.storage.lake.layout import (
     Lake,
     changes_of,
     history_of,
@@ -29,21 +29,21 @@ from storage.lake.layout import (
     subscription_store_of,
     versions_of,
 )
-from storage.lake.plan import Plan
-from storage.spark.kept_frames import aggregated
-from transforms.changelog.current_rows import latest_rows, settled
-from transforms.changelog.replaced_files import replaced
-from transforms.changelog.versions import as_versions, versions_schema
-from transforms.foreign_key_join.emissions import joined_schema
-from transforms.foreign_key_join.history import history_schema
-from transforms.foreign_key_join.subscriptions import subscription_schema
-from transforms.model.event_time import latest, moved_back
-from transforms.model.group_spec import TOTALS, GroupSpec
-from transforms.model.guards import guarded
-from transforms.model.join_sides import left_rows_schema
-from transforms.model.keys import Keys, restrict
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import (
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.spark.kept_frames import aggregated
+from lakejoin.transforms.changelog.current_rows import latest_rows, settled
+from lakejoin.transforms.changelog.replaced_files import replaced
+from lakejoin.transforms.changelog.versions import as_versions, versions_schema
+from lakejoin.transforms.foreign_key_join.emissions import joined_schema
+from lakejoin.transforms.foreign_key_join.history import history_schema
+from lakejoin.transforms.foreign_key_join.subscriptions import subscription_schema
+from lakejoin.transforms.model.event_time import latest, moved_back
+from lakejoin.transforms.model.group_spec import TOTALS, GroupSpec
+from lakejoin.transforms.model.guards import guarded
+from lakejoin.transforms.model.join_sides import left_rows_schema
+from lakejoin.transforms.model.keys import Keys, restrict
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import (
     BATCH,
     FOREIGN_KEY,
     changes_schema,
@@ -52,8 +52,8 @@ from transforms.model.schemas import (
     named,
     rows_schema,
 )
-from transforms.model.specs import JoinSpec, TableSpec
-from transforms.stream_join.records import stream_schema
+from lakejoin.transforms.model.specs import JoinSpec, TableSpec
+from lakejoin.transforms.stream_join.records import stream_schema
 
 
 @dataclass(frozen=True)

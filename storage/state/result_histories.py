@@ -9,19 +9,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from storage.delta_log.open_table import opened
-from storage.delta_log.snapshot import reading_table
-from storage.delta_log.transaction_id import Settled, Transaction
-from storage.delta_table.commits import delete_rows, merge, remove_batch, replace, update_rows
-from storage.delta_table.merging import replacing, same_key
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from transforms.foreign_key_join.event_history import GONE
-from transforms.foreign_key_join.history import IS_CURRENT, UNTIL, history_schema
-from transforms.model.event_time import instant
-from transforms.model.keys import Keys
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import VALID_FROM, VALID_TO, named
+from lakejoin.storage.delta_log.open_table import opened
+from lakejoin.storage.delta_log.snapshot import reading_table
+from lakejoin.storage.delta_log.transaction_id import Settled, Transaction
+from lakejoin.storage.delta_table.commits import delete_rows, merge, remove_batch, replace, update_rows
+from lakejoin.storage.delta_table.merging import replacing, same_key
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.transforms.foreign_key_join.event_history import GONE
+from lakejoin.transforms.foreign_key_join.history import IS_CURRENT, UNTIL, history_schema
+from lakejoin.transforms.model.event_time import instant
+from lakejoin.transforms.model.keys import Keys
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import VALID_FROM, VALID_TO, named
 
 
 def apply_versions(  # noqa: PLR0913

@@ -3,11 +3,11 @@
 from collections.abc import Collection
 from datetime import datetime
 
-from storage.lake.layout import history_of, versions_of
-from storage.lake.plan import Plan
-from storage.state.pinned_state import history_bound
-from transforms.model.event_time import earliest, latest
-from transforms.model.specs import TableSpec
+from lakejoin.storage.lake.layout import history_of, versions_of
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.state.pinned_state import history_bound
+from lakejoin.transforms.model.event_time import earliest, latest
+from lakejoin.transforms.model.specs import TableSpec
 
 
 def settled_until(plan: Plan, sides: Collection[TableSpec]) -> datetime | None:

@@ -11,7 +11,7 @@ StoreError (a LakejoinError)
 └── StoreUnreadable     a table that is no store of this kind, or that cannot be read file by file
 """
 
-from storage.errors import LakejoinError
+from lakejoin.storage.errors import LakejoinError
 
 
 class StoreError(LakejoinError):

@@ -17,12 +17,12 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 from faults.shop import make_pipeline, run, write_lines
-from orchestration.planning.ambiguous_input import AmbiguousInput
-from storage.errors import SourceRefused
-from storage.lake.journal import Journal
-from storage.lake.layout import QUARANTINE, Lake, changes_of
-from storage.sources.reader import read_records
-from storage.spark.kept_frames import SMALL
+from lakejoin.orchestration.planning.ambiguous_input import AmbiguousInput
+from lakejoin.storage.errors import SourceRefused
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import QUARANTINE, Lake, changes_of
+from lakejoin.storage.sources.reader import read_records
+from lakejoin.storage.spark.kept_frames import SMALL
 
 pytestmark = pytest.mark.spark
 
@@ -227,7 +227,7 @@ def test_event_of_another_table(tmp_path: Path, spark: SparkSession) -> None:
     for number, names in enumerate(("[orders]", "[public.orders]", "['ord*']")):
         meant = _declare("id: string, v: int", f"tables: {names}").replace("orders/*", f"{tmp_path}/orders/*")
         with mock.patch(
-            "storage.spark.kept_frames.SMALL", -1 if number == 2 else SMALL
+            "lakejoin.storage.spark.kept_frames.SMALL", -1 if number == 2 else SMALL
         ):  # once as a first load
             assert _rows(tmp_path / str(number), meant, spark) == {"a": 1, "b": 2}
         lake = Lake(str(tmp_path / str(number) / "lake"))
@@ -296,13 +296,15 @@ def test_source_is_read_once_to_be_asked_and_for_its_batch(tmp_path: Path, spark
     _write(tmp_path, [_event({"id": n, "v": n}) for n in range(3)])
     pipeline = make_pipeline(tmp_path, _declare("id: int, v: int", order="max_bad_ratio: 0.5"))
     with (
-        mock.patch("orchestration.planning.input_records.read_records", wraps=read_records) as reads,
-        mock.patch("orchestration.runs.run.run_batch", side_effect=KeyboardInterrupt),
+        mock.patch("lakejoin.orchestration.planning.input_records.read_records", wraps=read_records) as reads,
+        mock.patch("lakejoin.orchestration.runs.run.run_batch", side_effect=KeyboardInterrupt),
         pytest.raises(KeyboardInterrupt),
     ):
         run(pipeline, spark)
     assert reads.call_count == 1
-    with mock.patch("orchestration.planning.input_records.read_records", wraps=read_records) as reads:
+    with mock.patch(
+        "lakejoin.orchestration.planning.input_records.read_records", wraps=read_records
+    ) as reads:
         assert run(pipeline, spark) == 1
         _write(tmp_path, [_event({"id": 4, "v": 4})], "2")
         assert run(pipeline, spark) == 1

@@ -11,10 +11,10 @@ from pyarrow import orc
 from pyspark.sql import SparkSession
 
 from faults.shop import make_pipeline
-from orchestration.runs.run import run_batches
-from storage.errors import SourceBroken
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, joined_of
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.errors import SourceBroken
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, joined_of
 
 TEXT = """\
 name: shop

@@ -7,12 +7,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import CONFIGURATION, joins, make_pipeline, make_shop, run
-from orchestration.config import Pipeline
-from orchestration.defs.asset_keys import LakeAsset, lake_assets
-from orchestration.defs.materializations import Reports
-from orchestration.planning.input_checks import TooManyBadRecords
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.defs.asset_keys import LakeAsset, lake_assets
+from lakejoin.orchestration.defs.materializations import Reports
+from lakejoin.orchestration.planning.input_checks import TooManyBadRecords
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
 
 pytestmark = pytest.mark.spark
 

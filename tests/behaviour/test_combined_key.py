@@ -14,17 +14,17 @@ from dagster import AssetKey
 from pyspark.sql import Row, SparkSession
 
 from faults.shop import make_pipeline
-from orchestration.checks.check_lake import check_lake
-from orchestration.config import Pipeline
-from orchestration.defs.code_location import pipeline_definitions
-from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.runs.run import run_batches
-from orchestration.show.stores import stored_tables
-from orchestration.show.tables import View, find_view
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.state.pinned_state import State
-from storage.stores.pipeline.tables import joined_store
+from lakejoin.orchestration.checks.check_lake import check_lake
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.orchestration.show.stores import stored_tables
+from lakejoin.orchestration.show.tables import View, find_view
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.storage.stores.pipeline.tables import joined_store
 
 pytestmark = pytest.mark.spark
 

@@ -9,13 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import make_pipeline, run, write_lines
-from orchestration.checks.check_lake import check_lake
-from orchestration.config import Pipeline
-from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.runs.retry_quarantine import retry
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, joined_of
-from storage.state.pinned_state import State
+from lakejoin.orchestration.checks.check_lake import check_lake
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.runs.retry_quarantine import retry
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, joined_of
+from lakejoin.storage.state.pinned_state import State
 
 pytestmark = pytest.mark.spark
 
@@ -68,7 +68,7 @@ def test_rows_are_the_newest_that_meet_it(
 ) -> None:
     """In whatever order and batches the records come: one that comes late brings back nothing that was filtered out."""
     if large:
-        monkeypatch.setattr("storage.spark.kept_frames.SMALL", -1)
+        monkeypatch.setattr("lakejoin.storage.spark.kept_frames.SMALL", -1)
     chance = random.Random(seed)
     records: list[Record] = [
         {"op": chance.choice("uuuuud"), "id": chance.randrange(6), "customer": chance.choice("ab"),

@@ -7,14 +7,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import Content, copy_of, joins, make_pipeline, run, write_lines
-from orchestration.checks.check_lake import check_lake
-from orchestration.config import Pipeline
-from orchestration.runs.migrate import LeftOut, migrate
-from storage.errors import ConfigurationChanged
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, joined_of
-from transforms.model import hashing
-from transforms.model.schemas import LEFT_HASH
+from lakejoin.orchestration.checks.check_lake import check_lake
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.runs.migrate import LeftOut, migrate
+from lakejoin.storage.errors import ConfigurationChanged
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, joined_of
+from lakejoin.transforms.model import hashing
+from lakejoin.transforms.model.schemas import LEFT_HASH
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

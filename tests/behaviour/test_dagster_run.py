@@ -18,17 +18,17 @@ from dagster import (
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-from orchestration.config import Pipeline, load
-from orchestration.defs.assets import op_name
-from orchestration.defs.code_location import pipeline_definitions
-from orchestration.lake_state.inventory import state_tables
-from orchestration.runs.run import run_batches
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.defs.assets import op_name
+from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.lake_state.inventory import state_tables
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.errors import LakeBusy
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import PLAN, PUBLISHED, Lake, joined_of
+from lakejoin.storage.lake.lock import writing
+from lakejoin.storage.lake.plan import Published
 from recordings.tiny import DAYS, write_pipeline
-from storage.errors import LakeBusy
-from storage.lake.journal import Journal
-from storage.lake.layout import PLAN, PUBLISHED, Lake, joined_of
-from storage.lake.lock import writing
-from storage.lake.plan import Published
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -256,7 +256,7 @@ def test_loss_in_a_batch_of_a_failed_run_is_found_by_the_next_run(
     with DagsterInstance.ephemeral() as instance:
         project = Project(write_pipeline(tmp_path, DAYS[:2]), instance)
         with monkeypatch.context() as patched:
-            patched.setattr("orchestration.defs.assets.run_batches", one_batch)
+            patched.setattr("lakejoin.orchestration.defs.assets.run_batches", one_batch)
             assert failure(project.run(DAYS[0], DAYS[1], batch_by="date")).startswith("LakeBusy")
         project.lose_row(spark)
         result = project.run(DAYS[1], DAYS[1])

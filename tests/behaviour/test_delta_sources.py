@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import arrive, make_pipeline, result, run, write_lines
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, joined_of
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, joined_of
 
 pytestmark = pytest.mark.spark
 

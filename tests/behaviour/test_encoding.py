@@ -14,17 +14,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from faults.shop import make_shop, run
-from orchestration.lake_state.fold_progress import finished_state
-from orchestration.maintenance.folds import fold
-from storage.delta_log.live_files import live_files
-from storage.delta_log.transaction_id import Transaction
-from storage.delta_table.commits import append, overwrite
-from storage.delta_table.compaction import COMPRESSION, compact, small_files
-from storage.delta_table.direct_scan import ENCODING, LOG_PROPERTIES, read_table
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, rows_of
-from storage.state.joined_table import OF_STREAMS, PROPERTIES
-from transforms.model.schemas import BATCH, TIME
+from lakejoin.orchestration.lake_state.fold_progress import finished_state
+from lakejoin.orchestration.maintenance.folds import fold
+from lakejoin.storage.delta_log.live_files import live_files
+from lakejoin.storage.delta_log.transaction_id import Transaction
+from lakejoin.storage.delta_table.commits import append, overwrite
+from lakejoin.storage.delta_table.compaction import COMPRESSION, compact, small_files
+from lakejoin.storage.delta_table.direct_scan import ENCODING, LOG_PROPERTIES, read_table
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, rows_of
+from lakejoin.storage.state.joined_table import OF_STREAMS, PROPERTIES
+from lakejoin.transforms.model.schemas import BATCH, TIME
 
 pytestmark = pytest.mark.spark
 
@@ -168,7 +168,7 @@ def test_compaction_compresses_by_more_than_the_usual_level(tmp_path: Path, spar
     for name, settings in (("usual", {"spark.sql.parquet.compression.codec": "zstd"}), ("ours", COMPRESSION)):
         path = str(tmp_path / name)
         append(rows, path, FIRST, LOG_PROPERTIES)
-        with patch("storage.delta_table.compaction.COMPRESSION", settings):
+        with patch("lakejoin.storage.delta_table.compaction.COMPRESSION", settings):
             compact(spark, path, small_files(path), [F.col(BATCH)], SECOND)
         (file,) = live_files(path)
         sizes.append(file.size)

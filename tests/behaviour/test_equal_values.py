@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import make_pipeline, run, write_lines
-from orchestration.checks.check_lake import check_lake
-from storage.lake.layout import Lake, joined_of
+from lakejoin.orchestration.checks.check_lake import check_lake
+from lakejoin.storage.lake.layout import Lake, joined_of
 
 pytestmark = pytest.mark.spark
 

@@ -14,24 +14,24 @@ from pyspark.sql import functions as F
 
 from faults.shop import arrive, make_chosen, make_pipeline, run
 from faults.shop import texts as texts_of
-from orchestration.checks.check_lake import check_lake
-from orchestration.cli.show_rows import Asked, open_shown
-from orchestration.config import Pipeline
-from orchestration.errors import WrongUsage
-from orchestration.lake_state.fold_progress import finished_state
-from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.maintenance.ended_versions import ended_versions
-from orchestration.maintenance.folds import fold
-from orchestration.runs.abandon import abandon
-from orchestration.show.key_ranges import Range
-from orchestration.show.status import lake_status
-from storage.errors import ConfigurationChanged
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, versions_of
-from storage.state.pinned_state import State
-from transforms.changelog.versions import intervals
-from transforms.foreign_key_join.history import IS_CURRENT
-from transforms.model.schemas import BATCH, DELETED, VALID_FROM, VALID_TO, is_internal
+from lakejoin.orchestration.checks.check_lake import check_lake
+from lakejoin.orchestration.cli.show_rows import Asked, open_shown
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.lake_state.fold_progress import finished_state
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.maintenance.ended_versions import ended_versions
+from lakejoin.orchestration.maintenance.folds import fold
+from lakejoin.orchestration.runs.abandon import abandon
+from lakejoin.orchestration.show.key_ranges import Range
+from lakejoin.orchestration.show.status import lake_status
+from lakejoin.storage.errors import ConfigurationChanged
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, versions_of
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.changelog.versions import intervals
+from lakejoin.transforms.foreign_key_join.history import IS_CURRENT
+from lakejoin.transforms.model.schemas import BATCH, DELETED, VALID_FROM, VALID_TO, is_internal
 
 pytestmark = pytest.mark.spark
 

@@ -7,11 +7,11 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from faults.shop import make_pipeline, run, write_lines
-from orchestration.checks.check_lake import check_lake
-from orchestration.cli import app, options
-from orchestration.runs.retry_quarantine import retry
-from storage.lake.journal import Journal
-from storage.lake.layout import QUARANTINE, Lake, joined_of
+from lakejoin.orchestration.checks.check_lake import check_lake
+from lakejoin.orchestration.cli import app, options
+from lakejoin.orchestration.runs.retry_quarantine import retry
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import QUARANTINE, Lake, joined_of
 
 pytestmark = pytest.mark.spark
 

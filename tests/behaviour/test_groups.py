@@ -14,14 +14,14 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from faults.shop import arrive, make_chosen, make_pipeline, result, run, write_lines
-from orchestration.checks.check_lake import check_lake
-from orchestration.cli import app, options
-from orchestration.config import Pipeline
-from orchestration.runs.retry_quarantine import known, retry
+from lakejoin.orchestration.checks.check_lake import check_lake
+from lakejoin.orchestration.cli import app, options
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.runs.retry_quarantine import known, retry
+from lakejoin.storage.errors import ConfigurationChanged
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
 from reference.changed_rows import ChangedRows, Row
-from storage.errors import ConfigurationChanged
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
 
 pytestmark = pytest.mark.spark
 
@@ -328,8 +328,8 @@ def test_groups_are_the_same_whichever_way_they_are_made(
     small = -1 if way == "large" else 200_000
     behind = 1 if way == "folded" else 64
     with (
-        mock.patch("storage.spark.kept_frames.SMALL", small),
-        mock.patch("storage.state.folds.BATCHES_BEHIND", behind),
+        mock.patch("lakejoin.storage.spark.kept_frames.SMALL", small),
+        mock.patch("lakejoin.storage.state.folds.BATCHES_BEHIND", behind),
     ):
         if way == "at once":
             assert run(_small(tmp_path, ORDERS, select), spark, batch_by="all") == 1

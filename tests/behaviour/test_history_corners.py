@@ -8,17 +8,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import make_pipeline, run, write_lines
-from orchestration.batch.tables.table import TruncateStopped
-from orchestration.config import Pipeline, load
-from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.maintenance.maintain import maintain
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.state.pinned_state import State
-from storage.stores.pipeline.histories_and_streams import versioned_store
-from transforms.changelog.versions import intervals
-from transforms.model.event_time import EPOCH
-from transforms.model.schemas import DELETED, VALID_FROM, VALID_TO
+from lakejoin.orchestration.batch.tables.table import TruncateStopped
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.maintenance.maintain import maintain
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.storage.stores.pipeline.histories_and_streams import versioned_store
+from lakejoin.transforms.changelog.versions import intervals
+from lakejoin.transforms.model.event_time import EPOCH
+from lakejoin.transforms.model.schemas import DELETED, VALID_FROM, VALID_TO
 
 pytestmark = pytest.mark.spark
 

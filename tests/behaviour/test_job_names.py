@@ -8,9 +8,9 @@ from pyspark.sql import SparkSession
 
 from bench.contest.jvm import jobs, traffic
 from faults.shop import ORDERS, make_shop, run
-from orchestration.lake_state.inventory import stages_of
-from orchestration.maintenance.maintain import maintain
-from storage.spark.session import jobs_called
+from lakejoin.orchestration.lake_state.inventory import stages_of
+from lakejoin.orchestration.maintenance.maintain import maintain
+from lakejoin.storage.spark.session import jobs_called
 
 DAYS = list(ORDERS)
 

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from orchestration.demo.days import Day
-from orchestration.demo.example import Example
-from orchestration.lake_state.published_snapshot import published_snapshot
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.state.pinned_state import State
-from transforms.model.schemas import LEFT_HASH, RIGHT_HASH
+from lakejoin.orchestration.demo.days import Day
+from lakejoin.orchestration.demo.example import Example
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.model.schemas import LEFT_HASH, RIGHT_HASH
 
 pytestmark = pytest.mark.spark
 

@@ -14,8 +14,8 @@ import yaml
 from pyspark.sql import SparkSession
 
 from faults.shop import write_lines
-from orchestration.config import load
-from orchestration.runs.run import run_batches
+from lakejoin.orchestration.config import load
+from lakejoin.orchestration.runs.run import run_batches
 
 pytestmark = pytest.mark.spark
 

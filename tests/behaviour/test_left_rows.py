@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import joins, make_pipeline, run, write_lines
-from orchestration.config import Pipeline
-from orchestration.lake_state.fold_progress import finished_state
-from orchestration.maintenance.folds import fold
-from orchestration.maintenance.maintain import maintain
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, left_rows_of, rows_of
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.fold_progress import finished_state
+from lakejoin.orchestration.maintenance.folds import fold
+from lakejoin.orchestration.maintenance.maintain import maintain
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, left_rows_of, rows_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("prunes")]
 
@@ -86,7 +86,7 @@ def files_read(pipeline: Pipeline, table: str) -> tuple[int, int]:
 
 def folded(pipeline: Pipeline, spark: SparkSession) -> None:
     """Do all maintenance, in files of few rows."""
-    with patch("storage.state.folds.ROWS_PER_FILE", 4):
+    with patch("lakejoin.storage.state.folds.ROWS_PER_FILE", 4):
         list(maintain(pipeline, lambda: spark, everything=True))
 
 

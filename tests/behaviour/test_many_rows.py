@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from faults.shop import make_pipeline, run, texts
-from orchestration.batch.tables import apply_to_table
-from orchestration.planning import input_records
-from storage.lake.journal import Journal
-from storage.lake.layout import QUARANTINE, Lake, changes_of
+from lakejoin.orchestration.batch.tables import apply_to_table
+from lakejoin.orchestration.planning import input_records
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import QUARANTINE, Lake, changes_of
 
 pytestmark = pytest.mark.spark
 
@@ -89,7 +89,7 @@ def test_large_batches_take_the_short_ways_and_end_as_small_ones(
     small = work_off(tmp_path / "small", spark)
     assert (ways.unsorted, ways.not_judged) == ([False] * 4, [False] * 4)
     ways = Ways(monkeypatch)
-    monkeypatch.setattr("storage.spark.kept_frames.SMALL", -1)
+    monkeypatch.setattr("lakejoin.storage.spark.kept_frames.SMALL", -1)
 
     large = work_off(tmp_path / "large", spark)
 

@@ -15,14 +15,14 @@ from deltalake.exceptions import DeltaProtocolError
 from pyspark.sql import SparkSession
 
 from faults.shop import Content, arrive, content, make_chosen, make_pipeline, run
-from orchestration.checks.check_lake import check_lake
-from orchestration.config import Pipeline
-from orchestration.maintenance.folds import put_together
-from storage.delta_table.compaction import small_files
-from storage.delta_table.vacuum import vacuum, waste
-from storage.errors import CatalogUnusable, ConfigurationChanged
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, history_of, joined_of
+from lakejoin.orchestration.checks.check_lake import check_lake
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.maintenance.folds import put_together
+from lakejoin.storage.delta_table.compaction import small_files
+from lakejoin.storage.delta_table.vacuum import vacuum, waste
+from lakejoin.storage.errors import CatalogUnusable, ConfigurationChanged
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, history_of, joined_of
 
 pytestmark = pytest.mark.spark
 
@@ -161,7 +161,7 @@ def test_rows_are_the_same_however_their_table_is_kept(
         for pipeline in (kept, usual):
             arrive(pipeline.path.parent, day, KEYS, records)
             # the first one as a large one, which has its rows in files before its gate
-            with mock.patch("storage.spark.kept_frames.SMALL", -1) if day == 1 else nullcontext():
+            with mock.patch("lakejoin.storage.spark.kept_frames.SMALL", -1) if day == 1 else nullcontext():
                 assert run(pipeline, spark) == 1
         assert _results(kept, spark) == _results(usual, spark), (seed, day)
     rebuilt = [name for name in ("sold", "near", "days") if name in kept.joins]

@@ -11,23 +11,23 @@ from pyspark.sql.types import StringType
 from typer.testing import CliRunner
 
 from faults.shop import make_pipeline, write_lines
-from orchestration.cli import app
-from orchestration.config import load
-from orchestration.config.problems import ConfigurationError
-from orchestration.planning.input_checks import SchemaChanged
-from orchestration.runs.run import run_batches
-from storage.sources.files.source_files import FoundFile
-from storage.sources.formats.known_formats import FORMATS
-from storage.sources.formats.source_format import Ranges
-from storage.sources.formats.text_format import TextFormat
-from storage.sources.text.column_preview import beginning
-from storage.sources.text.text_lines import read_lines
-from transforms.model.schemas import CONTEXT, POSITION, RAW
-from transforms.model.specs import TableSpec
-from transforms.parsing.flat_rows import take_rows_apart
-from transforms.parsing.options import ParseOptions, Parts
-from transforms.parsing.row_ops import RowOp
-from transforms.parsing.schema_drift import ENTRIES
+from lakejoin.orchestration.cli import app
+from lakejoin.orchestration.config import load
+from lakejoin.orchestration.config.problems import ConfigurationError
+from lakejoin.orchestration.planning.input_checks import SchemaChanged
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.sources.files.source_files import FoundFile
+from lakejoin.storage.sources.formats.known_formats import FORMATS
+from lakejoin.storage.sources.formats.source_format import Ranges
+from lakejoin.storage.sources.formats.text_format import TextFormat
+from lakejoin.storage.sources.text.column_preview import beginning
+from lakejoin.storage.sources.text.text_lines import read_lines
+from lakejoin.transforms.model.schemas import CONTEXT, POSITION, RAW
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.flat_rows import take_rows_apart
+from lakejoin.transforms.parsing.options import ParseOptions, Parts
+from lakejoin.transforms.parsing.row_ops import RowOp
+from lakejoin.transforms.parsing.schema_drift import ENTRIES
 
 TEXT = """\
 name: shop

@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import make_pipeline, run
-from orchestration.planning.ambiguous_input import AmbiguousInput
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, changes_of
+from lakejoin.orchestration.planning.ambiguous_input import AmbiguousInput
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, changes_of
 
 pytestmark = pytest.mark.spark
 

@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import joins, make_pipeline, run, write_lines
-from orchestration.config import Pipeline, load
-from orchestration.maintenance.maintain import maintain
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.maintenance.maintain import maintain
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
 
 pytestmark = pytest.mark.spark
 

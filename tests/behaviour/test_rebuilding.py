@@ -7,18 +7,18 @@ from pyspark.sql import SparkSession
 
 from faults.crashing import Crash, commits
 from faults.shop import CONFIGURATION, copy_of, joins, make_pipeline, make_shop, run, texts, write_lines
-from orchestration.checks.check_lake import check_lake
-from orchestration.cli.show_rows import Asked, open_shown
-from orchestration.config import Pipeline
-from orchestration.errors import WrongUsage
-from orchestration.lake_state.active_joins import joins_to_rebuild
-from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.maintenance.maintain import maintain
-from orchestration.show.key_ranges import Range
-from storage.errors import ConfigurationChanged
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, changelog_of, joined_of
-from storage.stores.pipeline.tables import subscription_store
+from lakejoin.orchestration.checks.check_lake import check_lake
+from lakejoin.orchestration.cli.show_rows import Asked, open_shown
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.lake_state.active_joins import joins_to_rebuild
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.maintenance.maintain import maintain
+from lakejoin.orchestration.show.key_ranges import Range
+from lakejoin.storage.errors import ConfigurationChanged
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, changelog_of, joined_of
+from lakejoin.storage.stores.pipeline.tables import subscription_store
 
 pytestmark = pytest.mark.spark
 

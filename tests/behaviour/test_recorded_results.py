@@ -8,12 +8,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from faults.shop import make_pipeline, run
-from orchestration.checks.check_lake import check_lake
-from orchestration.config import Pipeline
-from orchestration.demo.example import EXAMPLE
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, history_of, joined_of
-from storage.lake.plan import Published
+from lakejoin.orchestration.checks.check_lake import check_lake
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.demo.example import EXAMPLE
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, history_of, joined_of
+from lakejoin.storage.lake.plan import Published
 from tiny_lake import RECORDING
 
 JOINS = """\

@@ -13,12 +13,12 @@ from dagster import DagsterInstance
 from pyspark.sql import SparkSession
 
 from faults.shop import arrive, make_pipeline, run
-from orchestration.checks.check_lake import check_lake
-from orchestration.cli import options
-from orchestration.cli.show_rows import open_report
-from orchestration.config import Pipeline
-from orchestration.defs.code_location import pipeline_definitions
-from orchestration.show.references import DANGLING, FAN_OUT, UNREFERENCED, Report
+from lakejoin.orchestration.checks.check_lake import check_lake
+from lakejoin.orchestration.cli import options
+from lakejoin.orchestration.cli.show_rows import open_report
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.show.references import DANGLING, FAN_OUT, UNREFERENCED, Report
 from reference.changed_rows import ChangedRows, Row
 
 pytestmark = pytest.mark.spark

@@ -11,15 +11,15 @@ from pyspark.sql import SparkSession
 
 from faults.crashing import Crash, commits
 from faults.shop import joins, make_pipeline, run, texts, write_lines
-from orchestration.config import Pipeline, load
-from orchestration.errors import WrongUsage
-from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.maintenance.maintain import maintain
-from storage.errors import SourceChanged, SourceNotFound
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.state.pinned_state import State
-from transforms.model.schemas import DELETED, named
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.maintenance.maintain import maintain
+from lakejoin.storage.errors import SourceChanged, SourceNotFound
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.model.schemas import DELETED, named
 
 pytestmark = pytest.mark.spark
 

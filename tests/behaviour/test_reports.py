@@ -12,17 +12,17 @@ import pytest
 from dagster import AssetKey, DagsterInstance, ExecuteInProcessResult
 from deltalake import write_deltalake
 
-from expectations.data_docs import DataDocs
-from orchestration.checks.check_lake import Checked
-from orchestration.config import load
-from orchestration.defs.asset_checks import sample_table
-from orchestration.defs.asset_keys import LakeAsset
-from orchestration.defs.code_location import pipeline_definitions
-from orchestration.defs.materializations import Reports, split
+from lakejoin.expectations.data_docs import DataDocs
+from lakejoin.orchestration.checks.check_lake import Checked
+from lakejoin.orchestration.config import load
+from lakejoin.orchestration.defs.asset_checks import sample_table
+from lakejoin.orchestration.defs.asset_keys import LakeAsset
+from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.defs.materializations import Reports, split
+from lakejoin.storage.errors import LakeBusy
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.plan import Published
 from recordings.tiny import DAYS, write_pipeline
-from storage.errors import LakeBusy
-from storage.lake.layout import Lake
-from storage.lake.plan import Published
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -84,7 +84,7 @@ def failure(result: ExecuteInProcessResult) -> str:
 @pytest.fixture
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let runs believe in a Spark session, which what replaces `run_batches` does not need."""
-    monkeypatch.setattr("orchestration.defs.spark_resource.start_session", lambda **_: None)
+    monkeypatch.setattr("lakejoin.orchestration.defs.spark_resource.start_session", lambda **_: None)
 
 
 def test_finished_batches_are_reported_although_a_later_one_fails(
@@ -96,7 +96,7 @@ def test_finished_batches_are_reported_although_a_later_one_fails(
         yield published(1, DAYS[:1])
         raise LakeBusy("the lake is being written by process 1")
 
-    monkeypatch.setattr("orchestration.defs.assets.run_batches", run_batches)
+    monkeypatch.setattr("lakejoin.orchestration.defs.assets.run_batches", run_batches)
     result = materialize(write_pipeline(tmp_path), range_tags(DAYS[0], DAYS[1]))
     assert not result.success
     assert failure(result) == "LakeBusy: the lake is being written by process 1"
@@ -122,7 +122,7 @@ def test_run_of_a_single_partition_works_off_its_day(
         asked.append(options["dates"])
         yield published(1, DAYS[1:2])
 
-    monkeypatch.setattr("orchestration.defs.assets.run_batches", run_batches)
+    monkeypatch.setattr("lakejoin.orchestration.defs.assets.run_batches", run_batches)
     result = materialize(write_pipeline(tmp_path), {"dagster/partition": DAYS[1]})
     assert result.success, failure(result)
     assert asked == [(date(2013, 3, 2), date(2013, 3, 2))]
@@ -161,9 +161,9 @@ def steps(monkeypatch: pytest.MonkeyPatch, no_spark: None) -> Steps:
         since = None if batches is None else len(found.published) - batches
         return Checked({}, DataDocs(Path()), since, len(found.published), [])
 
-    monkeypatch.setattr("orchestration.defs.assets.run_batches", run_batches)
-    monkeypatch.setattr("orchestration.defs.asset_checks.check_lake", check_lake)
-    monkeypatch.setattr("orchestration.defs.asset_checks.Journal", lambda lake: found)
+    monkeypatch.setattr("lakejoin.orchestration.defs.assets.run_batches", run_batches)
+    monkeypatch.setattr("lakejoin.orchestration.defs.asset_checks.check_lake", check_lake)
+    monkeypatch.setattr("lakejoin.orchestration.defs.asset_checks.Journal", lambda lake: found)
     return found
 
 
@@ -215,9 +215,10 @@ def test_quarantined_records_warn_and_fail_nothing(
 ) -> None:
     """Only of the batches that the check has not looked at: it would warn for ever."""
     path, day = write_pipeline(tmp_path), {"dagster/partition": DAYS[0]}
-    monkeypatch.setattr("orchestration.defs.quarantine_checks.Journal", lambda lake: steps)
+    monkeypatch.setattr("lakejoin.orchestration.defs.quarantine_checks.Journal", lambda lake: steps)
     monkeypatch.setattr(
-        "orchestration.defs.quarantine_checks.open_counts", lambda *_: {"planes": {"null_key": 3, "late": 1}}
+        "lakejoin.orchestration.defs.quarantine_checks.open_counts",
+        lambda *_: {"planes": {"null_key": 3, "late": 1}},
     )
     bad = replace(published(2, DAYS[1:2]), tables={"planes": {"quarantined": 3}})
     with DagsterInstance.ephemeral() as instance:

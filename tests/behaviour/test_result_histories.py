@@ -12,23 +12,30 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import arrive, make_chosen, make_pipeline, result, run
-from orchestration.checks.check_lake import check_lake
-from orchestration.cli.show_rows import Asked, open_shown
-from orchestration.config import Pipeline
-from orchestration.errors import WrongUsage
-from orchestration.lake_state.fold_progress import finished_state
-from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.maintenance.ended_versions import ended_versions
-from orchestration.maintenance.folds import fold, put_together
-from orchestration.runs.abandon import abandon
-from orchestration.show.key_ranges import Range
-from storage.delta_table.compaction import small_files
-from storage.errors import ConfigurationChanged
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, history_of, joined_of
-from storage.state.pinned_state import State
-from transforms.foreign_key_join.history import IS_CURRENT, UNTIL
-from transforms.model.schemas import BATCH, LEFT_SEQUENCE, RIGHT_SEQUENCE, VALID_FROM, VALID_TO, is_internal
+from lakejoin.orchestration.checks.check_lake import check_lake
+from lakejoin.orchestration.cli.show_rows import Asked, open_shown
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.lake_state.fold_progress import finished_state
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.maintenance.ended_versions import ended_versions
+from lakejoin.orchestration.maintenance.folds import fold, put_together
+from lakejoin.orchestration.runs.abandon import abandon
+from lakejoin.orchestration.show.key_ranges import Range
+from lakejoin.storage.delta_table.compaction import small_files
+from lakejoin.storage.errors import ConfigurationChanged
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, history_of, joined_of
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.foreign_key_join.history import IS_CURRENT, UNTIL
+from lakejoin.transforms.model.schemas import (
+    BATCH,
+    LEFT_SEQUENCE,
+    RIGHT_SEQUENCE,
+    VALID_FROM,
+    VALID_TO,
+    is_internal,
+)
 
 pytestmark = pytest.mark.spark
 

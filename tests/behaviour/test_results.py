@@ -11,16 +11,16 @@ from dagster import AssetKey
 from pyspark.sql import SparkSession
 
 from faults.shop import arrive, make_chosen, make_pipeline, result, run, write_lines
-from orchestration.checks.check_lake import check_lake
-from orchestration.defs.code_location import pipeline_definitions
-from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.show.stores import stored_tables
-from orchestration.show.tables import find_view
+from lakejoin.orchestration.checks.check_lake import check_lake
+from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.show.stores import stored_tables
+from lakejoin.orchestration.show.tables import find_view
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, joined_of
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.model.schemas import is_internal
 from reference.changed_rows import ChangedRows, Row
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, joined_of
-from storage.state.pinned_state import State
-from transforms.model.schemas import is_internal
 
 pytestmark = pytest.mark.spark
 

@@ -7,12 +7,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from faults.shop import make_pipeline, run, write_lines
-from orchestration.config import Pipeline
-from orchestration.maintenance.maintain import maintain
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, changes_of, rows_of
-from transforms.model.event_time import from_micros
-from transforms.model.schemas import DELETED, TIME
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.maintenance.maintain import maintain
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, changes_of, rows_of
+from lakejoin.transforms.model.event_time import from_micros
+from lakejoin.transforms.model.schemas import DELETED, TIME
 
 pytestmark = pytest.mark.spark
 

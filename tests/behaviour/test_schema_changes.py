@@ -15,14 +15,14 @@ from pyarrow import orc
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType
 
-from orchestration.config import Pipeline, load_text
-from orchestration.config.schema.column_types import parse_type
-from orchestration.planning.input_checks import SchemaChanged, check_schemas
-from orchestration.planning.pending_input import pending_groups
-from orchestration.runs.run import run_batches
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from transforms.parsing.schema_drift import always_fits
+from lakejoin.orchestration.config import Pipeline, load_text
+from lakejoin.orchestration.config.schema.column_types import parse_type
+from lakejoin.orchestration.planning.input_checks import SchemaChanged, check_schemas
+from lakejoin.orchestration.planning.pending_input import pending_groups
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.transforms.parsing.schema_drift import always_fits
 
 TEXT = """\
 name: shop

@@ -8,13 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import joins, make_pipeline, run, write_lines
-from orchestration.config import Pipeline
-from orchestration.config.problems import ConfigurationError
-from orchestration.errors import WrongUsage
-from orchestration.planning.input_checks import TooManyBadRecords, TooManyDeleted
-from storage.errors import SourceChanged, SourceRefused
-from storage.lake.journal import Journal
-from storage.lake.layout import QUARANTINE, Lake, changes_of
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.config.problems import ConfigurationError
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.planning.input_checks import TooManyBadRecords, TooManyDeleted
+from lakejoin.storage.errors import SourceChanged, SourceRefused
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import QUARANTINE, Lake, changes_of
 
 FILE = """\
 name: shop

@@ -17,10 +17,10 @@ import yaml
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from orchestration.cli import app, options
-from orchestration.config import load, load_text
-from storage.lake.layout import Lake, joined_of
-from transforms.parsing.row_ops import PRESETS
+from lakejoin.orchestration.cli import app, options
+from lakejoin.orchestration.config import load, load_text
+from lakejoin.storage.lake.layout import Lake, joined_of
+from lakejoin.transforms.parsing.row_ops import PRESETS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -8,12 +8,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import arrive, make_chosen, result, run
-from orchestration.checks.check_lake import check_lake
-from orchestration.config import Pipeline
+from lakejoin.orchestration.checks.check_lake import check_lake
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, changelog_of
+from lakejoin.transforms.model.schemas import is_internal
 from reference.changed_rows import ChangedRows, Row
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, changelog_of
-from transforms.model.schemas import is_internal
 
 pytestmark = pytest.mark.spark
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.demo.example import Example
+from lakejoin.orchestration.demo.example import Example
 
 DOCS = Path(__file__).parents[2] / "docs" / "stores.md"
 

@@ -9,19 +9,19 @@ from pyspark.sql import DataFrame, SparkSession
 
 from faults.crashing import Crash, commits
 from faults.shop import make_pipeline, run, write_lines
-from orchestration.checks.check_lake import check_lake
-from orchestration.config import Pipeline, load
-from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.runs.abandon import abandon
-from orchestration.runs.retry_quarantine import in_quarantine, retry
-from storage.errors import SourceNotFound
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, joined_of, records_of
-from storage.spark.kept_frames import Frames
-from storage.state.pinned_state import State
-from transforms.model.schemas import FOREIGN_KEY
-from transforms.model.specs import TableSpec
-from transforms.stream_join.table_join import ROUTE
+from lakejoin.orchestration.checks.check_lake import check_lake
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.runs.abandon import abandon
+from lakejoin.orchestration.runs.retry_quarantine import in_quarantine, retry
+from lakejoin.storage.errors import SourceNotFound
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, joined_of, records_of
+from lakejoin.storage.spark.kept_frames import Frames
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.model.schemas import FOREIGN_KEY
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.stream_join.table_join import ROUTE
 
 pytestmark = pytest.mark.spark
 
@@ -325,7 +325,7 @@ def test_batch_keeps_of_a_buffer_what_leaves_it(
     assert joined(pipeline, spark, "short") == [1]
     assert check_lake(pipeline, spark, batches=None).passed
     declare(tmp_path, 3, click(5, "11:05:00"))
-    monkeypatch.setattr("orchestration.batch.streams.stream_join_batch.waited", lambda *_: 2)
+    monkeypatch.setattr("lakejoin.orchestration.batch.streams.stream_join_batch.waited", lambda *_: 2)
     run(pipeline, spark)
     checked = check_lake(pipeline, spark, batches=None)
     failed = [result.rule for results in checked.results.values() for result in results if not result.success]
@@ -346,7 +346,7 @@ def test_batch_that_takes_many_earlier_records_goes_on_as_a_large_one(
         grown.append(frames)
         grow(frames)
 
-    monkeypatch.setattr("storage.spark.kept_frames.SMALL", 5)
+    monkeypatch.setattr("lakejoin.storage.spark.kept_frames.SMALL", 5)
     monkeypatch.setattr(Frames, "grow", watched)
     if kind == "flush":
         run(load(tmp_path / "lakejoin.yaml"), spark, flush=True)

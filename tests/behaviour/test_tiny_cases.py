@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.demo.example import Example
+from lakejoin.orchestration.demo.example import Example
 
 pytestmark = pytest.mark.spark
 

@@ -8,12 +8,12 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from orchestration.config import Pipeline, load
-from orchestration.lake_state.quarantine_counts import open_counts
-from orchestration.runs.retry_quarantine import in_quarantine, known
-from orchestration.runs.run import run_batches
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.lake_state.quarantine_counts import open_counts
+from lakejoin.orchestration.runs.retry_quarantine import in_quarantine, known
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
-from transforms.model.specs import How
+from lakejoin.transforms.model.specs import How
 
 Event = Mapping[str, Any]
 Emission = tuple[str, Any]

@@ -16,8 +16,8 @@ import yaml
 from pyspark.sql import Row, SparkSession
 
 from conformance.case import Batches, Case, Emission, Event, sorted_emissions, text, to_json
-from orchestration.config import load
-from orchestration.runs.run import run_batches
+from lakejoin.orchestration.config import load
+from lakejoin.orchestration.runs.run import run_batches
 
 FIRST_DAY = date(2000, 1, 1)
 """The first batch."""

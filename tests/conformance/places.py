@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from conformance.case import Case, to_json
-from orchestration.config import ConfigurationError, load
+from lakejoin.orchestration.config import ConfigurationError, load
 
 _SHARED = "shared"
 _TIME = {"type": "timestamp", "as": "millis"}

@@ -15,9 +15,9 @@ from pyspark.sql import Row, SparkSession
 
 from conformance.case import Case, Emission, expected_emissions, first_difference, sorted_emissions, text
 from conformance.steps import Key, Steps, Version
-from transforms.foreign_key_join.emissions import TOMBSTONE
-from transforms.model.schemas import BATCH
-from transforms.model.specs import How
+from lakejoin.transforms.foreign_key_join.emissions import TOMBSTONE
+from lakejoin.transforms.model.schemas import BATCH
+from lakejoin.transforms.model.specs import How
 
 Message = tuple[Any, ...]
 

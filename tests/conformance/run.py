@@ -37,7 +37,7 @@ from conformance.places import refusal_difference  # noqa: E402
 from conformance.replay import run_replays  # noqa: E402
 from conformance.stores import run_stores  # noqa: E402
 from conformance.timed import expected_outputs, run_timed  # noqa: E402
-from storage.spark.session import start_session  # noqa: E402
+from lakejoin.storage.spark.session import start_session  # noqa: E402
 
 _CUTS = {"per-event": Batches("per-event"), "one": Batches("one")}
 _SHORT = 15

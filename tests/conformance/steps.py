@@ -8,19 +8,23 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StringType, StructField, StructType
 
-from transforms.foreign_key_join.emissions import emit_results
-from transforms.foreign_key_join.resolution import resolve_responses
-from transforms.foreign_key_join.responses import answer_right_changes, answer_subscriptions, response_schema
-from transforms.foreign_key_join.subscriptions import (
+from lakejoin.transforms.foreign_key_join.emissions import emit_results
+from lakejoin.transforms.foreign_key_join.resolution import resolve_responses
+from lakejoin.transforms.foreign_key_join.responses import (
+    answer_right_changes,
+    answer_subscriptions,
+    response_schema,
+)
+from lakejoin.transforms.foreign_key_join.subscriptions import (
     live_subscriptions,
     send_subscriptions,
     subscription_schema,
     with_previous,
 )
-from transforms.model.hashing import value_hash
-from transforms.model.join_sides import left_changes, live_keys, valued
-from transforms.model.schemas import BATCH, DELETED, HASH, POSITION, POSITION_TYPE
-from transforms.model.specs import How, JoinSpec
+from lakejoin.transforms.model.hashing import value_hash
+from lakejoin.transforms.model.join_sides import left_changes, live_keys, valued
+from lakejoin.transforms.model.schemas import BATCH, DELETED, HASH, POSITION, POSITION_TYPE
+from lakejoin.transforms.model.specs import How, JoinSpec
 
 Key = tuple[str, str]
 """Case and key."""

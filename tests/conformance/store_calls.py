@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from conformance.case import Event
-from storage.stores.write.layout import Kind
+from lakejoin.storage.stores.write.layout import Kind
 
 REFUSED = -9223372036854775808
 """What Kafka returns for a version that is older than the retention."""

@@ -20,12 +20,12 @@ from pyspark.sql.types import StringType, StructType
 
 from conformance.case import Batches, Case, Event, to_json
 from conformance.store_calls import CALLS, MILLISECOND, REFUSED, time_of
-from storage.stores.errors import NullKey, WrongRange
-from storage.stores.kinds.key_value import KeyValueStore
-from storage.stores.kinds.session import SessionStore
-from storage.stores.kinds.versioned import VersionedKeyValueStore
-from storage.stores.kinds.window import WindowStore
-from storage.stores.write.layout import TIMES, Kind
+from lakejoin.storage.stores.errors import NullKey, WrongRange
+from lakejoin.storage.stores.kinds.key_value import KeyValueStore
+from lakejoin.storage.stores.kinds.session import SessionStore
+from lakejoin.storage.stores.kinds.versioned import VersionedKeyValueStore
+from lakejoin.storage.stores.kinds.window import WindowStore
+from lakejoin.storage.stores.write.layout import TIMES, Kind
 
 KINDS: Mapping[str, Kind] = {
     "kv-range": "key-value",

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from conformance.case import Batches, Case, expected_emissions
 from conformance.pipeline import run_cases
 from conformance.stores import run_store
-from storage.stores.write.layout import Layout
+from lakejoin.storage.stores.write.layout import Layout
 from stores_without_spark import make_store
 
 Lines = Sequence[Mapping[str, Any]]

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from conformance.case import STORES, Batches, Case, load_cases
 from conformance.stores import Settings, run_store, run_stores
-from storage.stores.write.layout import Layout
+from lakejoin.storage.stores.write.layout import Layout
 from stores_without_spark import make_store
 
 CASES = [case for case in load_cases(Path(__file__).parent / "cases") if case.topology in STORES]

@@ -13,7 +13,7 @@ from conformance import run
 from conformance.case import Case, load_cases
 from conformance.places import places_of, refusal_difference, write_configuration
 from conformance.timed import expected_outputs
-from orchestration.config import load
+from lakejoin.orchestration.config import load
 
 CASES = Path(__file__).parent / "cases"
 _EVENTS = ({"side": "stream", "key": "k", "value": "s", "ts": 1},)

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from conformance.case import Batches, Case, Emission, sorted_emissions, text, to_json
 from conformance.pipeline import FIRST_DAY, Answers, flat_row, joined_value, lake_rows
 from conformance.places import Place, places_of, write_configuration
-from orchestration.config import load
-from orchestration.runs.run import run_batches
+from lakejoin.orchestration.config import load
+from lakejoin.orchestration.runs.run import run_batches
 
 
 def run_timed(

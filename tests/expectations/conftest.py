@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from expectations.keys import Kind
+from lakejoin.expectations.keys import Kind
 
 Row = dict[str, Any]
 State = dict[str, list[Row]]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from expectations.gate import gate
-from expectations.keys import Kind
+from lakejoin.expectations.gate import gate
+from lakejoin.expectations.keys import Kind
 
 Frames = dict[str, DataFrame]
 
@@ -87,7 +87,7 @@ def test_gate_names_missing_frames() -> None:
 def test_gate_does_not_import_great_expectations() -> None:
     """Neither the gate nor the front of the validation waits for Great Expectations, which takes seconds."""
     program = (
-        "import sys, os, expectations.gate, expectations.validation\n"
+        "import sys, os, lakejoin.expectations.gate, lakejoin.expectations.validation\n"
         "assert not any(name.startswith('great_expectations') for name in sys.modules)\n"
         "assert os.environ['GX_ANALYTICS_ENABLED'] == 'false'\n"
     )

@@ -1,7 +1,7 @@
 """The first page of the Data Docs says what was found without any other site."""
 
-from expectations.index_page import Page, render_index
-from expectations.results import RuleResult
+from lakejoin.expectations.index_page import Page, render_index
+from lakejoin.expectations.results import RuleResult
 
 HOLDS = RuleResult("left_row_exists", "No joined row outlives its left row.", True, 0, ())
 BROKEN = RuleResult(

@@ -15,12 +15,12 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from expectations.gate import gate
-from expectations.keys import Kind, frames_for, keys_sql
-from expectations.rules import RULES, rules_for
-from expectations.totals import differing_totals
-from transforms.model.keys import KeyTotals, key_hash
-from transforms.model.specs import How
+from lakejoin.expectations.gate import gate
+from lakejoin.expectations.keys import Kind, frames_for, keys_sql
+from lakejoin.expectations.rules import RULES, rules_for
+from lakejoin.expectations.totals import differing_totals
+from lakejoin.transforms.model.keys import KeyTotals, key_hash
+from lakejoin.transforms.model.specs import How
 
 State = dict[str, list[dict[str, Any]]]
 Change = tuple[str, str, tuple[object, ...]]  # add to a frame, or drop a row by the beginning of its values

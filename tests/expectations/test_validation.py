@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from expectations import validation
-from expectations.data_docs import DataDocs
-from expectations.results import RuleResult
-from expectations.rules import rules_for
-from expectations.validation import Asset, validate_assets
+from lakejoin.expectations import validation
+from lakejoin.expectations.data_docs import DataDocs
+from lakejoin.expectations.results import RuleResult
+from lakejoin.expectations.rules import rules_for
+from lakejoin.expectations.validation import Asset, validate_assets
 
 pytestmark = pytest.mark.spark
 

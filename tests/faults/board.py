@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from faults.shop import make_pipeline, write_lines
-from orchestration.config import Pipeline
+from lakejoin.orchestration.config import Pipeline
 
 CONFIGURATION = """\
 name: board

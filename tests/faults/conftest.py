@@ -7,15 +7,15 @@ from pyspark.sql import SparkSession
 
 from faults.market import DAYS, make_market
 from faults.shop import Content, content, copy_of, run
-from orchestration.config import Pipeline
-from storage.lake.layout import Lake, rows_of
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.storage.lake.layout import Lake, rows_of
 
 
 @pytest.fixture(scope="session")
 def folded(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pipeline:
     """Return a pipeline with two finished batches, folded bases, and input for a third."""
     pipeline = make_market(tmp_path_factory.mktemp("folded") / "market", DAYS[:2])
-    with mock.patch("storage.state.folds.BATCHES_BEHIND", 1):
+    with mock.patch("lakejoin.storage.state.folds.BATCHES_BEHIND", 1):
         run(pipeline, spark)
     assert Lake(pipeline.lake).snapshot(rows_of("orders")) is not None
     return make_market(pipeline.path.parent)

@@ -16,13 +16,13 @@ from deltalake.table import TableOptimizer
 from pyspark.sql.readwriter import DataFrameWriter
 
 from faults.halfway import leave_files, leave_files_of_command
-from orchestration.maintenance import steps as maintenance_steps
-from orchestration.runs import abandon
-from storage.delta_table import alignment
-from storage.delta_table.private_transaction import DeltaTransaction
-from storage.delta_table.uncommitted_files import Written
-from storage.lake import bookkeeping
-from storage.state import joined_table, result_histories
+from lakejoin.orchestration.maintenance import steps as maintenance_steps
+from lakejoin.orchestration.runs import abandon
+from lakejoin.storage.delta_table import alignment
+from lakejoin.storage.delta_table.private_transaction import DeltaTransaction
+from lakejoin.storage.delta_table.uncommitted_files import Written
+from lakejoin.storage.lake import bookkeeping
+from lakejoin.storage.state import joined_table, result_histories
 
 When = Literal["before", "during", "after"]
 """Before anything of the commit is written, when its data files are and the log is not, when it is made."""

@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import run
-from orchestration.config import Pipeline
-from storage.errors import LakeInconsistent
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.storage.errors import LakeInconsistent
 
 LOGS = (
     "tables/orders/changes", "tables/weather/changes", "streams/departures/records", "quarantine",

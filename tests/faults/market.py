@@ -7,7 +7,7 @@ import yaml
 
 from faults import board, shop
 from faults.shop import make_pipeline
-from orchestration.config import Pipeline
+from lakejoin.orchestration.config import Pipeline
 
 DAYS = board.DAYS
 JOINS = ("inner", "left", "star", "totals", "sums", "cities", "at_time", "known")

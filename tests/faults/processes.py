@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from orchestration.config import Pipeline
-from storage.lake.layout import PLAN
-from storage.spark.engine.sockets import answers, engine_folder
-from storage.spark.jars import cache_directory
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.storage.lake.layout import PLAN
+from lakejoin.storage.spark.engine.sockets import answers, engine_folder
+from lakejoin.storage.spark.jars import cache_directory
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 300
@@ -57,7 +57,7 @@ def lakejoin(folder: Path, command: str, *options: str) -> Process:
     log = folder.with_name(f"{folder.name}-{command}-{time.monotonic_ns()}.log")
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "orchestration.cli", command, str(folder / "lakejoin.yaml"), *options],
+            [sys.executable, "-m", "lakejoin", command, str(folder / "lakejoin.yaml"), *options],
             cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
     return Process(process, log)

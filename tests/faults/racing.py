@@ -8,16 +8,16 @@ from unittest import mock
 from deltalake.exceptions import CommitFailedError
 from pyspark.errors import PySparkException
 
-from storage.lake.layout import MAINTENANCE, PLAN, PUBLISHED
+from lakejoin.storage.lake.layout import MAINTENANCE, PLAN, PUBLISHED
 
 
 @contextmanager
 def unlocked() -> Iterator[None]:
     """Let two runs of this process have one lake, as those of two machines may whose lease was lost."""
     with (
-        mock.patch("orchestration.runs.run.writing", return_value=nullcontext()),
+        mock.patch("lakejoin.orchestration.runs.run.writing", return_value=nullcontext()),
         # the session's settings belong to two processes, not to two threads
-        mock.patch("storage.delta_table.commits._SESSION", RLock()),
+        mock.patch("lakejoin.storage.delta_table.commits._SESSION", RLock()),
     ):
         yield
 

@@ -11,13 +11,13 @@ import yaml
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from orchestration.config import Pipeline, load
-from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.runs.run import run_batches
-from storage.lake.journal import Journal
-from storage.lake.layout import LEASE, PLAN, PUBLISHED, Lake, joined_of
-from storage.state.pinned_state import State
-from transforms.model.schemas import VALIDITY, is_internal, named
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import LEASE, PLAN, PUBLISHED, Lake, joined_of
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.model.schemas import VALIDITY, is_internal, named
 
 CONFIGURATION = """\
 name: shop

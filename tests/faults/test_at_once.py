@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from faults.market import JOINS
 from faults.processes import DAILY, finish, lakejoin, wait_for
 from faults.shop import Content, content, copy_of, run, texts
-from orchestration.config import Pipeline
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, joined_of
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, joined_of
 
 pytestmark = [
     pytest.mark.spark,

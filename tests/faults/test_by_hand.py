@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 from faults.crashing import commits
 from faults.lakes import BASES, LOGS, refused
 from faults.shop import Content, content, copy_of, run
-from orchestration.config import Pipeline
-from storage.errors import LakeInconsistent
-from storage.lake.journal import Journal
-from storage.lake.layout import MAINTENANCE, PLAN, PUBLISHED, Lake
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.storage.errors import LakeInconsistent
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import MAINTENANCE, PLAN, PUBLISHED, Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -7,10 +7,10 @@ from pyspark.sql import SparkSession
 
 from faults.crashing import Crash, commits
 from faults.shop import make_pipeline, run, write_lines
-from storage.errors import SourceChanged
-from storage.sources.formats.jsonl import Jsonl
-from storage.sources.formats.known_formats import FORMATS
-from storage.sources.formats.source_format import Ranges, SourceSpec
+from lakejoin.storage.errors import SourceChanged
+from lakejoin.storage.sources.formats.jsonl import Jsonl
+from lakejoin.storage.sources.formats.known_formats import FORMATS
+from lakejoin.storage.sources.formats.source_format import Ranges, SourceSpec
 
 TEXT = """\
 name: shop

@@ -20,13 +20,13 @@ from faults.crashing import WHEN, Crash, Point, When, all_commits, commits
 from faults.lakes import forget_logs
 from faults.market import DAYS, JOINS, make_market
 from faults.shop import CUSTOMERS, Content, content, copy_of, make_shop, run, write_lines
-from orchestration.config import Pipeline, load
-from orchestration.errors import WrongUsage
-from orchestration.runs.retry_quarantine import known, retry
-from storage.errors import ConfigurationChanged
-from storage.lake.journal import Journal
-from storage.lake.layout import PLAN, PUBLISHED, Lake
-from storage.state.joined_table import MERGE
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.runs.retry_quarantine import known, retry
+from lakejoin.storage.errors import ConfigurationChanged
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import PLAN, PUBLISHED, Lake
+from lakejoin.storage.state.joined_table import MERGE
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -107,7 +107,7 @@ def large_batch(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -
 
 
 def _run_as_large(pipeline: Pipeline, spark: SparkSession) -> None:
-    with mock.patch("storage.spark.kept_frames.SMALL", -1):
+    with mock.patch("lakejoin.storage.spark.kept_frames.SMALL", -1):
         run(pipeline, spark)
 
 

@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 from faults.crashing import Crash, commits
 from faults.lakes import BASES, LOGS, cut, forget_logs, last_commit, refused
 from faults.shop import Content, content, copy_of, run
-from orchestration.cli import app
-from orchestration.cli.exit_codes import FAILED
-from orchestration.config import Pipeline
-from storage.delta_log.torn_commits import damaged_commits
-from storage.errors import LakeInconsistent
-from storage.lake.journal import Journal
-from storage.lake.layout import PLAN, PUBLISHED, Lake
+from lakejoin.orchestration.cli import app
+from lakejoin.orchestration.cli.exit_codes import FAILED
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.storage.delta_log.torn_commits import damaged_commits
+from lakejoin.storage.errors import LakeInconsistent
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import PLAN, PUBLISHED, Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -12,24 +12,24 @@ from typer.testing import CliRunner, Result
 
 from faults.crashing import Crash, commits
 from faults.shop import CONFIGURATION, joins, make_pipeline, make_shop, run, write_lines
-from orchestration.batch.joins.gate import GateFailed
-from orchestration.cli import app, options
-from orchestration.config import Pipeline
-from orchestration.runs.put_in_quarantine import place_of, put_in_quarantine
-from orchestration.runs.retry_quarantine import in_quarantine, retry
-from storage.errors import LakeInconsistent
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, records_of
-from transforms.foreign_key_join.emissions import emit_results
-from transforms.foreign_key_join.resolution import resolve_responses
-from transforms.model.schemas import HASH_TYPE, LEFT_HASH, PRIMARY_KEY, named
+from lakejoin.orchestration.batch.joins.gate import GateFailed
+from lakejoin.orchestration.cli import app, options
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.runs.put_in_quarantine import place_of, put_in_quarantine
+from lakejoin.orchestration.runs.retry_quarantine import in_quarantine, retry
+from lakejoin.storage.errors import LakeInconsistent
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, records_of
+from lakejoin.transforms.foreign_key_join.emissions import emit_results
+from lakejoin.transforms.foreign_key_join.resolution import resolve_responses
+from lakejoin.transforms.model.schemas import HASH_TYPE, LEFT_HASH, PRIMARY_KEY, named
 
 pytestmark = pytest.mark.spark
 
 DAYS = ("2024-01-01", "2024-01-02")
 EMIT, RESOLVE = (
-    "transforms.foreign_key_join.join.emit_results",
-    "transforms.foreign_key_join.join.resolve_responses",
+    "lakejoin.transforms.foreign_key_join.join.emit_results",
+    "lakejoin.transforms.foreign_key_join.join.resolve_responses",
 )
 PLACES = ["2024-01-02.jsonl:5", "2024-01-02.jsonl:6"]
 """The records of orders that order 6 comes from."""

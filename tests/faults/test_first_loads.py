@@ -12,17 +12,17 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from expectations.totals import differing_totals
 from faults.shop import ORDERS, content, make_shop, run
-from orchestration.batch.context import Batch
-from orchestration.batch.joins import gate
-from orchestration.batch.joins.gate import GateFailed
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, joined_of, response_log_of, subscription_log_of
-from storage.spark.kept_frames import Frames
-from transforms.foreign_key_join import insert_only
-from transforms.model.keys import KeyTotals
-from transforms.model.schemas import HASH_TYPE, LEFT_HASH, PRIMARY_KEY, RAW, VERDICT, named
+from lakejoin.expectations.totals import differing_totals
+from lakejoin.orchestration.batch.context import Batch
+from lakejoin.orchestration.batch.joins import gate
+from lakejoin.orchestration.batch.joins.gate import GateFailed
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, joined_of, response_log_of, subscription_log_of
+from lakejoin.storage.spark.kept_frames import Frames
+from lakejoin.transforms.foreign_key_join import insert_only
+from lakejoin.transforms.model.keys import KeyTotals
+from lakejoin.transforms.model.schemas import HASH_TYPE, LEFT_HASH, PRIMARY_KEY, RAW, VERDICT, named
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("large")]
 
@@ -35,7 +35,7 @@ TABLES = {
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every batch is one of many records."""
-    monkeypatch.setattr("storage.spark.kept_frames.SMALL", -1)
+    monkeypatch.setattr("lakejoin.storage.spark.kept_frames.SMALL", -1)
 
 
 @pytest.mark.slow
@@ -46,7 +46,7 @@ def test_first_load_of_many_rows_ends_as_that_of_a_few(
 
     It is judged by totals and by the keys that were seen when its records were read, and not key by key.
     """
-    with patch("storage.spark.kept_frames.SMALL", 1_000):
+    with patch("lakejoin.storage.spark.kept_frames.SMALL", 1_000):
         few = make_shop(tmp_path / "few", FIRST_DAY)
         run(few, spark)
     written: list[str] = []
@@ -82,7 +82,7 @@ def test_join_that_was_cut_off_behind_its_logs_is_not_written_ahead(
     whole, cut_off = (make_shop(tmp_path / name, FIRST_DAY) for name in ("whole", "cut off"))
     run(whole, spark)
     with monkeypatch.context() as patched:
-        patched.setattr("orchestration.batch.joins.stage.commit_joined", _fail)
+        patched.setattr("lakejoin.orchestration.batch.joins.stage.commit_joined", _fail)
         with pytest.raises(RuntimeError, match="cut off"):
             run(cut_off, spark)
     lake, written = Lake(cut_off.lake), list[str]()

@@ -13,12 +13,12 @@ from pyspark.sql import functions as F
 from faults.crashing import Crash, commits
 from faults.shop import copy_of, joins, make_pipeline, run, texts, write_lines
 from guards import GUARDS
-from orchestration.config import Pipeline
-from storage.errors import LakeBusy, LakeInconsistent
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from transforms.model.join_sides import left_changes
-from transforms.model.specs import JoinSpec
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.storage.errors import LakeBusy, LakeInconsistent
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.transforms.model.join_sides import left_changes
+from lakejoin.transforms.model.specs import JoinSpec
 
 CONFIGURATION = """\
 name: parts
@@ -127,7 +127,7 @@ def test_deleted_key_is_remembered_as_long_as_promised(parts: Pipeline, spark: S
     write_parts(parts.path.parent, "2024-01-04", ("c", 5, "a", 300))
     write_parts(parts.path.parent, "2024-01-05", ("u", 2, "a", 150), ("c", 6, "a", 160))
 
-    with mock.patch("storage.state.folds.BATCHES_BEHIND", 1):
+    with mock.patch("lakejoin.storage.state.folds.BATCHES_BEHIND", 1):
         run(parts, spark)
 
     counts = Journal(Lake(parts.lake)).published[-1].tables["parts"]
@@ -147,7 +147,7 @@ def test_hash_and_place_of_an_answer_that_disagree_end_the_batch(
         return left_changes(changes, join).withColumn("hash", other)
 
     with (
-        mock.patch("orchestration.batch.joins.sides.left_changes", hashed_otherwise),
+        mock.patch("lakejoin.orchestration.batch.joins.sides.left_changes", hashed_otherwise),
         pytest.raises(
             LakeInconsistent, match=rf"(?s)named: 1 answers are .*run {parts.path} --rebuild named"
         ),

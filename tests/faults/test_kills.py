@@ -19,12 +19,12 @@ from pyspark.sql import SparkSession
 from engines import own_cache
 from faults.processes import DAILY, commits_of, finish, lakejoin, started
 from faults.shop import Content, content, copy_of, run
-from orchestration.config import Pipeline
-from orchestration.spark_errors import WorkFailed
-from storage.errors import LakeUnusable
-from storage.lake.journal import Journal
-from storage.lake.layout import PUBLISHED, Lake
-from storage.spark.engine.sockets import answers, engine_folder
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.spark_errors import WorkFailed
+from lakejoin.storage.errors import LakeUnusable
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import PUBLISHED, Lake
+from lakejoin.storage.spark.engine.sockets import answers, engine_folder
 
 pytestmark = [
     pytest.mark.spark,

@@ -11,22 +11,22 @@ from pyspark.sql import SparkSession
 from faults.crashing import Crash, When, all_commits, commits, steps
 from faults.lakes import forget_logs
 from faults.shop import ORDERS, Content, content, copy_of, make_shop, run, texts
-from orchestration.config import Pipeline, load
-from orchestration.errors import WrongUsage
-from orchestration.lake_state.fold_progress import finished_state
-from orchestration.lake_state.preflight import check_progress
-from orchestration.lake_state.published_snapshot import check_kept, published_snapshot
-from orchestration.maintenance.folds import fold
-from orchestration.maintenance.maintain import Done, find_steps, maintain
-from orchestration.maintenance.steps import WORKS
-from storage.delta_log.live_files import live_files
-from storage.lake.journal import Journal
-from storage.lake.layout import MAINTENANCE, Lake, changes_of, rows_of
-from storage.lake.table_counts import row_count
-from storage.state.folds import Folds
-from storage.state.pinned_state import State, read_log
-from transforms.foreign_key_join.subscriptions import live_subscriptions
-from transforms.model.schemas import changes_schema
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.lake_state.fold_progress import finished_state
+from lakejoin.orchestration.lake_state.preflight import check_progress
+from lakejoin.orchestration.lake_state.published_snapshot import check_kept, published_snapshot
+from lakejoin.orchestration.maintenance.folds import fold
+from lakejoin.orchestration.maintenance.maintain import Done, find_steps, maintain
+from lakejoin.orchestration.maintenance.steps import WORKS
+from lakejoin.storage.delta_log.live_files import live_files
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import MAINTENANCE, Lake, changes_of, rows_of
+from lakejoin.storage.lake.table_counts import row_count
+from lakejoin.storage.state.folds import Folds
+from lakejoin.storage.state.pinned_state import State, read_log
+from lakejoin.transforms.foreign_key_join.subscriptions import live_subscriptions
+from lakejoin.transforms.model.schemas import changes_schema
 
 pytestmark = pytest.mark.spark
 
@@ -161,7 +161,10 @@ def test_vacuum_keeps_what_the_last_cut_and_a_batch_under_way_need(
     copied = copy_of(two_days, tmp_path / "shop")
     pipeline = shop(copied.path.parent, DAYS)
     lake = Lake(pipeline.lake)
-    with mock.patch("orchestration.batch.run_batch._publish", side_effect=Crash), pytest.raises(Crash):
+    with (
+        mock.patch("lakejoin.orchestration.batch.run_batch._publish", side_effect=Crash),
+        pytest.raises(Crash),
+    ):
         run(pipeline, spark)
     for _ in range(2):
         all_of(pipeline, spark)
@@ -192,7 +195,7 @@ def test_batch_that_ends_while_maintenance_looks_is_no_damage(
             batches.append(run(pipeline, spark))
         check_progress(*args)
 
-    monkeypatch.setattr("orchestration.maintenance.steps.check_progress", late)
+    monkeypatch.setattr("lakejoin.orchestration.maintenance.steps.check_progress", late)
     folds = [step.finding for step in find_steps(pipeline) if step.work == "fold"]
     assert batches == [1]
     assert {len(found.counts) for found in folds} == {3}
@@ -210,7 +213,7 @@ def test_fold_goes_by_what_it_reads_and_not_by_what_is_left(
         read.append(records)
         raise Crash
 
-    monkeypatch.setattr("storage.state.folds.framing", framing)
+    monkeypatch.setattr("lakejoin.storage.state.folds.framing", framing)
     now = finished_state(two_days, lake, journal, datetime.now(UTC))
     with pytest.raises(Crash):
         fold(two_days, spark, lake, journal, now, rows_of("orders"))
@@ -244,8 +247,8 @@ def test_runs_fold_and_condense_unless_it_is_left_to_maintenance(
     when: str, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the one what is due is done behind each batch, with the other it stays due."""
-    monkeypatch.setattr("storage.state.folds.BATCHES_BEHIND", 1)
-    monkeypatch.setattr("storage.lake.bookkeeping.MANY_FILES", 2)
+    monkeypatch.setattr("lakejoin.storage.state.folds.BATCHES_BEHIND", 1)
+    monkeypatch.setattr("lakejoin.storage.lake.bookkeeping.MANY_FILES", 2)
     path = make_shop(tmp_path, DAYS[:2]).path
     path.write_text(f"{path.read_text()}maintenance: {{when: {when}}}\n")
     pipeline = load(path)

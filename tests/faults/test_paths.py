@@ -12,14 +12,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from faults.shop import CONFIGURATION, make_shop, run, texts
-from orchestration.batch.joins.gate import GateFailed
-from orchestration.config import Pipeline, load
-from orchestration.maintenance.maintain import maintain
-from storage.lake.journal import Journal
-from storage.lake.layout import SCRATCH, Lake, changelog_of, joined_of, response_log_of, subscription_log_of
-from storage.spark.kept_frames import Frames
-from transforms.foreign_key_join.emissions import emit_results
-from transforms.model.schemas import LEFT_HASH
+from lakejoin.orchestration.batch.joins.gate import GateFailed
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.maintenance.maintain import maintain
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import (
+    SCRATCH,
+    Lake,
+    changelog_of,
+    joined_of,
+    response_log_of,
+    subscription_log_of,
+)
+from lakejoin.storage.spark.kept_frames import Frames
+from lakejoin.transforms.foreign_key_join.emissions import emit_results
+from lakejoin.transforms.model.schemas import LEFT_HASH
 
 pytestmark = pytest.mark.spark
 
@@ -101,7 +108,7 @@ def test_files_that_cannot_hold_a_key_are_passed_over(
     prunes: None,
 ) -> None:  # fmt: skip
     """Of the rows and the subscriptions, which have a file for every row here; the result is the same."""
-    monkeypatch.setattr("storage.state.folds.ROWS_PER_FILE", 1)
+    monkeypatch.setattr("lakejoin.storage.state.folds.ROWS_PER_FILE", 1)
     pipeline = make_shop(tmp_path, ["2024-01-01"])
     assert run(pipeline, spark) == 1
     list(maintain(pipeline, lambda: spark, everything=True))
@@ -139,7 +146,7 @@ def test_a_large_batch_ends_with_the_rows_of_small_ones(
     written = Frames._written
     monkeypatch.setattr(Frames, "_written", counted)
     if found_at == "framing":
-        monkeypatch.setattr("storage.spark.kept_frames.SMALL", -1)
+        monkeypatch.setattr("lakejoin.storage.spark.kept_frames.SMALL", -1)
     else:
         monkeypatch.setattr(Frames, found_at, _then_large(getattr(Frames, found_at)))
     usual = spark.conf.get("spark.sql.shuffle.partitions")
@@ -191,7 +198,7 @@ def test_gate_keeps_a_wrong_row_out_until_it_is_accepted(
 ) -> None:
     """The plan stands, no joined table is touched, the message names rule, row and way on; the way on is recorded."""
     pipeline = make_shop(tmp_path, ["2024-01-01"])
-    monkeypatch.setattr("transforms.foreign_key_join.join.emit_results", _without_hash)
+    monkeypatch.setattr("lakejoin.transforms.foreign_key_join.join.emit_results", _without_hash)
     with pytest.raises(GateFailed) as failed:
         run(pipeline, spark)
     message = str(failed.value)
@@ -217,7 +224,7 @@ def test_gate_keeps_what_is_in_files_already_out_of_every_table_of_its_join(
     before, rows = lake.versions(tables), joined(pipeline, spark, "left")
     make_shop(tmp_path, ["2024-01-01", "2024-01-02"])
     with monkeypatch.context() as patched:
-        patched.setattr("transforms.foreign_key_join.join.emit_results", _without_hash)
+        patched.setattr("lakejoin.transforms.foreign_key_join.join.emit_results", _without_hash)
         with pytest.raises(GateFailed):
             run(pipeline, spark)
 

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import content, joins, make_pipeline, run, write_lines
-from orchestration.config import Pipeline
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, joined_of
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, joined_of
 
 pytestmark = pytest.mark.spark
 

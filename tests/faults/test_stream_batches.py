@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 from faults.board import CONFIGURATION, make_board
 from faults.crashing import Crash, commits
 from faults.shop import content, copy_of, make_pipeline, run
-from orchestration.config import Pipeline
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

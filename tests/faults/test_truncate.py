@@ -9,14 +9,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import make_pipeline, run
-from orchestration.batch.tables.replaced_files import ReplaceRefused
-from orchestration.batch.tables.table import TruncateStopped
-from orchestration.config import Pipeline, load
-from orchestration.lake_state.quarantine_counts import open_counts
-from orchestration.runs.put_in_quarantine import place_of, put_in_quarantine
-from orchestration.runs.retry_quarantine import in_quarantine, retry
-from storage.lake.journal import Journal
-from storage.lake.layout import PLAN, Lake, joined_of
+from lakejoin.orchestration.batch.tables.replaced_files import ReplaceRefused
+from lakejoin.orchestration.batch.tables.table import TruncateStopped
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.lake_state.quarantine_counts import open_counts
+from lakejoin.orchestration.runs.put_in_quarantine import place_of, put_in_quarantine
+from lakejoin.orchestration.runs.retry_quarantine import in_quarantine, retry
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import PLAN, Lake, joined_of
 
 pytestmark = pytest.mark.spark
 

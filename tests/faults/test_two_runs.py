@@ -11,10 +11,10 @@ from faults.lakes import forget_logs
 from faults.market import DAYS, make_market
 from faults.racing import lost, unlocked
 from faults.shop import Content, content, copy_of, run
-from orchestration.config import Pipeline
-from storage.errors import LakeBusy
-from storage.lake.journal import Journal
-from storage.lake.layout import PLAN, PUBLISHED, Lake
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.storage.errors import LakeBusy
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import PLAN, PUBLISHED, Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

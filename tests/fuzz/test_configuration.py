@@ -11,10 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fuzz.mutations import SECONDS, mutated, seeds
-from orchestration.config import ConfigurationError, load
-from orchestration.config.docs.text import EXAMPLE
-from orchestration.config.schema.column_types import parse_type
-from orchestration.config.schema.expressions import expression_type
+from lakejoin.orchestration.config import ConfigurationError, load
+from lakejoin.orchestration.config.docs.text import EXAMPLE
+from lakejoin.orchestration.config.schema.column_types import parse_type
+from lakejoin.orchestration.config.schema.expressions import expression_type
 
 FILES = 300
 LITERAL = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz.mutations import SECONDS
-from storage.stores.scan.order import beginning_with, successor
+from lakejoin.storage.stores.scan.order import beginning_with, successor
 
 pytestmark = pytest.mark.bad_input(20)
 EXAMPLES = settings(max_examples=int(200 + 20 * SECONDS), deadline=None)

@@ -15,15 +15,15 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from fuzz.mutations import flat, mutated, recorded, seeds
-from orchestration.config.schema.column_types import parse_type
-from storage.sources.files.source_files import find_files
-from storage.sources.formats.file_format import FileFormat
-from storage.sources.formats.known_formats import FORMATS
-from storage.sources.planned.planned_file import PlannedFile
-from storage.sources.reader import read_records
-from transforms.model.schemas import DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON
-from transforms.model.specs import TableSpec
-from transforms.parsing.options import ParseOptions
+from lakejoin.orchestration.config.schema.column_types import parse_type
+from lakejoin.storage.sources.files.source_files import find_files
+from lakejoin.storage.sources.formats.file_format import FileFormat
+from lakejoin.storage.sources.formats.known_formats import FORMATS
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.sources.reader import read_records
+from lakejoin.transforms.model.schemas import DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.options import ParseOptions
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.bad_input(1)]
 

@@ -13,13 +13,13 @@ from pyarrow import orc
 from pyspark.sql import DataFrame, SparkSession
 
 from faults.shop import make_pipeline, run
-from orchestration.config import Pipeline
-from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.planning.pending_input import pending_groups
-from storage.errors import SourceTooLarge
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.state.pinned_state import State
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.planning.pending_input import pending_groups
+from lakejoin.storage.errors import SourceTooLarge
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.state.pinned_state import State
 
 TEXT = """\
 name: shop

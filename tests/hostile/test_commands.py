@@ -17,10 +17,10 @@ from typer.testing import CliRunner, Result
 
 from faults.shop import make_pipeline, write_lines
 from hostile.texts import NAMES, TEXTS, unseen
-from orchestration.cli import app, options
-from orchestration.cli.quarantine import quarantine
-from orchestration.defs.code_location import pipeline_definitions
-from storage.lake.layout import PUBLISHED, Lake, joined_of
+from lakejoin.orchestration.cli import app, options
+from lakejoin.orchestration.cli.quarantine import quarantine
+from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.storage.lake.layout import PUBLISHED, Lake, joined_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -225,7 +225,7 @@ def test_run_in_dagster_shows_nothing_that_acts(
     tmp_path: Path, spark: SparkSession, instance: DagsterInstance, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Its log, events, metadata and descriptions; values that programs read are numbers and names as before."""
-    from orchestration.config import load
+    from lakejoin.orchestration.config import load
 
     pipeline = load(make_source(tmp_path))
     lake = Lake(pipeline.lake)

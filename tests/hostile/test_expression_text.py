@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import make_pipeline, run, write_lines
-from storage.lake.layout import Lake, joined_of, records_of
+from lakejoin.storage.lake.layout import Lake, joined_of, records_of
 
 TEXT = """\
 name: shop

@@ -7,13 +7,13 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from faults.shop import copy_of, joins, make_shop, run
-from orchestration.cli import app
-from orchestration.config import Pipeline, load
-from storage.errors import LakeUnusable
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.lock import writing
-from storage.lake.symlinks import check_links
+from lakejoin.orchestration.cli import app
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.storage.errors import LakeUnusable
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.lock import writing
+from lakejoin.storage.lake.symlinks import check_links
 
 LINKS = (
     "tables", "joins", "tables/orders", "joins/left", "tables/orders/changes", "joins/left/joined", "quarantine",

@@ -12,11 +12,11 @@ from pyspark.sql import functions as F
 
 from faults.processes import lakejoin
 from faults.shop import make_pipeline, make_shop, write_lines
-from orchestration.checks.check_lake import check_lake
-from orchestration.config import Pipeline
-from orchestration.runs.run import run_batches
-from storage.lake.journal import Journal
-from storage.lake.layout import QUARANTINE, Lake, changes_of, joined_of
+from lakejoin.orchestration.checks.check_lake import check_lake
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import QUARANTINE, Lake, changes_of, joined_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -8,7 +8,7 @@ import pytest
 from dagster import AssetsDefinition
 
 from faults.market import make_market
-from orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.defs.code_location import pipeline_definitions
 
 pytestmark = pytest.mark.bad_input(35)
 

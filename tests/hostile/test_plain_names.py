@@ -8,8 +8,8 @@ import yaml
 from pyspark.sql import SparkSession
 
 from faults.shop import make_pipeline, run, write_lines
-from orchestration.config import load
-from storage.lake.layout import Lake, joined_of
+from lakejoin.orchestration.config import load
+from lakejoin.storage.lake.layout import Lake, joined_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -31,7 +31,7 @@ def test_columns_may_be_called_as_what_batches_work_with(
 ) -> None:
     """On both sides of a join of tables and of a stream, keys included, where rows come, move, go and come late."""
     if size == "large":
-        monkeypatch.setattr("storage.spark.kept_frames.SMALL", -1)
+        monkeypatch.setattr("lakejoin.storage.spark.kept_frames.SMALL", -1)
 
     def source(name: str) -> dict[str, object]:
         path = f"{name}/{{date}}.jsonl"

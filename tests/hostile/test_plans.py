@@ -8,13 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import make_shop, run
-from orchestration.planning import plan_builder
-from orchestration.planning.pending_input import Group
-from orchestration.planning.plan_builder import PlanBuilder
-from orchestration.runs import run as runs
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.plan import Published
+from lakejoin.orchestration.planning import plan_builder
+from lakejoin.orchestration.planning.pending_input import Group
+from lakejoin.orchestration.planning.plan_builder import PlanBuilder
+from lakejoin.orchestration.runs import run as runs
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.plan import Published
 
 
 @pytest.mark.bad_input(48)

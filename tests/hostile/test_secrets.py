@@ -18,8 +18,8 @@ RUN_IN_DAGSTER = """\
 import sys
 from datetime import UTC, datetime
 from dagster import DagsterInstance
-from orchestration.defs.code_location import pipeline_definitions
-from orchestration.config import load
+from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.config import load
 job = pipeline_definitions(load(sys.argv[1]), datetime.now(UTC)).resolve_job_def("shop_job")
 days = {"dagster/asset_partition_range_start": "2024-01-01", "dagster/asset_partition_range_end": sys.argv[2]}
 result = job.execute_in_process(instance=DagsterInstance.get(), tags=days, raise_on_error=False)
@@ -51,20 +51,20 @@ def leaks(folder: Path) -> list[str]:
 
 def test_secret_is_in_no_file_and_no_message(tmp_path: Path) -> None:
     """After a run, after one that meets a lost file, and after one in Dagster; the file that states it aside."""
-    from orchestration.cli.dev import prepare_home
+    from lakejoin.orchestration.cli.dev import prepare_home
 
     shop, home = tmp_path / "shop", prepare_home(tmp_path / "dagster")
     path = make_shop(shop, ["2024-01-01", "2024-01-02"]).path
     conf = f"spark: {{conf: {{spark.hadoop.store.password: {SECRET}, spark.sql.shuffle.partitions: 2}}}}\n"
     path.write_text(conf + path.read_text())
 
-    code, said = run(home, "-m", "orchestration.cli", "run", str(path), "--to", "2024-01-01")
+    code, said = run(home, "-m", "lakejoin", "run", str(path), "--to", "2024-01-01")
     assert code == 0, said
     shutil.copytree(shop / "lake", shop / "other")
     lost = next((shop / "other" / "tables" / "orders" / "changes").glob("*.parquet"))
     lost.unlink()
     (shop / "fails.yaml").write_text(path.read_text().replace("./lake", "./other"))
-    failed, message = run(home, "-m", "orchestration.cli", "run", str(shop / "fails.yaml"))
+    failed, message = run(home, "-m", "lakejoin", "run", str(shop / "fails.yaml"))
     assert (failed, lost.name in message) == (1, True), message
     in_dagster, events = run(home, "-c", RUN_IN_DAGSTER, str(path), "2024-01-02")
 

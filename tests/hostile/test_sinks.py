@@ -14,26 +14,26 @@ import pytest
 from dagster import Failure
 from rich.console import Console
 
-from expectations.data_docs import DataDocs
-from expectations.index_page import Page, render_index
-from expectations.results import RuleResult
 from hostile.sinks import find_sinks
 from hostile.texts import LONG, TEXTS, unseen
-from orchestration import cli
-from orchestration.checks.check_lake import Checked
-from orchestration.cli import terminal
-from orchestration.cli.check import print_checked
-from orchestration.cli.demo import _print_comparison
-from orchestration.cli.exit_codes import Commands
-from orchestration.defs import asset_checks, maintenance_job
-from orchestration.defs.told_errors import told_errors
-from orchestration.demo.csv_comparison import Comparison
-from orchestration.maintenance.maintain import Done
-from orchestration.maintenance.steps import Step
-from storage.errors import SourceBroken
-from storage.spark.archive import Archive
-from storage.spark.engine import keeper
-from storage.spark.engine.launch import Launch
+from lakejoin.expectations.data_docs import DataDocs
+from lakejoin.expectations.index_page import Page, render_index
+from lakejoin.expectations.results import RuleResult
+from lakejoin.orchestration import cli
+from lakejoin.orchestration.checks.check_lake import Checked
+from lakejoin.orchestration.cli import terminal
+from lakejoin.orchestration.cli.check import print_checked
+from lakejoin.orchestration.cli.demo import _print_comparison
+from lakejoin.orchestration.cli.exit_codes import Commands
+from lakejoin.orchestration.defs import asset_checks, maintenance_job
+from lakejoin.orchestration.defs.told_errors import told_errors
+from lakejoin.orchestration.demo.csv_comparison import Comparison
+from lakejoin.orchestration.maintenance.maintain import Done
+from lakejoin.orchestration.maintenance.steps import Step
+from lakejoin.storage.errors import SourceBroken
+from lakejoin.storage.spark.archive import Archive
+from lakejoin.storage.spark.engine import keeper
+from lakejoin.storage.spark.engine.launch import Launch
 
 DATA = {
     "expectations/index_page.py:_status: HTML": "a word of the code",
@@ -342,7 +342,7 @@ def test_page_of_data_docs_shows_texts(text: str) -> None:
     from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
     from great_expectations.render.view import DefaultJinjaPageView
 
-    from expectations.suites import RuleHolds
+    from lakejoin.expectations.suites import RuleHolds
 
     meta = {"rule": "r", "statement": "s", "sql": "SELECT 1"}
     result = ExpectationValidationResult(

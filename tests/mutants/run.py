@@ -26,8 +26,8 @@ from xml.etree import ElementTree
 _ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]  # run as a script, from wherever
 
+from lakejoin.storage.spark.session import start_session  # noqa: E402
 from mutants.catalogue import Mutant, WrongEntry, read_mutants  # noqa: E402  (the path above makes it importable)
-from storage.spark.session import start_session  # noqa: E402
 
 Outcome = Literal["passed", "failed", "skipped", "not begun"]
 Verdict = Literal["killed", "survived", "broken"]

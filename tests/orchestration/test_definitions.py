@@ -14,11 +14,11 @@ from dagster import (
     TableSchema,
 )
 
-from expectations.rules import rules_for
-from orchestration.cli.dev import prepare_home
-from orchestration.config import load
-from orchestration.defs.code_location import pipeline_definitions
-from orchestration.defs.partitions import daily_partitions
+from lakejoin.expectations.rules import rules_for
+from lakejoin.orchestration.cli.dev import prepare_home
+from lakejoin.orchestration.config import load
+from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.defs.partitions import daily_partitions
 from recordings.tiny import DAYS, write_pipeline
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -70,7 +70,7 @@ def write_chain(folder: Path, path: str = "data/{name}.jsonl") -> Path:
 def test_definitions_load_without_a_java(configuration: Path, tmp_path: Path) -> None:
     """What `workspace.yaml` names loads in a fresh process that has no Java and starts no JVM."""
     script = (
-        "from orchestration.definitions import defs\n"
+        "from lakejoin.orchestration.definitions import defs\n"
         "from pyspark import SparkContext\n"
         "assert SparkContext._gateway is None\n"
         "print(len(defs.resolve_asset_graph().get_all_asset_keys()))"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.config.docs.reference import page_text
-from orchestration.config.schema.joins import JOIN_KINDS
+from lakejoin.orchestration.config.docs.reference import page_text
+from lakejoin.orchestration.config.schema.joins import JOIN_KINDS
 
 PACKAGE = Path(__file__).parents[2] / "orchestration"
 ROOMS = {"batch", "checks", "config", "defs", "lake_state", "maintenance", "show"}

@@ -18,14 +18,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from orchestration.config import Pipeline, load, load_text
-from orchestration.runs.abandon import abandon
-from orchestration.runs.run import run_batches
-from orchestration.spark_errors import BatchFailed, explained
-from storage.errors import SourceBroken
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.plan import Plan
+from lakejoin.orchestration.config import Pipeline, load, load_text
+from lakejoin.orchestration.runs.abandon import abandon
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.orchestration.spark_errors import BatchFailed, explained
+from lakejoin.storage.errors import SourceBroken
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.plan import Plan
 
 pytestmark = pytest.mark.spark
 

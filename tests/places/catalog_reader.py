@@ -3,7 +3,7 @@
 import json
 import sys
 
-from storage.spark.session import start_session
+from lakejoin.storage.spark.session import start_session
 
 conf, names = json.loads(sys.argv[1]), sys.argv[2:]
 spark = start_session("local[1]", conf)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pyspark
 
+from lakejoin.storage.spark.jars import cache_directory, provide_folder, spark_resolver
+from lakejoin.storage.spark.java import find_java, wrap_java
 from places.processes import stopping, wait_for
-from storage.spark.jars import cache_directory, provide_folder, spark_resolver
-from storage.spark.java import find_java, wrap_java
 
 VERSION = "4.0.1"
 _COORDINATES = (

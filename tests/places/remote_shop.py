@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from faults.shop import make_shop
-from orchestration.config import Pipeline, load
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.storage.sources.files.path_patterns import fixed
 from places.conftest import DAYS
 from places.s3_server import BUCKET, S3Server
-from storage.sources.files.path_patterns import fixed
 
 
 def make_remote_shop(folder: Path, server: S3Server, settings: str) -> Path:

@@ -13,10 +13,10 @@ sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 from pyspark.sql import SparkSession  # noqa: E402 - only now it is found
 
 from faults.crashing import Crash, commits  # noqa: E402 - as above
-from orchestration.config import Pipeline, load  # noqa: E402 - as above
-from orchestration.runs.retry_quarantine import retry  # noqa: E402 - as above
-from orchestration.runs.run import run_batches  # noqa: E402 - as above
-from storage.spark.session import start_session  # noqa: E402 - as above
+from lakejoin.orchestration.config import Pipeline, load  # noqa: E402 - as above
+from lakejoin.orchestration.runs.retry_quarantine import retry  # noqa: E402 - as above
+from lakejoin.orchestration.runs.run import run_batches  # noqa: E402 - as above
+from lakejoin.storage.spark.session import start_session  # noqa: E402 - as above
 
 COMMITS_BETWEEN_CRASHES = 4
 ROWS_OF_A_BATCH = 8000
@@ -30,7 +30,7 @@ def straight(pipeline: Pipeline, spark: SparkSession) -> str:
 def large(pipeline: Pipeline, spark: SparkSession) -> str:
     """Work everything off as large batches are: frames in files, joins with shuffles, first rows written ahead."""
     with (
-        mock.patch("storage.spark.kept_frames.SMALL", -1),
+        mock.patch("lakejoin.storage.spark.kept_frames.SMALL", -1),
     ):
         return straight(pipeline, spark)
 

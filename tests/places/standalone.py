@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyspark
 
+from lakejoin.storage.spark.jars import cache_directory
+from lakejoin.storage.spark.java import find_java, wrap_java
 from places.processes import stopping, wait_for
-from storage.spark.jars import cache_directory
-from storage.spark.java import find_java, wrap_java
 
 WORKERS = 2
 _SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"

@@ -49,7 +49,7 @@ READER = Path(__file__).with_name("catalog_reader.py")
 
 
 def _lakejoin(*arguments: str | Path, succeeds: bool = True) -> str:
-    found = python("-m", "orchestration.cli", *arguments, environment=dict(os.environ), succeeds=succeeds)
+    found = python("-m", "lakejoin", *arguments, environment=dict(os.environ), succeeds=succeeds)
     return found.stdout + found.stderr
 
 

@@ -6,13 +6,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import Content, content, make_shop
-from orchestration.config import load
+from lakejoin.orchestration.config import load
+from lakejoin.storage.lake.layout import SCRATCH
 from places.conftest import DAYS
 from places.processes import run_pipelines
 from places.remote_shop import downloaded, make_remote_shop
 from places.s3_server import SECRET, S3Server
 from places.standalone import WORKERS, executors, standalone_cluster
-from storage.lake.layout import SCRATCH
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

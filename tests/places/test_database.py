@@ -14,21 +14,21 @@ from typer.testing import CliRunner
 
 from faults.crashing import Crash, commits
 from faults.shop import joins, make_pipeline, run, texts
-from orchestration.cli import app, options
-from orchestration.config import Pipeline
-from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.planning.input_checks import TooManyDeleted
-from orchestration.runs.reconcile import Differences, reconcile
+from lakejoin.orchestration.cli import app, options
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.planning.input_checks import TooManyDeleted
+from lakejoin.orchestration.runs.reconcile import Differences, reconcile
+from lakejoin.storage.errors import SourceRefused, SourceUnreadable
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import QUARANTINE, Lake, joined_of
+from lakejoin.storage.sources.database.dumps import dumps
+from lakejoin.storage.spark.jars import JarsNotFound, cache_directory, spark_resolver
+from lakejoin.storage.spark.java import find_java, wrap_java
+from lakejoin.storage.spark.jdbc import NOT_FETCHED, provide_driver
+from lakejoin.storage.spark.start import _SPARK_HOME
+from lakejoin.storage.state.pinned_state import State
 from recordings.databases import Database, install, start
-from storage.errors import SourceRefused, SourceUnreadable
-from storage.lake.journal import Journal
-from storage.lake.layout import QUARANTINE, Lake, joined_of
-from storage.sources.database.dumps import dumps
-from storage.spark.jars import JarsNotFound, cache_directory, spark_resolver
-from storage.spark.java import find_java, wrap_java
-from storage.spark.jdbc import NOT_FETCHED, provide_driver
-from storage.spark.start import _SPARK_HOME
-from storage.state.pinned_state import State
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -17,16 +17,12 @@ from pyspark.sql import functions as F
 
 from examples.kafka.broker import broker
 from faults.shop import make_pipeline
-from orchestration.config import load
-from orchestration.defs.schedules_and_sensors import new_files_sensor
-from orchestration.demo.csv_comparison import compare, read_expected
-from orchestration.demo.example import EXAMPLE, Example, open_example
-from orchestration.lake_state.published_snapshot import published_snapshot
-from places.avro import avro_event, encoded, numbered, optional
-from places.kafka_topics import Topics
-from places.processes import run_pipelines
-from places.schema_registry import register, schema_registry
-from storage.errors import (
+from lakejoin.orchestration.config import load
+from lakejoin.orchestration.defs.schedules_and_sensors import new_files_sensor
+from lakejoin.orchestration.demo.csv_comparison import compare, read_expected
+from lakejoin.orchestration.demo.example import EXAMPLE, Example, open_example
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.storage.errors import (
     SourceChanged,
     SourceError,
     SourceNotFound,
@@ -34,15 +30,19 @@ from storage.errors import (
     SourceTrimmed,
     SourceUnreadable,
 )
-from storage.lake.journal import Journal
-from storage.lake.layout import QUARANTINE, Lake, joined_of
-from storage.sources.formats.kafka import DebeziumTopic
-from storage.sources.formats.source_format import Look, SourceSpec
-from storage.sources.kafka import topic_client, topics
-from storage.sources.planned.planned_file import Known
-from storage.spark.jars import JarsNotFound
-from storage.state.pinned_state import State
-from transforms.model.schemas import DELETED
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import QUARANTINE, Lake, joined_of
+from lakejoin.storage.sources.formats.kafka import DebeziumTopic
+from lakejoin.storage.sources.formats.source_format import Look, SourceSpec
+from lakejoin.storage.sources.kafka import topic_client, topics
+from lakejoin.storage.sources.planned.planned_file import Known
+from lakejoin.storage.spark.jars import JarsNotFound
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.model.schemas import DELETED
+from places.avro import avro_event, encoded, numbered, optional
+from places.kafka_topics import Topics
+from places.processes import run_pipelines
+from places.schema_registry import register, schema_registry
 
 ORDERS = """
 name: shop

@@ -11,11 +11,11 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from lakejoin.storage.errors import LakeBusy, LakeUnusable
+from lakejoin.storage.lake import lease
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.lock import writing
 from places.s3_server import BUCKET, s3_server
-from storage.errors import LakeBusy, LakeUnusable
-from storage.lake import lease
-from storage.lake.layout import Lake
-from storage.lake.lock import writing
 
 LAKE = Lake(f"s3a://{BUCKET}/lake")
 LEASE = LAKE.path("_lease")

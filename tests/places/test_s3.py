@@ -10,18 +10,18 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from faults.shop import Content, content, make_shop
-from orchestration.config import load
+from lakejoin.orchestration.config import load
+from lakejoin.storage.delta_log.transaction_id import Transaction
+from lakejoin.storage.lake.bookkeeping import record
+from lakejoin.storage.lake.layout import PLAN, Lake
+from lakejoin.storage.lake.lock import writing
+from lakejoin.storage.sources.files.path_patterns import fixed
+from lakejoin.storage.sources.files.source_files import find_files
+from lakejoin.storage.sources.formats.jsonl import Jsonl
 from places.conftest import DAYS
 from places.processes import python, run_pipelines
 from places.remote_shop import downloaded, make_remote_shop
 from places.s3_server import BUCKET, SECRET, S3Server
-from storage.delta_log.transaction_id import Transaction
-from storage.lake.bookkeeping import record
-from storage.lake.layout import PLAN, Lake
-from storage.lake.lock import writing
-from storage.sources.files.path_patterns import fixed
-from storage.sources.files.source_files import find_files
-from storage.sources.formats.jsonl import Jsonl
 
 SPARK = """\
 spark:
@@ -33,7 +33,7 @@ WAYS = {"straight": "2 batches", "large": "2 batches", "crashing": "6 crashes"}
 
 def status(path: Path, server: S3Server) -> str:
     """Return what `lakejoin status` says of a pipeline, wherever its lake is."""
-    said = python("-m", "orchestration.cli", "status", path, environment=server.environment).stdout
+    said = python("-m", "lakejoin", "status", path, environment=server.environment).stdout
     assert "orders" in said
     return said.replace(load(path).lake, "LAKE")
 
@@ -140,7 +140,7 @@ def test_lake_on_s3_that_is_refused_is_explained_without_the_secret(server: S3Se
     path = make_shop(tmp_path, DAYS[:1]).path
     path.write_text(path.read_text().replace("./lake", "s3a://nobody/lake"))
 
-    result = python("-m", "orchestration.cli", "status", path, environment=server.environment, succeeds=False)
+    result = python("-m", "lakejoin", "status", path, environment=server.environment, succeeds=False)
 
     assert result.returncode == 1
     assert "s3a://nobody/lake/_plan" in result.stderr

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from orchestration.planning.pending_input import BatchBy
+from lakejoin.orchestration.planning.pending_input import BatchBy
 
 Side = Literal["left", "right"]
 DAYS = 4

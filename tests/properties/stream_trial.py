@@ -11,13 +11,13 @@ import yaml
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from orchestration.config import load
-from orchestration.runs.run import run_batches
+from lakejoin.orchestration.config import load
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, joined_of
+from lakejoin.storage.lake.plan import Published
 from properties.stream_model import JOINS, StreamModel, Taken
 from properties.streams import Event, History, Side
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, joined_of
-from storage.lake.plan import Published
 
 _FIRST_DAY = date(2024, 2, 27)
 _SIDES: Mapping[str, Side] = {"uses": "stream", "prices": "table", "latest": "table"}

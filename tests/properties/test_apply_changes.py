@@ -21,11 +21,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
-from reference.tables import Judged, Position, Record, Table
-from reference.tables import Row as KeyRow
-from transforms.changelog.apply_changes import apply_changes
-from transforms.model.hashing import value_hash
-from transforms.model.schemas import (
+from lakejoin.transforms.changelog.apply_changes import apply_changes
+from lakejoin.transforms.model.hashing import value_hash
+from lakejoin.transforms.model.schemas import (
     CURRENT,
     DELETED,
     HASH,
@@ -36,8 +34,10 @@ from transforms.model.schemas import (
     TIE,
     VERDICT,
 )
-from transforms.model.specs import TableSpec
-from transforms.parsing.options import records_schema
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.options import records_schema
+from reference.tables import Judged, Position, Record, Table
+from reference.tables import Row as KeyRow
 
 pytestmark = pytest.mark.spark
 

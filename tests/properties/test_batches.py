@@ -55,7 +55,7 @@ def test_fold_after_every_batch_changes_no_later_batch(
     assume(_is_large(scenario))
     with (
         TemporaryDirectory(prefix="trial-") as path,
-        mock.patch("storage.state.folds.BATCHES_BEHIND", 1),
+        mock.patch("lakejoin.storage.state.folds.BATCHES_BEHIND", 1),
     ):
         Trial(scenario, Path(path), spark, purged=purged).run()
 

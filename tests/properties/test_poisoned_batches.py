@@ -7,10 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import make_pipeline, run
-from orchestration.runs.retry_quarantine import in_quarantine, retry
-from orchestration.runs.run import run_batches
+from lakejoin.orchestration.runs.retry_quarantine import in_quarantine, retry
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.lake.layout import Lake, joined_of
 from properties.poisoned_history import BEFORE, MENDED, TOLD, Joined, Line, Model, history, write_sources
-from storage.lake.layout import Lake, joined_of
 
 pytestmark = pytest.mark.spark
 

@@ -58,7 +58,10 @@ def test_records_meet_what_the_model_finds_after_every_batch(
 @given(history=st.builds(History, events(), arrivals()))
 def test_fold_after_every_batch_changes_no_later_batch(history: History, spark: SparkSession) -> None:
     """What folding forgets of a table's history, no lookup asks for."""
-    with TemporaryDirectory(prefix="trial-") as path, mock.patch("storage.state.folds.BATCHES_BEHIND", 1):
+    with (
+        TemporaryDirectory(prefix="trial-") as path,
+        mock.patch("lakejoin.storage.state.folds.BATCHES_BEHIND", 1),
+    ):
         StreamTrial(history, Path(path), spark, history_retention=8).run()
 
 

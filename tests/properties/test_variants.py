@@ -65,7 +65,7 @@ def test_variants_and_stars_are_right_after_every_batch(
     assume(sum(map(len, scenario.sequences)) > 6 * _SIDE_BY_SIDE)
     with (
         TemporaryDirectory(prefix="trial-") as path,
-        mock.patch("storage.state.folds.BATCHES_BEHIND", 1),
+        mock.patch("lakejoin.storage.state.folds.BATCHES_BEHIND", 1),
     ):
         Trial(scenario, Path(path), spark, joins=joins).run()
 

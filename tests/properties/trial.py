@@ -11,14 +11,14 @@ from typing import Any
 import yaml
 from pyspark.sql import SparkSession
 
-from orchestration.config import load
-from orchestration.runs.run import run_batches
+from lakejoin.orchestration.config import load
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, joined_of
+from lakejoin.storage.lake.plan import Published
 from properties.relations import COLUMNS, JOINS, TABLES, Row, joined_by_model, joined_by_spark, rows_of
 from properties.scenarios import Arrival, Change, Scenario, Side
 from reference.tables import Record, Table, count
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, joined_of
-from storage.lake.plan import Published
 
 FIRST_DAY = date(2024, 2, 27)
 VERDICTS = ("applied", "out_of_order", "duplicate", "tombstone", "expired", "late", "ignored", "quarantined")

@@ -31,9 +31,9 @@ from pyspark.sql.types import (
 )
 
 from faults.shop import run
-from orchestration.config import Pipeline, load
-from storage.lake.layout import Lake
-from transforms.model.schemas import is_internal, named
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.transforms.model.schemas import is_internal, named
 
 HERE, DATA = Path(__file__).parent, Path(__file__).parents[1] / "data"
 KEYS = {

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from examples.kafka.broker import broker
+from lakejoin.storage.spark.jars import JarsNotFound
 from places.kafka_topics import Topics
 from places.processes import run_pipelines
 from places.schema_registry import schema_registry
@@ -15,7 +16,6 @@ from recordings.playing import player
 from recordings.reading import pipeline_of, told
 from recordings.test_mariadb import FORMS, of_debezium
 from recordings.test_postgres import ALL, NEW_KEY, OF_DEBEZIUM
-from storage.spark.jars import JarsNotFound
 
 pytestmark = pytest.mark.spark
 

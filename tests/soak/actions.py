@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from faults.crashing import When
-from orchestration.planning.pending_input import BatchBy
+from lakejoin.orchestration.planning.pending_input import BatchBy
 from properties.scenarios import Change, Side
 from properties.trial import Line
 

@@ -6,7 +6,19 @@ from random import Random
 from typing import Any
 
 from faults.crashing import WHEN
-from orchestration.maintenance.steps import WORKS
+from lakejoin.orchestration.maintenance.steps import WORKS
+from lakejoin.storage.lake.layout import (
+    MAINTENANCE,
+    PLAN,
+    PUBLISHED,
+    QUARANTINE,
+    changes_of,
+    joined_of,
+    response_log_of,
+    rows_of,
+    subscription_log_of,
+    subscription_store_of,
+)
 from properties.relations import TABLES, sides_of
 from properties.scenarios import Change, Side
 from soak.actions import (
@@ -23,18 +35,6 @@ from soak.actions import (
     Write,
 )
 from soak.source_files import SourceFiles
-from storage.lake.layout import (
-    MAINTENANCE,
-    PLAN,
-    PUBLISHED,
-    QUARANTINE,
-    changes_of,
-    joined_of,
-    response_log_of,
-    rows_of,
-    subscription_log_of,
-    subscription_store_of,
-)
 
 _SIDES: tuple[Side, ...] = tuple(TABLES)
 

@@ -9,11 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from properties.relations import TABLES, Row
-from properties.scenarios import Side
-from properties.trial import VERDICTS
-from soak.model import Model
-from storage.lake.layout import (
+from lakejoin.storage.lake.layout import (
     QUARANTINE,
     Lake,
     changes_of,
@@ -22,8 +18,12 @@ from storage.lake.layout import (
     response_log_of,
     subscription_log_of,
 )
-from storage.lake.plan import Published
-from transforms.model.schemas import VALID_TO, VALIDITY
+from lakejoin.storage.lake.plan import Published
+from lakejoin.transforms.model.schemas import VALID_TO, VALIDITY
+from properties.relations import TABLES, Row
+from properties.scenarios import Side
+from properties.trial import VERDICTS
+from soak.model import Model
 
 
 def check_counts(model: Model, report: Published, expected: Mapping[Side, Counter[str]]) -> None:

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
 from properties.relations import COLUMNS, TABLES, Row, joined_by_model
 from properties.scenarios import Side
 from properties.trial import Line, record_of, source_line
 from reference.tables import Record, Table, count
 from soak.actions import FileName, Write
-from storage.lake.plan import Plan
-from storage.sources.planned.planned_file import PlannedFile
 
 ADDED = "w"
 """The column that the source has at some time, and that is declared later."""

@@ -18,9 +18,9 @@ sys.path[:0] = [str(_ROOT), str(_ROOT / "tests")]  # run as a script, from where
 from pyspark.sql import SparkSession  # noqa: E402  (the path above makes the others importable)
 
 from faults.lakes import forget_logs  # noqa: E402
+from lakejoin.storage.spark.session import start_session  # noqa: E402
 from soak.histories import history  # noqa: E402
 from soak.trial import SoakTrial  # noqa: E402
-from storage.spark.session import start_session  # noqa: E402
 
 _SMALL_TABLES = {
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",

@@ -15,11 +15,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.crashing import Crash as Ended
-from orchestration.config import Pipeline, load
-from orchestration.maintenance.maintain import maintain
-from orchestration.runs.migrate import migrate
-from orchestration.runs.retry_quarantine import known, retry
-from orchestration.runs.run import run_batches
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.maintenance.maintain import maintain
+from lakejoin.orchestration.runs.migrate import migrate
+from lakejoin.orchestration.runs.retry_quarantine import known, retry
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.errors import LakeBusy, SourceChanged
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.state.folds import BATCHES_BEHIND, Folds
 from properties.relations import TABLES
 from properties.trial import FIRST_DAY, source_line, write_configuration
 from soak.actions import (
@@ -38,10 +42,6 @@ from soak.actions import (
 from soak.comparison import check_counts, check_joined, check_logs
 from soak.disturbing import disturbed
 from soak.model import ADDED, LONGEST, Model
-from storage.errors import LakeBusy, SourceChanged
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.state.folds import BATCHES_BEHIND, Folds
 
 SETTLED = timedelta(hours=1)
 """How old a file must be for a run that lets files settle."""
@@ -112,13 +112,13 @@ class SoakTrial:
     def _run(self, run: Run) -> None:
         behind = 1 if run.folds else BATCHES_BEHIND
         with (
-            mock.patch("storage.state.folds.BATCHES_BEHIND", behind),
-            mock.patch("storage.lake.bookkeeping.MANY_FILES", 3),
-            mock.patch("storage.state.folds.ROWS_PER_FILE", 3),
-            mock.patch("storage.delta_table.file_pruning.WORTH_ROWS", 1),
-            mock.patch("storage.delta_table.file_pruning.WORTH_VALUES", 1),
-            mock.patch("storage.delta_table.file_pruning.LARGE_FILE", 1),
-            mock.patch("storage.state.folds.LARGE_TABLE", 1),
+            mock.patch("lakejoin.storage.state.folds.BATCHES_BEHIND", behind),
+            mock.patch("lakejoin.storage.lake.bookkeeping.MANY_FILES", 3),
+            mock.patch("lakejoin.storage.state.folds.ROWS_PER_FILE", 3),
+            mock.patch("lakejoin.storage.delta_table.file_pruning.WORTH_ROWS", 1),
+            mock.patch("lakejoin.storage.delta_table.file_pruning.WORTH_VALUES", 1),
+            mock.patch("lakejoin.storage.delta_table.file_pruning.LARGE_FILE", 1),
+            mock.patch("lakejoin.storage.state.folds.LARGE_TABLE", 1),
             disturbed(run.disturbance, partial(self._others, run)) as counted,
         ):
             try:
@@ -173,7 +173,7 @@ class SoakTrial:
         self.happened["refused"] += 1
 
     def _maintain(self, action: Maintain) -> None:
-        with mock.patch("orchestration.maintenance.maintain.WORKS", action.works):
+        with mock.patch("lakejoin.orchestration.maintenance.maintain.WORKS", action.works):
             done = list(maintain(self._pipeline, lambda: self.spark, everything=True))
         assert [step.skipped for step in done if step.skipped] == []
         self.happened["maintenance"] += 1

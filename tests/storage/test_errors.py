@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.errors import reason_of
+from lakejoin.storage.errors import reason_of
 
 S3 = (
     "Kernel error -> Generic S3 error\n  \x1b[31m↳\x1b[0m 403 Forbidden\n  \x1b[31m↳\x1b[0m <?xml version='1.0'?>\n"

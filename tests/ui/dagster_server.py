@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from orchestration.cli.dev import prepare_home
+from lakejoin.orchestration.cli.dev import prepare_home
 
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 180

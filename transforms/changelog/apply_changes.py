@@ -26,8 +26,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from transforms.changelog.filtered_rows import filtered
-from transforms.changelog.key_order import (
+from lakejoin.transforms.changelog.filtered_rows import filtered
+from lakejoin.transforms.changelog.key_order import (
     CANDIDATE,
     COUNTS,
     LAST,
@@ -37,10 +37,10 @@ from transforms.changelog.key_order import (
     is_delete,
     key_columns,
 )
-from transforms.changelog.unavailable_values import fill_unavailable, quarantine_unknown
-from transforms.model.guards import guarded
-from transforms.model.hashing import value_hash
-from transforms.model.schemas import (
+from lakejoin.transforms.changelog.unavailable_values import fill_unavailable, quarantine_unknown
+from lakejoin.transforms.model.guards import guarded
+from lakejoin.transforms.model.hashing import value_hash
+from lakejoin.transforms.model.schemas import (
     BATCH,
     CHANGED,
     CONTEXT,
@@ -64,7 +64,7 @@ from transforms.model.schemas import (
     changes_schema,
     named,
 )
-from transforms.model.specs import TableSpec
+from lakejoin.transforms.model.specs import TableSpec
 
 _SECOND_LINE = "_lj_second_line"  # a tombstone line that belongs to the delete on the line before it
 _INHERITS = "_lj_inherits"  # a delete without a sequence of its own: it stands where its key stands

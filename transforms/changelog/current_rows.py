@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transforms.model.schemas import BATCH, CURRENT, named
+from lakejoin.transforms.model.schemas import BATCH, CURRENT, named
 
 _LATEST = "_lj_latest"
 

@@ -7,9 +7,9 @@ record that does meet the condition may come later. Of its values the key and th
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transforms.model.expressions import meets
-from transforms.model.schemas import OP, REASON, UNAVAILABLE, named
-from transforms.model.specs import TableSpec
+from lakejoin.transforms.model.expressions import meets
+from lakejoin.transforms.model.schemas import OP, REASON, UNAVAILABLE, named
+from lakejoin.transforms.model.specs import TableSpec
 
 FILTERED = "filtered"
 """What such a record does: an `Op`."""

@@ -8,8 +8,8 @@ from operator import and_
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
-from transforms.model.schemas import OP, POSITION, named
-from transforms.model.specs import TableSpec
+from lakejoin.transforms.model.schemas import OP, POSITION, named
+from lakejoin.transforms.model.specs import TableSpec
 
 STORED = "_lj_stored"
 """Struct of the key's row before the batch; null for an unknown key."""

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StringType
 
-from transforms.model.schemas import (
+from lakejoin.transforms.model.schemas import (
     BATCH,
     CHANGED,
     CONTEXT,
@@ -37,7 +37,7 @@ from transforms.model.schemas import (
     changes_schema,
     named,
 )
-from transforms.model.specs import TableSpec
+from lakejoin.transforms.model.specs import TableSpec
 
 _STORED, _FINAL, _SAME = "_lj_stored", "_lj_final", "_lj_same"
 

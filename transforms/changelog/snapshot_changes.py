@@ -10,9 +10,19 @@ from operator import or_
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from transforms.model.hashing import value_hash
-from transforms.model.schemas import CONTEXT, DELETED, DERIVED, HASH, OP, POSITION, REASON, SEQUENCE, named
-from transforms.model.specs import TableSpec
+from lakejoin.transforms.model.hashing import value_hash
+from lakejoin.transforms.model.schemas import (
+    CONTEXT,
+    DELETED,
+    DERIVED,
+    HASH,
+    OP,
+    POSITION,
+    REASON,
+    SEQUENCE,
+    named,
+)
+from lakejoin.transforms.model.specs import TableSpec
 
 WAS_THERE = "_lj_was_there"
 """Column of what a snapshot changes: whether there is a row of the key."""

@@ -6,7 +6,7 @@ Such a value is the one that the key has at that place. Where the key has none, 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transforms.changelog.key_order import (
+from lakejoin.transforms.changelog.key_order import (
     CANDIDATE,
     COUNTS,
     LAST,
@@ -16,7 +16,7 @@ from transforms.changelog.key_order import (
     is_delete,
     key_columns,
 )
-from transforms.model.schemas import DELETED, DETAIL, POSITION, REASON, SEQUENCE, UNAVAILABLE, named
+from lakejoin.transforms.model.schemas import DELETED, DETAIL, POSITION, REASON, SEQUENCE, UNAVAILABLE, named
 
 _UNKNOWN = "_lj_unknown"  # the record left out a value which its key does not have
 _DOUBTFUL = "_lj_doubtful"  # a record of this key left out a value

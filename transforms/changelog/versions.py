@@ -10,8 +10,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType, TimestampType
 
-from transforms.model.event_time import instant
-from transforms.model.schemas import (
+from lakejoin.transforms.model.event_time import instant
+from lakejoin.transforms.model.schemas import (
     BATCH,
     DELETED,
     HASH,
@@ -28,7 +28,7 @@ from transforms.model.schemas import (
     named,
     rows_schema,
 )
-from transforms.model.specs import TableSpec
+from lakejoin.transforms.model.specs import TableSpec
 
 _LATEST, _LAST = "_lj_latest", "_lj_last"
 

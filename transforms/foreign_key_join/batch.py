@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from transforms.model.keys import KeyTotals
-from transforms.model.result_spec import ResultSpec
-from transforms.model.specs import JoinSpec
+from lakejoin.transforms.model.keys import KeyTotals
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.specs import JoinSpec
 
 Lookup = Callable[[DataFrame], DataFrame]
 """Gives the rows of a side that the batch did not change, of keys as `primary_key`: as its `after`."""

@@ -13,10 +13,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
-from transforms.model.hashing import value_hash
-from transforms.model.join_sides import beside
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import (
+from lakejoin.transforms.model.hashing import value_hash
+from lakejoin.transforms.model.join_sides import beside
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import (
     BATCH,
     HASH,
     LEFT_HASH,
@@ -30,8 +30,8 @@ from transforms.model.schemas import (
     named,
     no_batch,
 )
-from transforms.model.selection import FAILED, FILTERED, LACKS, WITHHELD, judged, marks_of, selected
-from transforms.model.specs import JoinSpec
+from lakejoin.transforms.model.selection import FAILED, FILTERED, LACKS, WITHHELD, judged, marks_of, selected
+from lakejoin.transforms.model.specs import JoinSpec
 
 GONE = "gone"
 """True for the retraction of a pair, false for its addition."""

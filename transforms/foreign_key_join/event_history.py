@@ -11,12 +11,12 @@ from operator import and_
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from transforms.foreign_key_join.history import IS_CURRENT, history_schema, version
-from transforms.foreign_key_join.temporal_join import SPAN
-from transforms.model.event_time import instant
-from transforms.model.hashing import value_hash
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import BATCH, HASH, VALID_FROM, VALID_TO, key_struct, named
+from lakejoin.transforms.foreign_key_join.history import IS_CURRENT, history_schema, version
+from lakejoin.transforms.foreign_key_join.temporal_join import SPAN
+from lakejoin.transforms.model.event_time import instant
+from lakejoin.transforms.model.hashing import value_hash
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import BATCH, HASH, VALID_FROM, VALID_TO, key_struct, named
 
 GONE = "_lj_gone"
 """True for a row that the history no longer has, in the place of which there is no other that begins with it."""

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
-from transforms.model.schemas import BATCH, POSITION, POSITION_TYPE
+from lakejoin.transforms.model.schemas import BATCH, POSITION, POSITION_TYPE
 
 MARK = "mark"
 MARK_TYPE = StructType([StructField("batch", LongType()), StructField("position", POSITION_TYPE)])

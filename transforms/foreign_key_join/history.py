@@ -11,10 +11,19 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType, TimestampType
 
-from transforms.foreign_key_join.emissions import TOMBSTONE
-from transforms.model.hashing import value_hash
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import BATCH, HASH, HASH_TYPE, VALID_FROM, VALID_TO, VALIDITY, key_struct, named
+from lakejoin.transforms.foreign_key_join.emissions import TOMBSTONE
+from lakejoin.transforms.model.hashing import value_hash
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import (
+    BATCH,
+    HASH,
+    HASH_TYPE,
+    VALID_FROM,
+    VALID_TO,
+    VALIDITY,
+    key_struct,
+    named,
+)
 
 IS_CURRENT = "is_current"
 """Whether a version is the row that the result has now, where that is asked for."""

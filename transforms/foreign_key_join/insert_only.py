@@ -12,16 +12,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from transforms.foreign_key_join.batch import JoinBatch, Messages
-from transforms.foreign_key_join.emissions import emit_pairs
-from transforms.foreign_key_join.highwater import MARK, new_mark
-from transforms.foreign_key_join.responses import response_schema
-from transforms.foreign_key_join.star import emit_inserts, emitted_and_withheld
-from transforms.foreign_key_join.subscriptions import send_first_subscriptions
-from transforms.model.join_sides import beside, of_part, same_fields
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import BATCH, POSITION, no_batch
-from transforms.model.specs import How, JoinSpec, StarSpec
+from lakejoin.transforms.foreign_key_join.batch import JoinBatch, Messages
+from lakejoin.transforms.foreign_key_join.emissions import emit_pairs
+from lakejoin.transforms.foreign_key_join.highwater import MARK, new_mark
+from lakejoin.transforms.foreign_key_join.responses import response_schema
+from lakejoin.transforms.foreign_key_join.star import emit_inserts, emitted_and_withheld
+from lakejoin.transforms.foreign_key_join.subscriptions import send_first_subscriptions
+from lakejoin.transforms.model.join_sides import beside, of_part, same_fields
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import BATCH, POSITION, no_batch
+from lakejoin.transforms.model.specs import How, JoinSpec, StarSpec
 
 _RIGHT = ("right", "hash", "position", "value")
 

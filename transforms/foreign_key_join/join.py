@@ -8,24 +8,28 @@ from typing import Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from transforms.foreign_key_join.batch import Inserts, JoinBatch, Left, Messages, Right
-from transforms.foreign_key_join.emissions import emit_results
-from transforms.foreign_key_join.highwater import MARK, highwater
-from transforms.foreign_key_join.insert_only import join_inserts, subscribe
-from transforms.foreign_key_join.resolution import resolve_responses
-from transforms.foreign_key_join.responses import answer_right_changes, answer_subscriptions, response_schema
-from transforms.foreign_key_join.star import emit_star, emitted_and_withheld
-from transforms.foreign_key_join.subscriptions import (
+from lakejoin.transforms.foreign_key_join.batch import Inserts, JoinBatch, Left, Messages, Right
+from lakejoin.transforms.foreign_key_join.emissions import emit_results
+from lakejoin.transforms.foreign_key_join.highwater import MARK, highwater
+from lakejoin.transforms.foreign_key_join.insert_only import join_inserts, subscribe
+from lakejoin.transforms.foreign_key_join.resolution import resolve_responses
+from lakejoin.transforms.foreign_key_join.responses import (
+    answer_right_changes,
+    answer_subscriptions,
+    response_schema,
+)
+from lakejoin.transforms.foreign_key_join.star import emit_star, emitted_and_withheld
+from lakejoin.transforms.foreign_key_join.subscriptions import (
     live_subscriptions,
     send_subscriptions,
     subscription_schema,
     with_previous,
 )
-from transforms.model.join_sides import of_part, unknown, with_foreign_keys
-from transforms.model.keys import Keys
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import BATCH, empty, no_batch
-from transforms.model.specs import JoinSpec, StarSpec
+from lakejoin.transforms.model.join_sides import of_part, unknown, with_foreign_keys
+from lakejoin.transforms.model.keys import Keys
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import BATCH, empty, no_batch
+from lakejoin.transforms.model.specs import JoinSpec, StarSpec
 
 
 class Subscriptions(Protocol):

@@ -7,8 +7,8 @@ lives or not, in an inner join as in a left one. So no left row is read, and no 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transforms.model.join_sides import same_fields
-from transforms.model.specs import JoinSpec
+from lakejoin.transforms.model.join_sides import same_fields
+from lakejoin.transforms.model.specs import JoinSpec
 
 
 def references(subscriptions: DataFrame) -> DataFrame:

@@ -5,11 +5,11 @@ from typing import Literal, get_args
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from transforms.foreign_key_join.highwater import MARK, is_below
-from transforms.model.guards import guarded
-from transforms.model.join_sides import beside
-from transforms.model.schemas import POSITION
-from transforms.model.specs import ResolvedBy
+from lakejoin.transforms.foreign_key_join.highwater import MARK, is_below
+from lakejoin.transforms.model.guards import guarded
+from lakejoin.transforms.model.join_sides import beside
+from lakejoin.transforms.model.schemas import POSITION
+from lakejoin.transforms.model.specs import ResolvedBy
 
 Resolution = Literal["applied", "superseded", "stale", "contradictory"]
 RESOLUTIONS: tuple[Resolution, ...] = get_args(Resolution)

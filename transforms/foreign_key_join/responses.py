@@ -8,11 +8,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from transforms.foreign_key_join.highwater import MARK, MARK_TYPE, mark
-from transforms.foreign_key_join.subscriptions import DELETE_AND, DELETE_NO, NULL_IF_NO
-from transforms.model.join_sides import beside
-from transforms.model.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE
-from transforms.model.specs import JoinSpec
+from lakejoin.transforms.foreign_key_join.highwater import MARK, MARK_TYPE, mark
+from lakejoin.transforms.foreign_key_join.subscriptions import DELETE_AND, DELETE_NO, NULL_IF_NO
+from lakejoin.transforms.model.join_sides import beside
+from lakejoin.transforms.model.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE
+from lakejoin.transforms.model.specs import JoinSpec
 
 _RIGHT = ("right", "hash", "position")
 _COLUMNS = ("primary_key", "foreign_key", "hash", MARK, "right_hash", "right_position", "cause", POSITION)

@@ -12,10 +12,10 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transforms.foreign_key_join.emissions import TOLD, emit_pairs
-from transforms.model.join_sides import same_fields, with_foreign_keys
-from transforms.model.selection import WITHHELD
-from transforms.model.specs import JoinSpec, StarSpec
+from lakejoin.transforms.foreign_key_join.emissions import TOLD, emit_pairs
+from lakejoin.transforms.model.join_sides import same_fields, with_foreign_keys
+from lakejoin.transforms.model.selection import WITHHELD
+from lakejoin.transforms.model.specs import JoinSpec, StarSpec
 
 
 def emit_star(

@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from transforms.model.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE, no_batch
-from transforms.model.specs import How, JoinSpec
+from lakejoin.transforms.model.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE, no_batch
+from lakejoin.transforms.model.specs import How, JoinSpec
 
 Instruction = Literal[
     "DELETE_KEY_NO_PROPAGATE",  # remove the subscription, answer nothing

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from transforms.foreign_key_join.emissions import TOLD, TOMBSTONE, emit_pairs
-from transforms.model.join_sides import inserted, right_valued
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import DELETED, HASH_TYPE, VALID_FROM, VALID_TO, VALIDITY, named
-from transforms.model.specs import JoinSpec
+from lakejoin.transforms.foreign_key_join.emissions import TOLD, TOMBSTONE, emit_pairs
+from lakejoin.transforms.model.join_sides import inserted, right_valued
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import DELETED, HASH_TYPE, VALID_FROM, VALID_TO, VALIDITY, named
+from lakejoin.transforms.model.specs import JoinSpec
 
 SPAN = "_lj_span"
 """Since when and until when something is valid, as a struct of `VALIDITY`."""

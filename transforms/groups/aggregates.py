@@ -11,10 +11,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DoubleType, FloatType, IntegralType
 
-from transforms.model.expressions import any_fails, computed
-from transforms.model.group_spec import Aggregate, Function, GroupSpec
-from transforms.model.schemas import FOREIGN_KEY, PRIMARY_KEY, named
-from transforms.model.selection import FAILED
+from lakejoin.transforms.model.expressions import any_fails, computed
+from lakejoin.transforms.model.group_spec import Aggregate, Function, GroupSpec
+from lakejoin.transforms.model.schemas import FOREIGN_KEY, PRIMARY_KEY, named
+from lakejoin.transforms.model.selection import FAILED
 
 _ITEM, _PLACE = "item", "place"
 

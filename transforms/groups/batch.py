@@ -11,25 +11,25 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from transforms.foreign_key_join.batch import Inserts, Left
-from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
-from transforms.foreign_key_join.insert_only import subscribe
-from transforms.foreign_key_join.subscriptions import (
+from lakejoin.transforms.foreign_key_join.batch import Inserts, Left
+from lakejoin.transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
+from lakejoin.transforms.foreign_key_join.insert_only import subscribe
+from lakejoin.transforms.foreign_key_join.subscriptions import (
     live_subscriptions,
     send_subscriptions,
     subscription_schema,
     with_previous,
 )
-from transforms.groups.aggregates import aggregated_groups
-from transforms.groups.totals import SIGN, adjusted, totals_of
-from transforms.model.expressions import meets
-from transforms.model.group_spec import TOTALS, GroupSpec
-from transforms.model.hashing import value_hash
-from transforms.model.join_sides import unknown, with_foreign_keys
-from transforms.model.keys import Keys
-from transforms.model.schemas import FOREIGN_KEY, HASH, POSITION, PRIMARY_KEY, empty, named, no_batch
-from transforms.model.selection import FAILED
-from transforms.model.specs import JoinSpec
+from lakejoin.transforms.groups.aggregates import aggregated_groups
+from lakejoin.transforms.groups.totals import SIGN, adjusted, totals_of
+from lakejoin.transforms.model.expressions import meets
+from lakejoin.transforms.model.group_spec import TOTALS, GroupSpec
+from lakejoin.transforms.model.hashing import value_hash
+from lakejoin.transforms.model.join_sides import unknown, with_foreign_keys
+from lakejoin.transforms.model.keys import Keys
+from lakejoin.transforms.model.schemas import FOREIGN_KEY, HASH, POSITION, PRIMARY_KEY, empty, named, no_batch
+from lakejoin.transforms.model.selection import FAILED
+from lakejoin.transforms.model.specs import JoinSpec
 
 THERE = "_lj_there"
 """True for a group that has rows."""

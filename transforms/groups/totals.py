@@ -12,10 +12,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType
 
-from transforms.model.expressions import any_fails, computed
-from transforms.model.group_spec import TOTALS, Aggregate, Function, GroupSpec
-from transforms.model.schemas import FOREIGN_KEY, named
-from transforms.model.selection import FAILED
+from lakejoin.transforms.model.expressions import any_fails, computed
+from lakejoin.transforms.model.group_spec import TOTALS, Aggregate, Function, GroupSpec
+from lakejoin.transforms.model.schemas import FOREIGN_KEY, named
+from lakejoin.transforms.model.selection import FAILED
 
 SIGN = "_lj_sign"
 """1 for a row that comes, -1 for one that goes."""

@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from transforms.model.refused_records import refuse
-from transforms.model.schemas import OP, POSITION, REASON, SEQUENCE, TIME
-from transforms.model.specs import TableSpec
+from lakejoin.transforms.model.refused_records import refuse
+from lakejoin.transforms.model.schemas import OP, POSITION, REASON, SEQUENCE, TIME
+from lakejoin.transforms.model.specs import TableSpec
 
 CLOCK = "_lj_clock"
 """Greatest time before a record, in arrival order; null for the first of all."""

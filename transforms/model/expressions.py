@@ -16,8 +16,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, DataType
 
-from transforms.model.refused_records import refuse
-from transforms.model.schemas import OP, REASON, UNAVAILABLE, named
+from lakejoin.transforms.model.refused_records import refuse
+from lakejoin.transforms.model.schemas import OP, REASON, UNAVAILABLE, named
 
 EXPRESSION_FAILED = "expression_failed"
 """Reason for which a record is refused by an expression over it."""

@@ -5,10 +5,10 @@ from typing import Literal
 
 from pyspark.sql.types import DataType, DecimalType, IntegralType, LongType, StructField, StructType
 
-from transforms.model.expressions import may_raise
-from transforms.model.result_spec import History, ResultKey, ResultSpec, Selected
-from transforms.model.schemas import HASH, HASH_TYPE
-from transforms.model.specs import JoinSpec
+from lakejoin.transforms.model.expressions import may_raise
+from lakejoin.transforms.model.result_spec import History, ResultKey, ResultSpec, Selected
+from lakejoin.transforms.model.schemas import HASH, HASH_TYPE
+from lakejoin.transforms.model.specs import JoinSpec
 
 Function = Literal[
     "count", "count_distinct", "sum", "avg", "min", "max", "any", "first", "last", "collect", "map"

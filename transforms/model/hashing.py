@@ -30,7 +30,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from transforms.model.schemas import EXACT_TIMES, HASH_TYPE, named
+from lakejoin.transforms.model.schemas import EXACT_TIMES, HASH_TYPE, named
 
 HASH_SPECIFICATION = 1
 """Number of these rules; it is part of every hash, so that hashes of two specifications never compare equal."""

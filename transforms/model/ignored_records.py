@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from transforms.model.schemas import DETAIL, OP
+from lakejoin.transforms.model.schemas import DETAIL, OP
 
 IgnoredKind = Literal[
     "heartbeat", "transaction", "schema_change", "tombstone", "other_table", "message", "empty", "other", "delete",

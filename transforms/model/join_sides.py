@@ -8,10 +8,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from transforms.model.expressions import computed
-from transforms.model.hashing import value_hash
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import (
+from lakejoin.transforms.model.expressions import computed
+from lakejoin.transforms.model.hashing import value_hash
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import (
     BATCH,
     DELETED,
     FOREIGN_KEY,
@@ -26,7 +26,7 @@ from transforms.model.schemas import (
     key_struct,
     named,
 )
-from transforms.model.specs import JoinSpec
+from lakejoin.transforms.model.specs import JoinSpec
 
 
 def foreign_key(join: JoinSpec) -> Column:

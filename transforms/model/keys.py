@@ -7,7 +7,7 @@ from typing import Literal
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transforms.model.schemas import named
+from lakejoin.transforms.model.schemas import named
 
 _SOUGHT = "_lj_sought_"
 

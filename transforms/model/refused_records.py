@@ -7,7 +7,7 @@ from operator import or_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transforms.model.schemas import CONTEXT, DETAIL, OP, POSITION, RAW, REASON, named
+from lakejoin.transforms.model.schemas import CONTEXT, DETAIL, OP, POSITION, RAW, REASON, named
 
 BY_HAND = "by_hand"
 """Reason of a record that somebody put into quarantine."""

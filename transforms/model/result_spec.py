@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pyspark.sql.types import DataType, StructField, StructType
 
-from transforms.model.expressions import may_raise
-from transforms.model.schemas import (
+from lakejoin.transforms.model.expressions import may_raise
+from lakejoin.transforms.model.schemas import (
     HASH_TYPE,
     LEFT_HASH,
     LEFT_SEQUENCE,
@@ -17,7 +17,7 @@ from transforms.model.schemas import (
 )
 
 if TYPE_CHECKING:
-    from transforms.model.specs import JoinSpec
+    from lakejoin.transforms.model.specs import JoinSpec
 
 ResultKey = Literal["left", "combined"]
 

@@ -7,10 +7,10 @@ from operator import or_
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from transforms.model.expressions import any_fails, computed, may_raise, meets
-from transforms.model.result_spec import ResultSpec, Selected
-from transforms.model.schemas import named
-from transforms.model.specs import JoinSpec
+from lakejoin.transforms.model.expressions import any_fails, computed, may_raise, meets
+from lakejoin.transforms.model.result_spec import ResultSpec, Selected
+from lakejoin.transforms.model.schemas import named
+from lakejoin.transforms.model.specs import JoinSpec
 
 FILTERED = "_lj_filtered"
 """True for a pair of rows that does not meet the condition of the join."""

@@ -7,8 +7,8 @@ from typing import Literal
 
 from pyspark.sql.types import StructField, StructType
 
-from transforms.model.expressions import RowExpression
-from transforms.model.result_spec import History, ResultKey, ResultSpec, Selected
+from lakejoin.transforms.model.expressions import RowExpression
+from lakejoin.transforms.model.result_spec import History, ResultKey, ResultSpec, Selected
 
 How = Literal["inner", "left"]
 ResolvedBy = Literal["hash", "highwater"]

@@ -13,7 +13,7 @@ from typing import Literal
 from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
 
-from transforms.model.schemas import POSITION
+from lakejoin.transforms.model.schemas import POSITION
 
 MARKS = "_lj_marks"
 """Column of records that were asked: what each says to the questions (`marks_of`)."""

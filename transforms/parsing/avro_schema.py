@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from transforms.parsing.avro_references import name_of
+from lakejoin.transforms.parsing.avro_references import name_of
 
 _CONNECT, _TIME = "org.apache.kafka.connect.data", "io.debezium.time"
 _TYPES = {"int": "int32", "long": "int64", "record": "struct", "enum": "string", "fixed": "bytes"}

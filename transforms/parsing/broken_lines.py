@@ -6,7 +6,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from transforms.parsing.json_patterns import whole_object
+from lakejoin.transforms.parsing.json_patterns import whole_object
 
 _SHOWN = 40  # characters of a line that a message shows
 _LONGEST = 20_000_000

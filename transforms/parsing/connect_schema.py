@@ -23,9 +23,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from transforms.parsing.options import ParseOptions
-from transforms.parsing.typed_values import MICROS, WHOLE, parse_text
-from transforms.parsing.unscaled_numbers import unscaled_digits
+from lakejoin.transforms.parsing.options import ParseOptions
+from lakejoin.transforms.parsing.typed_values import MICROS, WHOLE, parse_text
+from lakejoin.transforms.parsing.unscaled_numbers import unscaled_digits
 
 _CONNECT, _TIME = "org.apache.kafka.connect.data.", "io.debezium.time."
 _DECIMAL = f"{_CONNECT}Decimal"

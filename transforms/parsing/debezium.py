@@ -14,13 +14,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType, TimestampType
 
-from transforms.model.ignored_records import is_ignored
-from transforms.model.schemas import DETAIL, OP, RAW, REASON, UNAVAILABLE
-from transforms.model.specs import TableSpec
-from transforms.parsing import debezium_envelope as envelope
-from transforms.parsing.connect_schema import columns_of
-from transforms.parsing.debezium_toast import is_placeholder, stood_for
-from transforms.parsing.json_lines import (
+from lakejoin.transforms.model.ignored_records import is_ignored
+from lakejoin.transforms.model.schemas import DETAIL, OP, RAW, REASON, UNAVAILABLE
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing import debezium_envelope as envelope
+from lakejoin.transforms.parsing.connect_schema import columns_of
+from lakejoin.transforms.parsing.debezium_toast import is_placeholder, stood_for
+from lakejoin.transforms.parsing.json_lines import (
     absent_from,
     is_broken,
     line_reason,
@@ -28,16 +28,16 @@ from transforms.parsing.json_lines import (
     parse_line,
     record_of,
 )
-from transforms.parsing.json_values import EXACT, Texts, is_known, read_texts
-from transforms.parsing.limits import short_text
-from transforms.parsing.mongo_updates import in_parts, is_update, not_named
-from transforms.parsing.nested_json import decimals_of
-from transforms.parsing.options import Cell, ParseOptions, Parts, reason_is, source_of
-from transforms.parsing.questions import Members
-from transforms.parsing.record_forms import LINE, with_plain_events
-from transforms.parsing.row_ops import is_of
-from transforms.parsing.source_position import MEMBERS, SOURCE, position_in_source
-from transforms.parsing.typed_values import parse_text, without_infinity
+from lakejoin.transforms.parsing.json_values import EXACT, Texts, is_known, read_texts
+from lakejoin.transforms.parsing.limits import short_text
+from lakejoin.transforms.parsing.mongo_updates import in_parts, is_update, not_named
+from lakejoin.transforms.parsing.nested_json import decimals_of
+from lakejoin.transforms.parsing.options import Cell, ParseOptions, Parts, reason_is, source_of
+from lakejoin.transforms.parsing.questions import Members
+from lakejoin.transforms.parsing.record_forms import LINE, with_plain_events
+from lakejoin.transforms.parsing.row_ops import is_of
+from lakejoin.transforms.parsing.source_position import MEMBERS, SOURCE, position_in_source
+from lakejoin.transforms.parsing.typed_values import parse_text, without_infinity
 
 _OPS = {"r": "upsert", "c": "upsert", "u": "upsert", "d": "delete", "t": "truncate", "m": "ignored"}
 _EXPECTED = "r, c, u, d, t or m"

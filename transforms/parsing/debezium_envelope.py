@@ -13,13 +13,13 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from transforms.model.schemas import POSITION_TYPE
-from transforms.model.specs import TableSpec
-from transforms.parsing.connect_schema import SCHEMA
-from transforms.parsing.json_lines import texts
-from transforms.parsing.record_forms import decoded, nothing_as
-from transforms.parsing.row_ops import is_of
-from transforms.parsing.source_position import SOURCE
+from lakejoin.transforms.model.schemas import POSITION_TYPE
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.connect_schema import SCHEMA
+from lakejoin.transforms.parsing.json_lines import texts
+from lakejoin.transforms.parsing.record_forms import decoded, nothing_as
+from lakejoin.transforms.parsing.row_ops import is_of
+from lakejoin.transforms.parsing.source_position import SOURCE
 
 SEQUENCE_NAMES = ("lsn", "tx_id", "ts_ms", "offset", SOURCE)
 """Sequence fields that need no declared column."""

@@ -12,12 +12,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DataType, StringType
 
-from transforms.model.schemas import DETAIL, OP, POSITION_TYPE, REASON, UNAVAILABLE
-from transforms.model.specs import TableSpec
-from transforms.parsing.limits import refuse_large, short_text
-from transforms.parsing.options import Cell, ParseOptions, Parts, reason_is, source_of
-from transforms.parsing.row_ops import DEFAULT_OP, RowOp
-from transforms.parsing.typed_values import convert, without_infinity
+from lakejoin.transforms.model.schemas import DETAIL, OP, POSITION_TYPE, REASON, UNAVAILABLE
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.limits import refuse_large, short_text
+from lakejoin.transforms.parsing.options import Cell, ParseOptions, Parts, reason_is, source_of
+from lakejoin.transforms.parsing.row_ops import DEFAULT_OP, RowOp
+from lakejoin.transforms.parsing.typed_values import convert, without_infinity
 
 
 def take_rows_apart(

@@ -26,8 +26,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from transforms.parsing.broken_lines import why_broken
-from transforms.parsing.limits import (
+from lakejoin.transforms.parsing.broken_lines import why_broken
+from lakejoin.transforms.parsing.limits import (
     JSON_TEXT,
     LONE_SURROGATE,
     deeper,
@@ -36,7 +36,7 @@ from transforms.parsing.limits import (
     is_long,
     longer,
 )
-from transforms.parsing.options import DEEPEST, ParseOptions, reason_is
+from lakejoin.transforms.parsing.options import DEEPEST, ParseOptions, reason_is
 
 _RECORD, _END, _CORRUPT = "_lj_record", "_lj_end", "_lj_corrupt"
 _OPTIONS = {

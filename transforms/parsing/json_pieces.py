@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from transforms.parsing.json_patterns import STRING, inside, members_but, whole_object
+from lakejoin.transforms.parsing.json_patterns import STRING, inside, members_but, whole_object
 
 _LEVELS = 64
 """Levels of a record that spans lines, or shares one; a deeper one is whole only on a line of its own."""

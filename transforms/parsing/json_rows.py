@@ -11,20 +11,26 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, IntegralType, StructType
 
-from transforms.model.schemas import OP, POSITION_TYPE, RAW, UNAVAILABLE
-from transforms.model.specs import TableSpec
-from transforms.parsing.connect_schema import ROW_SCHEMA
-from transforms.parsing.debezium_toast import is_placeholder, stood_for
-from transforms.parsing.flat_rows import kept_of_a_delete, with_op, with_sources
-from transforms.parsing.json_lines import absent_from, line_reason, parse_digits, parse_line, record_of
-from transforms.parsing.json_values import EXACT, Texts, is_known, read_texts
-from transforms.parsing.limits import short_text
-from transforms.parsing.nested_json import decimals_of
-from transforms.parsing.options import Cell, ParseOptions, Parts, source_of
-from transforms.parsing.questions import Members
-from transforms.parsing.record_forms import LINE, WRAPPED, nothing_as, with_plain_rows
-from transforms.parsing.row_ops import Path, at, is_of, parts_of, path_from_record, place_of, tree_of
-from transforms.parsing.typed_values import without_infinity
+from lakejoin.transforms.model.schemas import OP, POSITION_TYPE, RAW, UNAVAILABLE
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.connect_schema import ROW_SCHEMA
+from lakejoin.transforms.parsing.debezium_toast import is_placeholder, stood_for
+from lakejoin.transforms.parsing.flat_rows import kept_of_a_delete, with_op, with_sources
+from lakejoin.transforms.parsing.json_lines import (
+    absent_from,
+    line_reason,
+    parse_digits,
+    parse_line,
+    record_of,
+)
+from lakejoin.transforms.parsing.json_values import EXACT, Texts, is_known, read_texts
+from lakejoin.transforms.parsing.limits import short_text
+from lakejoin.transforms.parsing.nested_json import decimals_of
+from lakejoin.transforms.parsing.options import Cell, ParseOptions, Parts, source_of
+from lakejoin.transforms.parsing.questions import Members
+from lakejoin.transforms.parsing.record_forms import LINE, WRAPPED, nothing_as, with_plain_rows
+from lakejoin.transforms.parsing.row_ops import Path, at, is_of, parts_of, path_from_record, place_of, tree_of
+from lakejoin.transforms.parsing.typed_values import without_infinity
 
 _FLAT_ROW = r"^\s*(\{[^{}]*\})\s*$"
 _PARSED = "_lj_parsed"

@@ -9,10 +9,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType
 
-from transforms.model.specs import TableSpec
-from transforms.parsing.connect_schema import parse_known, read_by_schema
-from transforms.parsing.options import Cell, ParseOptions, source_of
-from transforms.parsing.record_forms import LINE
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.connect_schema import parse_known, read_by_schema
+from lakejoin.transforms.parsing.options import Cell, ParseOptions, source_of
+from lakejoin.transforms.parsing.record_forms import LINE
 
 EXACT = "_lj_exact"
 """Column with a record whose numbers are strings with all their digits; null for one that needs none."""

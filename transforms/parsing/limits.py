@@ -8,8 +8,8 @@ character. Java would read each such half as a question mark, and take different
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from transforms.model.schemas import REASON
-from transforms.parsing.options import ParseOptions, reason_is
+from lakejoin.transforms.model.schemas import REASON
+from lakejoin.transforms.parsing.options import ParseOptions, reason_is
 
 LONE_SURROGATE = r"holds half of a surrogate pair (\ud800 to \udfff alone), which is no character"
 

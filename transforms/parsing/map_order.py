@@ -4,8 +4,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from transforms.model.expressions import or_null
-from transforms.model.hashing import sorted_entries
+from lakejoin.transforms.model.expressions import or_null
+from lakejoin.transforms.model.hashing import sorted_entries
 
 
 def with_sorted_maps(value: Column, dtype: DataType) -> Column:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from transforms.parsing.json_lines import absent_from
+from lakejoin.transforms.parsing.json_lines import absent_from
 
 _DESCRIBED = '"updateDescription"'
 _UPDATE = "_lj_update"

@@ -22,7 +22,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from transforms.model.schemas import (
+from lakejoin.transforms.model.schemas import (
     CONTEXT,
     DERIVED,
     DETAIL,
@@ -35,10 +35,10 @@ from transforms.model.schemas import (
     TIME,
     UNAVAILABLE,
 )
-from transforms.model.specs import TableSpec
-from transforms.parsing.ambiguity import Question
-from transforms.parsing.csv_dialect import RFC_4180, CsvDialect
-from transforms.parsing.row_ops import DEFAULT_OP, RowOp
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.ambiguity import Question
+from lakejoin.transforms.parsing.csv_dialect import RFC_4180, CsvDialect
+from lakejoin.transforms.parsing.row_ops import DEFAULT_OP, RowOp
 
 TimeUnit = Literal["micros", "millis", "nanos"]
 Absent = Literal["clear", "keep"]

@@ -10,14 +10,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, NumericType, TimestampNTZType, TimestampType
 
-from transforms.model.schemas import CONTEXT, DERIVED, OP, POSITION, POSITION_TYPE, REASON, named
-from transforms.model.specs import TableSpec
-from transforms.parsing import debezium_envelope as envelope
-from transforms.parsing.ambiguity import CONTRARY, DOUBTFUL, NAMES, PLAIN, ROW_OP, Question
-from transforms.parsing.options import ParseOptions, Parts, source_of
-from transforms.parsing.source_position import SOURCE
-from transforms.parsing.typed_values import NUMBER, PER_SECOND, WHOLE, bounds_of
-from transforms.parsing.unscaled_numbers import BASE64
+from lakejoin.transforms.model.schemas import CONTEXT, DERIVED, OP, POSITION, POSITION_TYPE, REASON, named
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing import debezium_envelope as envelope
+from lakejoin.transforms.parsing.ambiguity import CONTRARY, DOUBTFUL, NAMES, PLAIN, ROW_OP, Question
+from lakejoin.transforms.parsing.options import ParseOptions, Parts, source_of
+from lakejoin.transforms.parsing.source_position import SOURCE
+from lakejoin.transforms.parsing.typed_values import NUMBER, PER_SECOND, WHOLE, bounds_of
+from lakejoin.transforms.parsing.unscaled_numbers import BASE64
 
 _FLAT = "_lj_flat"
 _CHANGES = ("c", "u", "d", "t")

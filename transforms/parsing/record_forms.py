@@ -11,13 +11,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
-from transforms.model.schemas import RAW
-from transforms.parsing.json_lines import is_broken, parse_line, record_of, texts
-from transforms.parsing.json_patterns import STRING, after_members, members_but
-from transforms.parsing.json_pieces import with_row_of
-from transforms.parsing.limits import readable
-from transforms.parsing.mongo_updates import with_updated_fields
-from transforms.parsing.options import ParseOptions
+from lakejoin.transforms.model.schemas import RAW
+from lakejoin.transforms.parsing.json_lines import is_broken, parse_line, record_of, texts
+from lakejoin.transforms.parsing.json_patterns import STRING, after_members, members_but
+from lakejoin.transforms.parsing.json_pieces import with_row_of
+from lakejoin.transforms.parsing.limits import readable
+from lakejoin.transforms.parsing.mongo_updates import with_updated_fields
+from lakejoin.transforms.parsing.options import ParseOptions
 
 LINE = "_lj_line"
 """Column with a line whose record, value and rows are objects; null for one that is too long to be parsed."""

@@ -16,7 +16,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from transforms.model.ignored_records import IgnoredKind
+from lakejoin.transforms.model.ignored_records import IgnoredKind
 
 RowKind = Literal["upsert", "delete"]
 Preset = Literal[

@@ -24,15 +24,15 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from transforms.model.hashing import family
-from transforms.model.schemas import CONTEXT, POSITION
-from transforms.model.specs import TableSpec
-from transforms.parsing import debezium_envelope as envelope
-from transforms.parsing.debezium_toast import is_placeholder
-from transforms.parsing.options import ParseOptions
-from transforms.parsing.record_forms import LINE, with_plain_events, with_plain_rows
-from transforms.parsing.row_ops import parts_of
-from transforms.parsing.typed_values import parse_text
+from lakejoin.transforms.model.hashing import family
+from lakejoin.transforms.model.schemas import CONTEXT, POSITION
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing import debezium_envelope as envelope
+from lakejoin.transforms.parsing.debezium_toast import is_placeholder
+from lakejoin.transforms.parsing.options import ParseOptions
+from lakejoin.transforms.parsing.record_forms import LINE, with_plain_events, with_plain_rows
+from lakejoin.transforms.parsing.row_ops import parts_of
+from lakejoin.transforms.parsing.typed_values import parse_text
 
 ENTRIES = "entries"
 """Column with the members of a row: name and text."""

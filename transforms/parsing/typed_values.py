@@ -27,10 +27,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from transforms.parsing.csv_dialect import RFC_4180, in_plain_form
-from transforms.parsing.nested_json import parse_nested
-from transforms.parsing.options import Encoding, ParseOptions, TimeUnit
-from transforms.parsing.unscaled_numbers import unscaled
+from lakejoin.transforms.parsing.csv_dialect import RFC_4180, in_plain_form
+from lakejoin.transforms.parsing.nested_json import parse_nested
+from lakejoin.transforms.parsing.options import Encoding, ParseOptions, TimeUnit
+from lakejoin.transforms.parsing.unscaled_numbers import unscaled
 
 WHOLE = r"^[+-]?[0-9]{1,19}$"
 NUMBER = r"^\s*+[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?\s*+$"

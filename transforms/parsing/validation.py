@@ -8,8 +8,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampNTZType, TimestampType
 
-from transforms.model.ignored_records import is_ignored
-from transforms.model.schemas import (
+from lakejoin.transforms.model.ignored_records import is_ignored
+from lakejoin.transforms.model.schemas import (
     CONTEXT,
     DERIVED,
     DETAIL,
@@ -23,11 +23,11 @@ from transforms.model.schemas import (
     UNAVAILABLE,
     named,
 )
-from transforms.model.specs import TableSpec
-from transforms.parsing.ambiguity import MARKS, marks_of
-from transforms.parsing.map_order import with_sorted_maps
-from transforms.parsing.options import Cell, Parts, reason_is, records_schema
-from transforms.parsing.questions import is_asked
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.ambiguity import MARKS, marks_of
+from lakejoin.transforms.parsing.map_order import with_sorted_maps
+from lakejoin.transforms.parsing.options import Cell, Parts, reason_is, records_schema
+from lakejoin.transforms.parsing.questions import is_asked
 
 _SHOWN = 100  # characters of a bad value that a message shows
 

@@ -4,9 +4,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from transforms.model.expressions import meets
-from transforms.model.hashing import value_hash
-from transforms.model.schemas import (
+from lakejoin.transforms.model.expressions import meets
+from lakejoin.transforms.model.hashing import value_hash
+from lakejoin.transforms.model.schemas import (
     BATCH,
     CONTEXT,
     DERIVED,
@@ -24,7 +24,7 @@ from transforms.model.schemas import (
     VERDICT,
     named,
 )
-from transforms.model.specs import TableSpec
+from lakejoin.transforms.model.specs import TableSpec
 
 _SEEN = "_lj_seen"
 

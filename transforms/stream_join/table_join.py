@@ -10,9 +10,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
-from transforms.model.event_time import behind_clock, instant, moved_back, with_clock
-from transforms.model.join_sides import beside, foreign_key
-from transforms.model.schemas import (
+from lakejoin.transforms.model.event_time import behind_clock, instant, moved_back, with_clock
+from lakejoin.transforms.model.join_sides import beside, foreign_key
+from lakejoin.transforms.model.schemas import (
     BATCH,
     FOREIGN_KEY,
     HASH,
@@ -30,8 +30,8 @@ from transforms.model.schemas import (
     named,
     no_batch,
 )
-from transforms.model.selection import judged, marks_of, selected
-from transforms.model.specs import StreamJoinSpec
+from lakejoin.transforms.model.selection import judged, marks_of, selected
+from lakejoin.transforms.model.specs import StreamJoinSpec
 
 ACCEPTED = ("applied", "late")
 """Status of the stream records that a join takes; a `late` one was dropped by the joins that were there at its time."""

@@ -11,22 +11,22 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.batch.context import Batch, GateResult
-from orchestration.batch.joins.history import bring_in, continues
-from orchestration.batch.tables.table import TableBatch
-from orchestration.lake_state.config_fingerprints import kept_history
-from storage.state.result_histories import apply_revisions
-from storage.state.settled_times import forgotten_rows, known_since, settled_until
-from transforms.changelog.versions import as_versions, intervals, reachable, versions_schema
-from transforms.foreign_key_join.event_history import GONE, reaching, revised
-from transforms.foreign_key_join.history import history_schema
-from transforms.foreign_key_join.temporal_join import left_versions, temporal_join
-from transforms.model.event_time import latest
-from transforms.model.join_sides import foreign_key, spread
-from transforms.model.keys import Keys, restrict
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import DELETED, FOREIGN_KEY, by_reference, empty, key_struct, named
-from transforms.model.specs import JoinSpec
+from lakejoin.orchestration.batch.context import Batch, GateResult
+from lakejoin.orchestration.batch.joins.history import bring_in, continues
+from lakejoin.orchestration.batch.tables.table import TableBatch
+from lakejoin.orchestration.lake_state.config_fingerprints import kept_history
+from lakejoin.storage.state.result_histories import apply_revisions
+from lakejoin.storage.state.settled_times import forgotten_rows, known_since, settled_until
+from lakejoin.transforms.changelog.versions import as_versions, intervals, reachable, versions_schema
+from lakejoin.transforms.foreign_key_join.event_history import GONE, reaching, revised
+from lakejoin.transforms.foreign_key_join.history import history_schema
+from lakejoin.transforms.foreign_key_join.temporal_join import left_versions, temporal_join
+from lakejoin.transforms.model.event_time import latest
+from lakejoin.transforms.model.join_sides import foreign_key, spread
+from lakejoin.transforms.model.keys import Keys, restrict
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import DELETED, FOREIGN_KEY, by_reference, empty, key_struct, named
+from lakejoin.transforms.model.specs import JoinSpec
 
 
 def commit_event_history(

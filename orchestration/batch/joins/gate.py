@@ -8,19 +8,19 @@ from typing import Protocol
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from expectations.gate import SAMPLES, gate
-from expectations.keys import Kind
-from expectations.totals import differing_totals
-from orchestration.batch.uncomputed import Uncomputed, as_counts
-from storage.errors import LakeInconsistent, LakejoinError
-from storage.spark.kept_frames import Frames
-from transforms.foreign_key_join.batch import JoinBatch, Messages
-from transforms.foreign_key_join.emissions import TOMBSTONE
-from transforms.foreign_key_join.resolution import RESOLUTIONS
-from transforms.model.join_sides import joined_right_key, joined_under_rules, with_foreign_keys
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import BATCH, PRIMARY_KEY, named
-from transforms.model.selection import WITHHELD, left_out, marks_of
+from lakejoin.expectations.gate import SAMPLES, gate
+from lakejoin.expectations.keys import Kind
+from lakejoin.expectations.totals import differing_totals
+from lakejoin.orchestration.batch.uncomputed import Uncomputed, as_counts
+from lakejoin.storage.errors import LakeInconsistent, LakejoinError
+from lakejoin.storage.spark.kept_frames import Frames
+from lakejoin.transforms.foreign_key_join.batch import JoinBatch, Messages
+from lakejoin.transforms.foreign_key_join.emissions import TOMBSTONE
+from lakejoin.transforms.foreign_key_join.resolution import RESOLUTIONS
+from lakejoin.transforms.model.join_sides import joined_right_key, joined_under_rules, with_foreign_keys
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import BATCH, PRIMARY_KEY, named
+from lakejoin.transforms.model.selection import WITHHELD, left_out, marks_of
 
 SIDE_COUNTS = ("subscriptions", "answers", "applied", "superseded", "stale")
 """What is counted of the messages with each right side; of a star `JoinSpec.of_side` calls each count."""

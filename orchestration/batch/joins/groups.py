@@ -6,7 +6,7 @@ from operator import or_
 
 from pyspark.sql import functions as F
 
-from orchestration.batch.joins.gate import (
+from lakejoin.orchestration.batch.joins.gate import (
     Held,
     WaysOut,
     broken,
@@ -15,14 +15,14 @@ from orchestration.batch.joins.gate import (
     left_values,
     refuse_broken,
 )
-from orchestration.batch.uncomputed import Uncomputed, as_counts
-from storage.spark.kept_frames import Frames
-from transforms.foreign_key_join.emissions import TOMBSTONE
-from transforms.groups.batch import GroupBatch
-from transforms.model.group_spec import TOTALS
-from transforms.model.join_sides import with_foreign_keys
-from transforms.model.schemas import PRIMARY_KEY, named
-from transforms.model.selection import FAILED
+from lakejoin.orchestration.batch.uncomputed import Uncomputed, as_counts
+from lakejoin.storage.spark.kept_frames import Frames
+from lakejoin.transforms.foreign_key_join.emissions import TOMBSTONE
+from lakejoin.transforms.groups.batch import GroupBatch
+from lakejoin.transforms.model.group_spec import TOTALS
+from lakejoin.transforms.model.join_sides import with_foreign_keys
+from lakejoin.transforms.model.schemas import PRIMARY_KEY, named
+from lakejoin.transforms.model.selection import FAILED
 
 GROUP_COUNTS = ("subscriptions", "emissions", "tombstones")
 """What a batch counts of groups."""

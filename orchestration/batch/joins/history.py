@@ -6,22 +6,22 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from orchestration.batch.context import Batch, GateResult
-from orchestration.lake_state.config_fingerprints import kept_history
-from storage.delta_table.alignment import lay_out
-from storage.delta_table.commits import overwrite
-from storage.delta_table.schema_evolution import schema_of
-from storage.lake.layout import history_of
-from storage.spark.kept_frames import fits_one_task
-from storage.state.joined_table import OF_HISTORIES, properties_of
-from storage.state.result_histories import apply_versions
-from transforms.foreign_key_join.batch import JoinBatch
-from transforms.foreign_key_join.emissions import TOMBSTONE
-from transforms.foreign_key_join.history import current, history_schema, next_versions
-from transforms.groups.batch import GroupBatch
-from transforms.model.keys import Keys, restrict, without
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import absent, by_reference, empty, named
+from lakejoin.orchestration.batch.context import Batch, GateResult
+from lakejoin.orchestration.lake_state.config_fingerprints import kept_history
+from lakejoin.storage.delta_table.alignment import lay_out
+from lakejoin.storage.delta_table.commits import overwrite
+from lakejoin.storage.delta_table.schema_evolution import schema_of
+from lakejoin.storage.lake.layout import history_of
+from lakejoin.storage.spark.kept_frames import fits_one_task
+from lakejoin.storage.state.joined_table import OF_HISTORIES, properties_of
+from lakejoin.storage.state.result_histories import apply_versions
+from lakejoin.transforms.foreign_key_join.batch import JoinBatch
+from lakejoin.transforms.foreign_key_join.emissions import TOMBSTONE
+from lakejoin.transforms.foreign_key_join.history import current, history_schema, next_versions
+from lakejoin.transforms.groups.batch import GroupBatch
+from lakejoin.transforms.model.keys import Keys, restrict, without
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import absent, by_reference, empty, named
 
 
 def commit_history(

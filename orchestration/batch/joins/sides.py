@@ -7,16 +7,16 @@ from functools import partial
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.batch.first_load import apart
-from orchestration.batch.tables.table import TableBatch
-from storage.spark.kept_frames import Frames
-from storage.state.pinned_state import State
-from transforms.foreign_key_join.batch import JoinBatch, Left, Right
-from transforms.foreign_key_join.emissions import TOMBSTONE, with_joined_hash
-from transforms.foreign_key_join.responses import last_changes
-from transforms.groups.batch import GroupBatch
-from transforms.model.group_spec import GroupSpec
-from transforms.model.join_sides import (
+from lakejoin.orchestration.batch.first_load import apart
+from lakejoin.orchestration.batch.tables.table import TableBatch
+from lakejoin.storage.spark.kept_frames import Frames
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.foreign_key_join.batch import JoinBatch, Left, Right
+from lakejoin.transforms.foreign_key_join.emissions import TOMBSTONE, with_joined_hash
+from lakejoin.transforms.foreign_key_join.responses import last_changes
+from lakejoin.transforms.groups.batch import GroupBatch
+from lakejoin.transforms.model.group_spec import GroupSpec
+from lakejoin.transforms.model.join_sides import (
     left_changes,
     left_hash,
     left_valued,
@@ -27,9 +27,9 @@ from transforms.model.join_sides import (
     spread,
     without_unread,
 )
-from transforms.model.keys import Keys, restrict
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import (
+from lakejoin.transforms.model.keys import Keys, restrict
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import (
     CURRENT,
     DELETED,
     HASH,
@@ -38,7 +38,7 @@ from transforms.model.schemas import (
     named,
     rows_schema,
 )
-from transforms.model.specs import JoinSpec
+from lakejoin.transforms.model.specs import JoinSpec
 
 
 def left_table(

@@ -7,30 +7,36 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from orchestration.batch.context import Batch, GateResult, JoinResults
-from orchestration.batch.first_load import write_join
-from orchestration.batch.joins.event_history import commit_event_history, settled_after
-from orchestration.batch.joins.gate import WaysOut, counts_of_nothing, counts_of_sides, judge
-from orchestration.batch.joins.groups import GROUP_COUNTS, judge_groups
-from orchestration.batch.joins.history import commit_history
-from orchestration.batch.joins.sides import left_bootstrap, left_join, left_table, right_groups, right_table
-from orchestration.batch.joins.ways_out import ways_out
-from orchestration.batch.tables.table import TableBatch
-from orchestration.batch.uncomputed import Uncomputed
-from storage.delta_table.commits import begin
-from storage.delta_table.private_transaction import DeltaTransaction
-from storage.lake.layout import changelog_of, joined_of, response_log_of, subscription_log_of
-from storage.spark.kept_frames import fits_one_task
-from storage.state.joined_table import apply_emissions, create_joined
-from transforms.foreign_key_join.batch import JoinBatch, Left, Right
-from transforms.foreign_key_join.emissions import changelog_rows, with_joined_hash
-from transforms.foreign_key_join.history import by_event_time
-from transforms.foreign_key_join.join import join_batch
-from transforms.groups.batch import GroupBatch, group_batch
-from transforms.model.group_spec import GroupSpec
-from transforms.model.join_sides import of_result
-from transforms.model.result_spec import ResultSpec
-from transforms.model.specs import JoinSpec
+from lakejoin.orchestration.batch.context import Batch, GateResult, JoinResults
+from lakejoin.orchestration.batch.first_load import write_join
+from lakejoin.orchestration.batch.joins.event_history import commit_event_history, settled_after
+from lakejoin.orchestration.batch.joins.gate import WaysOut, counts_of_nothing, counts_of_sides, judge
+from lakejoin.orchestration.batch.joins.groups import GROUP_COUNTS, judge_groups
+from lakejoin.orchestration.batch.joins.history import commit_history
+from lakejoin.orchestration.batch.joins.sides import (
+    left_bootstrap,
+    left_join,
+    left_table,
+    right_groups,
+    right_table,
+)
+from lakejoin.orchestration.batch.joins.ways_out import ways_out
+from lakejoin.orchestration.batch.tables.table import TableBatch
+from lakejoin.orchestration.batch.uncomputed import Uncomputed
+from lakejoin.storage.delta_table.commits import begin
+from lakejoin.storage.delta_table.private_transaction import DeltaTransaction
+from lakejoin.storage.lake.layout import changelog_of, joined_of, response_log_of, subscription_log_of
+from lakejoin.storage.spark.kept_frames import fits_one_task
+from lakejoin.storage.state.joined_table import apply_emissions, create_joined
+from lakejoin.transforms.foreign_key_join.batch import JoinBatch, Left, Right
+from lakejoin.transforms.foreign_key_join.emissions import changelog_rows, with_joined_hash
+from lakejoin.transforms.foreign_key_join.history import by_event_time
+from lakejoin.transforms.foreign_key_join.join import join_batch
+from lakejoin.transforms.groups.batch import GroupBatch, group_batch
+from lakejoin.transforms.model.group_spec import GroupSpec
+from lakejoin.transforms.model.join_sides import of_result
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.specs import JoinSpec
 
 
 class ForeignKeyJoins:

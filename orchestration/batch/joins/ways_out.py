@@ -8,14 +8,14 @@ from json import JSONDecoder
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.batch.context import Batch
-from orchestration.batch.tables.table import TableBatch
-from orchestration.config import Pipeline
-from orchestration.lake_state.active_joins import rebuild_command
-from transforms.foreign_key_join.batch import JoinBatch, Messages
-from transforms.groups.batch import GroupBatch
-from transforms.model.join_sides import joined_left_key
-from transforms.model.schemas import POSITION, named
+from lakejoin.orchestration.batch.context import Batch
+from lakejoin.orchestration.batch.tables.table import TableBatch
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.active_joins import rebuild_command
+from lakejoin.transforms.foreign_key_join.batch import JoinBatch, Messages
+from lakejoin.transforms.groups.batch import GroupBatch
+from lakejoin.transforms.model.join_sides import joined_left_key
+from lakejoin.transforms.model.schemas import POSITION, named
 
 _RECORDS = 5
 """Records of a table that a command names at most."""

@@ -6,21 +6,21 @@ from functools import reduce
 
 from pyspark.sql import DataFrame
 
-from orchestration.batch.context import Batch, JoinResults
-from orchestration.batch.quarantine import commit_refused
-from orchestration.batch.streams.stream import StreamBatch, read_stream
-from orchestration.batch.streams.stream_join_batch import (
+from lakejoin.orchestration.batch.context import Batch, JoinResults
+from lakejoin.orchestration.batch.quarantine import commit_refused
+from lakejoin.orchestration.batch.streams.stream import StreamBatch, read_stream
+from lakejoin.orchestration.batch.streams.stream_join_batch import (
     RoutedRecords,
     StreamJoinBatch,
     route_records,
     stream_join_batch,
 )
-from orchestration.batch.tables.table import TableBatch
-from storage.delta_table.direct_scan import TIMED_LOG_PROPERTIES
-from storage.lake.layout import QUARANTINE, joined_of, records_of
-from storage.state.joined_table import OF_STREAMS, properties_of
-from transforms.model.schemas import POSITION
-from transforms.model.specs import StreamJoinSpec
+from lakejoin.orchestration.batch.tables.table import TableBatch
+from lakejoin.storage.delta_table.direct_scan import TIMED_LOG_PROPERTIES
+from lakejoin.storage.lake.layout import QUARANTINE, joined_of, records_of
+from lakejoin.storage.state.joined_table import OF_STREAMS, properties_of
+from lakejoin.transforms.model.schemas import POSITION
+from lakejoin.transforms.model.specs import StreamJoinSpec
 
 Routes = Mapping[str, RoutedRecords | None]
 """What each join of a stream does with its records; None where it has nothing to do."""

@@ -7,17 +7,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
-from orchestration.batch.compacted_topics import check_as_committed
-from orchestration.batch.context import Batch
-from orchestration.batch.quarantine import only_open
-from orchestration.batch.tables.verdicts import VERDICTS
-from orchestration.planning.pending_input import check_read
-from storage.lake.layout import records_of
-from storage.spark.kept_frames import aggregated
-from transforms.model.event_time import from_micros, instant, moved_back, refuse_times, times_of
-from transforms.model.ignored_records import ignored_counts, without_none
-from transforms.model.keys import restrict
-from transforms.model.schemas import (
+from lakejoin.orchestration.batch.compacted_topics import check_as_committed
+from lakejoin.orchestration.batch.context import Batch
+from lakejoin.orchestration.batch.quarantine import only_open
+from lakejoin.orchestration.batch.tables.verdicts import VERDICTS
+from lakejoin.orchestration.planning.pending_input import check_read
+from lakejoin.storage.lake.layout import records_of
+from lakejoin.storage.spark.kept_frames import aggregated
+from lakejoin.transforms.model.event_time import from_micros, instant, moved_back, refuse_times, times_of
+from lakejoin.transforms.model.ignored_records import ignored_counts, without_none
+from lakejoin.transforms.model.keys import restrict
+from lakejoin.transforms.model.schemas import (
     BATCH,
     DETAIL,
     POSITION,
@@ -30,9 +30,9 @@ from transforms.model.schemas import (
     empty,
     named,
 )
-from transforms.model.specs import TableSpec
-from transforms.stream_join.records import is_event, judge_records, stream_schema
-from transforms.stream_join.table_join import ACCEPTED
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.stream_join.records import is_event, judge_records, stream_schema
+from lakejoin.transforms.stream_join.table_join import ACCEPTED
 
 _TICK = timedelta(microseconds=1)
 

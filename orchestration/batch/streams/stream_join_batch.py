@@ -7,21 +7,21 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from orchestration.batch.context import Batch
-from orchestration.batch.joins.sides import right_table
-from orchestration.batch.quarantine import quarantine_rows
-from orchestration.batch.streams.stream import StreamBatch
-from orchestration.batch.tables.table import TableBatch
-from orchestration.batch.uncomputed import UNCOMPUTED, Uncomputed, as_counts
-from storage.delta_log.live_files import rows_after
-from storage.lake.layout import records_of
-from storage.spark.kept_frames import aggregated
-from storage.state.pinned_state import history_bound
-from transforms.changelog.versions import as_of, as_versions, versions_schema
-from transforms.model.event_time import from_micros, latest, moved_back, times_of
-from transforms.model.join_sides import spread, unknown
-from transforms.model.keys import restrict
-from transforms.model.schemas import (
+from lakejoin.orchestration.batch.context import Batch
+from lakejoin.orchestration.batch.joins.sides import right_table
+from lakejoin.orchestration.batch.quarantine import quarantine_rows
+from lakejoin.orchestration.batch.streams.stream import StreamBatch
+from lakejoin.orchestration.batch.tables.table import TableBatch
+from lakejoin.orchestration.batch.uncomputed import UNCOMPUTED, Uncomputed, as_counts
+from lakejoin.storage.delta_log.live_files import rows_after
+from lakejoin.storage.lake.layout import records_of
+from lakejoin.storage.spark.kept_frames import aggregated
+from lakejoin.storage.state.pinned_state import history_bound
+from lakejoin.transforms.changelog.versions import as_of, as_versions, versions_schema
+from lakejoin.transforms.model.event_time import from_micros, latest, moved_back, times_of
+from lakejoin.transforms.model.join_sides import spread, unknown
+from lakejoin.transforms.model.keys import restrict
+from lakejoin.transforms.model.schemas import (
     DETAIL,
     FOREIGN_KEY,
     HASH,
@@ -36,9 +36,9 @@ from transforms.model.schemas import (
     key_struct,
     named,
 )
-from transforms.model.selection import FILTERED, marks_of
-from transforms.model.specs import StreamJoinSpec
-from transforms.stream_join.table_join import (
+from lakejoin.transforms.model.selection import FILTERED, marks_of
+from lakejoin.transforms.model.specs import StreamJoinSpec
+from lakejoin.transforms.stream_join.table_join import (
     ACCEPTED,
     ROUTE,
     emit_records,

@@ -3,18 +3,18 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.batch.first_load import TableLoad
-from orchestration.batch.tables.record_survey import RecordKinds
-from orchestration.batch.tables.verdicts import count_verdicts, first_records, with_set_aside
-from orchestration.batch.tables.versioned import known_again, with_history
-from storage.lake.journal import Journal
-from storage.spark.kept_frames import Frames
-from storage.state.pinned_state import State, known_changes
-from transforms.changelog.apply_changes import apply_changes
-from transforms.changelog.current_rows import latest_rows, settled
-from transforms.model.keys import restrict
-from transforms.model.schemas import PURGED, SEQUENCE, TIME, VERDICT, named
-from transforms.model.specs import TableSpec
+from lakejoin.orchestration.batch.first_load import TableLoad
+from lakejoin.orchestration.batch.tables.record_survey import RecordKinds
+from lakejoin.orchestration.batch.tables.verdicts import count_verdicts, first_records, with_set_aside
+from lakejoin.orchestration.batch.tables.versioned import known_again, with_history
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.spark.kept_frames import Frames
+from lakejoin.storage.state.pinned_state import State, known_changes
+from lakejoin.transforms.changelog.apply_changes import apply_changes
+from lakejoin.transforms.changelog.current_rows import latest_rows, settled
+from lakejoin.transforms.model.keys import restrict
+from lakejoin.transforms.model.schemas import PURGED, SEQUENCE, TIME, VERDICT, named
+from lakejoin.transforms.model.specs import TableSpec
 
 
 def apply_to_table(  # noqa: PLR0913, PLR0917 - what the records are held against, and one look at the records

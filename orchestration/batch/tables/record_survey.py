@@ -9,13 +9,13 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from storage.spark.kept_frames import aggregated
-from transforms.model.event_time import has_time, times_of
-from transforms.model.ignored_records import IGNORED, ignored_counts, is_ignored
-from transforms.model.keys import KeyTotals, key_hash
-from transforms.model.refused_records import is_by_hand
-from transforms.model.schemas import CONTEXT, OP, POSITION, REASON, UNAVAILABLE, named
-from transforms.model.specs import TableSpec
+from lakejoin.storage.spark.kept_frames import aggregated
+from lakejoin.transforms.model.event_time import has_time, times_of
+from lakejoin.transforms.model.ignored_records import IGNORED, ignored_counts, is_ignored
+from lakejoin.transforms.model.keys import KeyTotals, key_hash
+from lakejoin.transforms.model.refused_records import is_by_hand
+from lakejoin.transforms.model.schemas import CONTEXT, OP, POSITION, REASON, UNAVAILABLE, named
+from lakejoin.transforms.model.specs import TableSpec
 
 _COPIES = "copies"
 _COUNTS = ("truncated", "unavailable", "beside")

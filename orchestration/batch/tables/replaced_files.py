@@ -7,22 +7,22 @@ from datetime import date
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from orchestration.batch.tables.table import TableBatch
-from orchestration.batch.tables.verdicts import LOGGED, count_verdicts, with_set_aside
-from orchestration.config import Pipeline
-from storage.errors import LakejoinError
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.plan import Plan
-from storage.sources.planned.planned_file import PlannedFile
-from storage.sources.reader import read_records
-from storage.spark.kept_frames import Frames, aggregated
-from storage.state.pinned_state import State, known_changes
-from transforms.changelog.apply_changes import apply_changes
-from transforms.changelog.replaced_files import as_records, settle_replaced
-from transforms.model.keys import restrict
-from transforms.model.refused_records import is_by_hand, with_refused_deletes
-from transforms.model.schemas import (
+from lakejoin.orchestration.batch.tables.table import TableBatch
+from lakejoin.orchestration.batch.tables.verdicts import LOGGED, count_verdicts, with_set_aside
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.storage.errors import LakejoinError
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.sources.reader import read_records
+from lakejoin.storage.spark.kept_frames import Frames, aggregated
+from lakejoin.storage.state.pinned_state import State, known_changes
+from lakejoin.transforms.changelog.apply_changes import apply_changes
+from lakejoin.transforms.changelog.replaced_files import as_records, settle_replaced
+from lakejoin.transforms.model.keys import restrict
+from lakejoin.transforms.model.refused_records import is_by_hand, with_refused_deletes
+from lakejoin.transforms.model.schemas import (
     CONTEXT,
     DELETED,
     HASH,
@@ -37,7 +37,7 @@ from transforms.model.schemas import (
     named,
     rows_schema,
 )
-from transforms.model.specs import TableSpec
+from lakejoin.transforms.model.specs import TableSpec
 
 _LAST = "_lj_last"
 

@@ -7,17 +7,17 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
-from orchestration.batch.compacted_topics import check_as_committed
-from orchestration.batch.context import Batch
-from orchestration.batch.first_load import table_load
-from orchestration.batch.quarantine import commit_refused, only_open
-from orchestration.batch.tables.replaced_files import files_of, replace_batch
-from orchestration.batch.tables.table import TableBatch, table_batch, untouched
-from orchestration.config.schema.expressions import referenced_columns
-from orchestration.planning.pending_input import check_read
-from storage.lake.layout import changes_of
-from transforms.model.group_spec import GroupSpec
-from transforms.model.specs import TableSpec
+from lakejoin.orchestration.batch.compacted_topics import check_as_committed
+from lakejoin.orchestration.batch.context import Batch
+from lakejoin.orchestration.batch.first_load import table_load
+from lakejoin.orchestration.batch.quarantine import commit_refused, only_open
+from lakejoin.orchestration.batch.tables.replaced_files import files_of, replace_batch
+from lakejoin.orchestration.batch.tables.table import TableBatch, table_batch, untouched
+from lakejoin.orchestration.config.schema.expressions import referenced_columns
+from lakejoin.orchestration.planning.pending_input import check_read
+from lakejoin.storage.lake.layout import changes_of
+from lakejoin.transforms.model.group_spec import GroupSpec
+from lakejoin.transforms.model.specs import TableSpec
 
 
 def read_table(batch: Batch, name: str) -> TableBatch:

@@ -8,18 +8,18 @@ from typing import Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.batch.first_load import TableLoad
-from orchestration.batch.tables.apply_to_table import apply_to_table
-from orchestration.batch.tables.record_survey import RecordKinds, first_truncate, kinds_of
-from orchestration.batch.tables.verdicts import COUNTS, LOGGED, is_logged, records_schema
-from orchestration.batch.tables.versioned import EXPIRED, in_time
-from storage.errors import LakejoinError
-from storage.spark.kept_frames import Frames
-from storage.state.pinned_state import State
-from transforms.model.event_time import UNTIMELY, has_time, ordered_by_time, refuse_times
-from transforms.model.keys import KeyTotals
-from transforms.model.refused_records import is_by_hand, with_refused_deletes
-from transforms.model.schemas import (
+from lakejoin.orchestration.batch.first_load import TableLoad
+from lakejoin.orchestration.batch.tables.apply_to_table import apply_to_table
+from lakejoin.orchestration.batch.tables.record_survey import RecordKinds, first_truncate, kinds_of
+from lakejoin.orchestration.batch.tables.verdicts import COUNTS, LOGGED, is_logged, records_schema
+from lakejoin.orchestration.batch.tables.versioned import EXPIRED, in_time
+from lakejoin.storage.errors import LakejoinError
+from lakejoin.storage.spark.kept_frames import Frames
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.model.event_time import UNTIMELY, has_time, ordered_by_time, refuse_times
+from lakejoin.transforms.model.keys import KeyTotals
+from lakejoin.transforms.model.refused_records import is_by_hand, with_refused_deletes
+from lakejoin.transforms.model.schemas import (
     CHANGED,
     CONTEXT,
     CURRENT,
@@ -40,7 +40,7 @@ from transforms.model.schemas import (
     named,
     rows_schema,
 )
-from transforms.model.specs import TableSpec
+from lakejoin.transforms.model.specs import TableSpec
 
 _ROWS_ONLY = RecordKinds(beside=1)
 """What is assumed of a few flat records without a job that looks: some may not be acceptable."""

@@ -6,12 +6,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StringType, StructType
 
-from orchestration.batch.tables.versioned import EXPIRED
-from storage.spark.kept_frames import aggregated
-from transforms.changelog.filtered_rows import FILTERED
-from transforms.changelog.versions import is_version
-from transforms.model.ignored_records import IGNORED, ignored_counts, without_none
-from transforms.model.schemas import (
+from lakejoin.orchestration.batch.tables.versioned import EXPIRED
+from lakejoin.storage.spark.kept_frames import aggregated
+from lakejoin.transforms.changelog.filtered_rows import FILTERED
+from lakejoin.transforms.changelog.versions import is_version
+from lakejoin.transforms.model.ignored_records import IGNORED, ignored_counts, without_none
+from lakejoin.transforms.model.schemas import (
     CHANGED,
     CONTEXT,
     CURRENT,
@@ -29,7 +29,7 @@ from transforms.model.schemas import (
     changes_schema,
     named,
 )
-from transforms.model.specs import TableSpec
+from lakejoin.transforms.model.specs import TableSpec
 
 VERDICTS = ("applied", "out_of_order", "duplicate", "tombstone", "expired", "late", "ignored", "quarantined")
 

@@ -6,13 +6,13 @@ from datetime import datetime
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from orchestration.batch.tables.record_survey import RecordKinds
-from storage.lake.layout import versions_of
-from storage.spark.kept_frames import Frames
-from storage.state.pinned_state import State
-from transforms.changelog.apply_changes import apply_changes
-from transforms.changelog.versions import last_by_time
-from transforms.model.event_time import (
+from lakejoin.orchestration.batch.tables.record_survey import RecordKinds
+from lakejoin.storage.lake.layout import versions_of
+from lakejoin.storage.spark.kept_frames import Frames
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.changelog.apply_changes import apply_changes
+from lakejoin.transforms.changelog.versions import last_by_time
+from lakejoin.transforms.model.event_time import (
     CLOCK,
     behind_clock,
     from_micros,
@@ -22,9 +22,19 @@ from transforms.model.event_time import (
     moved_back,
     with_clock,
 )
-from transforms.model.keys import restrict
-from transforms.model.schemas import CONTEXT, DETAIL, POSITION, RAW, REASON, SEQUENCE, TIME, VERDICT, named
-from transforms.model.specs import TableSpec
+from lakejoin.transforms.model.keys import restrict
+from lakejoin.transforms.model.schemas import (
+    CONTEXT,
+    DETAIL,
+    POSITION,
+    RAW,
+    REASON,
+    SEQUENCE,
+    TIME,
+    VERDICT,
+    named,
+)
+from lakejoin.transforms.model.specs import TableSpec
 
 EXPIRED = "_lj_expired"
 """True for a record older than the history that its table keeps, as its clock stood before the record."""

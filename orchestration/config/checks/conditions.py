@@ -2,12 +2,12 @@
 
 from pyspark.sql.types import BooleanType
 
-from orchestration.config.checked_document import Reading
-from orchestration.config.checks.tables import columns_of
-from orchestration.config.problems import KeyPath
-from orchestration.config.schema.column_types import type_text
-from orchestration.config.schema.expression_types import Columns
-from orchestration.config.schema.expressions import type_by_rule
+from lakejoin.orchestration.config.checked_document import Reading
+from lakejoin.orchestration.config.checks.tables import columns_of
+from lakejoin.orchestration.config.problems import KeyPath
+from lakejoin.orchestration.config.schema.column_types import type_text
+from lakejoin.orchestration.config.schema.expression_types import Columns
+from lakejoin.orchestration.config.schema.expressions import type_by_rule
 
 
 def check_conditions(reading: Reading) -> None:

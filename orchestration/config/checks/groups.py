@@ -2,19 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 
-from orchestration.config.checked_document import Reading
-from orchestration.config.checks.conditions import check_condition
-from orchestration.config.checks.join_columns import columns_of_group, source_columns
-from orchestration.config.checks.tables import key_mistake
-from orchestration.config.problems import KeyPath, did_you_mean, listed
-from orchestration.config.schema.aggregates import aggregate
-from orchestration.config.schema.expression_types import Columns
-from orchestration.config.schema.groups import columns_of_key, key_column
-from orchestration.config.schema.joins import StreamJoin, model_of_join
-from orchestration.config.schema.select import twice
-from transforms.foreign_key_join.emissions import REDUNDANT
-from transforms.foreign_key_join.history import IS_CURRENT
-from transforms.model.schemas import VALID_FROM, VALID_TO
+from lakejoin.orchestration.config.checked_document import Reading
+from lakejoin.orchestration.config.checks.conditions import check_condition
+from lakejoin.orchestration.config.checks.join_columns import columns_of_group, source_columns
+from lakejoin.orchestration.config.checks.tables import key_mistake
+from lakejoin.orchestration.config.problems import KeyPath, did_you_mean, listed
+from lakejoin.orchestration.config.schema.aggregates import aggregate
+from lakejoin.orchestration.config.schema.expression_types import Columns
+from lakejoin.orchestration.config.schema.groups import columns_of_key, key_column
+from lakejoin.orchestration.config.schema.joins import StreamJoin, model_of_join
+from lakejoin.orchestration.config.schema.select import twice
+from lakejoin.transforms.foreign_key_join.emissions import REDUNDANT
+from lakejoin.transforms.foreign_key_join.history import IS_CURRENT
+from lakejoin.transforms.model.schemas import VALID_FROM, VALID_TO
 
 _OWN_COLUMNS = {
     "changelog": {REDUNDANT: "which emissions change nothing"},

@@ -1,7 +1,7 @@
 """Checks that a history by event time has sides that say what was true when."""
 
-from orchestration.config.checked_document import Reading
-from orchestration.config.problems import KeyPath
+from lakejoin.orchestration.config.checked_document import Reading
+from lakejoin.orchestration.config.problems import KeyPath
 
 _OTHERWISE = "remove as_of: the history then says what the result was after each batch"
 

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from orchestration.config.checked_document import Reading
-from orchestration.config.checks.tables import columns_of, key_of
-from orchestration.config.problems import KeyPath
-from orchestration.config.schema.aggregates import aggregate
-from orchestration.config.schema.expression_types import Columns
-from orchestration.config.schema.groups import columns_of_key, key_column
-from orchestration.config.schema.joins import Join
-from orchestration.config.schema.select import Chosen, chosen, type_of_value
+from lakejoin.orchestration.config.checked_document import Reading
+from lakejoin.orchestration.config.checks.tables import columns_of, key_of
+from lakejoin.orchestration.config.problems import KeyPath
+from lakejoin.orchestration.config.schema.aggregates import aggregate
+from lakejoin.orchestration.config.schema.expression_types import Columns
+from lakejoin.orchestration.config.schema.groups import columns_of_key, key_column
+from lakejoin.orchestration.config.schema.joins import Join
+from lakejoin.orchestration.config.schema.select import Chosen, chosen, type_of_value
 
 
 def left_side(reading: Reading, join: str) -> Columns | None:

@@ -4,31 +4,39 @@ from collections.abc import Callable, Mapping
 
 from pyspark.sql.types import DataType, StringType
 
-from orchestration.config.checked_document import Reading
-from orchestration.config.checks.groups import (
+from lakejoin.orchestration.config.checked_document import Reading
+from lakejoin.orchestration.config.checks.groups import (
     check_columns,
     check_own_columns,
     check_shared_name,
     check_source,
 )
-from orchestration.config.checks.histories import check_history_of_groups, check_history_of_join
-from orchestration.config.checks.join_columns import (
+from lakejoin.orchestration.config.checks.histories import check_history_of_groups, check_history_of_join
+from lakejoin.orchestration.config.checks.join_columns import (
     RightColumns,
     key_of_side,
     left_side,
     result_of,
     right_sides,
 )
-from orchestration.config.checks.results import check_result
-from orchestration.config.checks.streams import check_stream_join
-from orchestration.config.checks.tables import key_mistake
-from orchestration.config.problems import KeyPath, did_you_mean, listed
-from orchestration.config.schema.column_types import type_text
-from orchestration.config.schema.expression_types import Columns
-from orchestration.config.schema.expressions import expression_type
-from orchestration.config.schema.joins import TAKEN, AnyJoin, Group, Join, Star, StreamJoin, model_of_join
-from orchestration.config.schema.values import check_column_name
-from transforms.model.schemas import quoted
+from lakejoin.orchestration.config.checks.results import check_result
+from lakejoin.orchestration.config.checks.streams import check_stream_join
+from lakejoin.orchestration.config.checks.tables import key_mistake
+from lakejoin.orchestration.config.problems import KeyPath, did_you_mean, listed
+from lakejoin.orchestration.config.schema.column_types import type_text
+from lakejoin.orchestration.config.schema.expression_types import Columns
+from lakejoin.orchestration.config.schema.expressions import expression_type
+from lakejoin.orchestration.config.schema.joins import (
+    TAKEN,
+    AnyJoin,
+    Group,
+    Join,
+    Star,
+    StreamJoin,
+    model_of_join,
+)
+from lakejoin.orchestration.config.schema.values import check_column_name
+from lakejoin.transforms.model.schemas import quoted
 
 
 def check_joins(reading: Reading) -> None:

@@ -13,13 +13,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from orchestration.config.checked_document import Reading
-from orchestration.config.checks.join_columns import columns_of_group, result_of
-from orchestration.config.problems import KeyPath, did_you_mean, listed
-from orchestration.config.schema.column_types import type_text
-from orchestration.config.schema.expression_types import Columns
-from transforms.foreign_key_join.history import IS_CURRENT
-from transforms.model.schemas import VALID_FROM, VALID_TO
+from lakejoin.orchestration.config.checked_document import Reading
+from lakejoin.orchestration.config.checks.join_columns import columns_of_group, result_of
+from lakejoin.orchestration.config.problems import KeyPath, did_you_mean, listed
+from lakejoin.orchestration.config.schema.column_types import type_text
+from lakejoin.orchestration.config.schema.expression_types import Columns
+from lakejoin.transforms.foreign_key_join.history import IS_CURRENT
+from lakejoin.transforms.model.schemas import VALID_FROM, VALID_TO
 
 _INDEXED = 32
 """Of so many columns, fields of structs among them, Delta Lake gathers statistics, which clustering needs."""

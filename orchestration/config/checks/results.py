@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from orchestration.config.checked_document import Reading
-from orchestration.config.checks.conditions import check_condition
-from orchestration.config.checks.join_columns import pair_key, pair_of
-from orchestration.config.problems import KeyPath, listed
-from orchestration.config.schema.expression_types import Columns
-from orchestration.config.schema.select import (
+from lakejoin.orchestration.config.checked_document import Reading
+from lakejoin.orchestration.config.checks.conditions import check_condition
+from lakejoin.orchestration.config.checks.join_columns import pair_key, pair_of
+from lakejoin.orchestration.config.problems import KeyPath, listed
+from lakejoin.orchestration.config.schema.expression_types import Columns
+from lakejoin.orchestration.config.schema.select import (
     Chosen,
     Entry,
     chosen,

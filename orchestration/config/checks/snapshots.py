@@ -1,10 +1,10 @@
 """Checks what snapshots as sources go with: whole tables say neither what happened to a row nor when."""
 
-from orchestration.config.checked_document import Reading
-from orchestration.config.checks.sources import check_needed, check_query, refuse_keys_of_others
-from orchestration.config.problems import KeyPath
-from storage.sources.formats.known_formats import FORMATS
-from storage.sources.formats.source_format import SourceFormat
+from lakejoin.orchestration.config.checked_document import Reading
+from lakejoin.orchestration.config.checks.sources import check_needed, check_query, refuse_keys_of_others
+from lakejoin.orchestration.config.problems import KeyPath
+from lakejoin.storage.sources.formats.known_formats import FORMATS
+from lakejoin.storage.sources.formats.source_format import SourceFormat
 
 _NOT_OF_ROWS = {
     "op": "the rows of a snapshot are there, and say no more",

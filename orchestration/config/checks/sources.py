@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from orchestration.config.checked_document import Reading
-from orchestration.config.problems import KeyPath, is_misspelled
-from orchestration.config.schema.source import Source
-from storage.sources.formats.source_format import OF_QUERIES, OF_TOPICS, SourceFormat
+from lakejoin.orchestration.config.checked_document import Reading
+from lakejoin.orchestration.config.problems import KeyPath, is_misspelled
+from lakejoin.orchestration.config.schema.source import Source
+from lakejoin.storage.sources.formats.source_format import OF_QUERIES, OF_TOPICS, SourceFormat
 
 
 def check_needed(reading: Reading, source: KeyPath, own: SourceFormat) -> None:

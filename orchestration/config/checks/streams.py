@@ -1,8 +1,8 @@
 """Checks what must fit together in streams and their joins with tables."""
 
-from orchestration.config.checked_document import Reading
-from orchestration.config.problems import did_you_mean, listed
-from orchestration.config.schema.values import parse_duration
+from lakejoin.orchestration.config.checked_document import Reading
+from lakejoin.orchestration.config.problems import did_you_mean, listed
+from lakejoin.orchestration.config.schema.values import parse_duration
 
 
 def check_streams(reading: Reading) -> None:

@@ -7,21 +7,33 @@ from functools import partial
 from pydantic import TypeAdapter
 from pyspark.sql.types import DataType, TimestampType
 
-from orchestration.config.checked_document import Reading
-from orchestration.config.checks.sources import check_needed, check_query, refuse_keys_of_others
-from orchestration.config.problems import found
-from orchestration.config.schema.column import encodings_of
-from orchestration.config.schema.column_types import may_be_key, may_be_sequence, parse_type, type_text
-from orchestration.config.schema.expression_types import Columns, unknown_column
-from orchestration.config.schema.operation import DeclaredOperation
-from orchestration.config.schema.values import parse_sequence
-from storage.sources.files.path_patterns import has_day
-from storage.sources.formats.known_formats import FORMATS, format_of
-from storage.sources.formats.source_format import SourceFormat
-from transforms.model.schemas import VALIDITY
-from transforms.parsing.nested_json import is_readable
-from transforms.parsing.row_ops import DEFAULT_OP, RowOp, parts_of, path_from_record, place_of, tree_of
-from transforms.parsing.source_position import SOURCE
+from lakejoin.orchestration.config.checked_document import Reading
+from lakejoin.orchestration.config.checks.sources import check_needed, check_query, refuse_keys_of_others
+from lakejoin.orchestration.config.problems import found
+from lakejoin.orchestration.config.schema.column import encodings_of
+from lakejoin.orchestration.config.schema.column_types import (
+    may_be_key,
+    may_be_sequence,
+    parse_type,
+    type_text,
+)
+from lakejoin.orchestration.config.schema.expression_types import Columns, unknown_column
+from lakejoin.orchestration.config.schema.operation import DeclaredOperation
+from lakejoin.orchestration.config.schema.values import parse_sequence
+from lakejoin.storage.sources.files.path_patterns import has_day
+from lakejoin.storage.sources.formats.known_formats import FORMATS, format_of
+from lakejoin.storage.sources.formats.source_format import SourceFormat
+from lakejoin.transforms.model.schemas import VALIDITY
+from lakejoin.transforms.parsing.nested_json import is_readable
+from lakejoin.transforms.parsing.row_ops import (
+    DEFAULT_OP,
+    RowOp,
+    parts_of,
+    path_from_record,
+    place_of,
+    tree_of,
+)
+from lakejoin.transforms.parsing.source_position import SOURCE
 
 _OPERATION = TypeAdapter(DeclaredOperation)
 Where = tuple[str, str]

@@ -1,6 +1,6 @@
 """Makes the reference of the configuration file from the model: a JSON Schema and a page of documentation.
 
-`python -m orchestration.config.docs.reference` writes both; a test compares the files with the model.
+`python -m lakejoin.orchestration.config.docs.reference` writes both; a test compares the files with the model.
 """
 
 import json
@@ -9,26 +9,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from orchestration.config.docs.text import EXAMPLE, MISTAKES, PAGE
-from orchestration.config.loading import load_text
-from orchestration.config.pipeline import Pipeline
-from orchestration.config.problems import ConfigurationError
-from orchestration.config.schema.column import Column
-from orchestration.config.schema.column_types import NAMES
-from orchestration.config.schema.csv_options import CsvOptions
-from orchestration.config.schema.frozen import Frozen
-from orchestration.config.schema.functions import FUNCTIONS
-from orchestration.config.schema.joins import Group, Join, KeptHistory, RightSide, Star, StreamJoin
-from orchestration.config.schema.materialized import Materialized
-from orchestration.config.schema.model import Engine, Maintenance, Spark, Table, Versioned
-from orchestration.config.schema.operation import Operation
-from orchestration.config.schema.sizes import SIZE_PATTERN
-from orchestration.config.schema.source import Limits, Security, Source
-from orchestration.config.schema.stream import Stream
-from orchestration.config.schema.values import DURATION_PATTERN
+from lakejoin.orchestration.config.docs.text import EXAMPLE, MISTAKES, PAGE
+from lakejoin.orchestration.config.loading import load_text
+from lakejoin.orchestration.config.pipeline import Pipeline
+from lakejoin.orchestration.config.problems import ConfigurationError
+from lakejoin.orchestration.config.schema.column import Column
+from lakejoin.orchestration.config.schema.column_types import NAMES
+from lakejoin.orchestration.config.schema.csv_options import CsvOptions
+from lakejoin.orchestration.config.schema.frozen import Frozen
+from lakejoin.orchestration.config.schema.functions import FUNCTIONS
+from lakejoin.orchestration.config.schema.joins import Group, Join, KeptHistory, RightSide, Star, StreamJoin
+from lakejoin.orchestration.config.schema.materialized import Materialized
+from lakejoin.orchestration.config.schema.model import Engine, Maintenance, Spark, Table, Versioned
+from lakejoin.orchestration.config.schema.operation import Operation
+from lakejoin.orchestration.config.schema.sizes import SIZE_PATTERN
+from lakejoin.orchestration.config.schema.source import Limits, Security, Source
+from lakejoin.orchestration.config.schema.stream import Stream
+from lakejoin.orchestration.config.schema.values import DURATION_PATTERN
 
 SCHEMA_FILE = Path(__file__).parents[2] / "lakejoin.schema.json"
-PAGE_FILE = Path(__file__).parents[3] / "docs" / "configuration.md"
+PAGE_FILE = Path(__file__).resolve().parents[3] / "docs" / "configuration.md"
 
 _PATTERNS = {DURATION_PATTERN: "duration", SIZE_PATTERN: "size"}
 _WORDS = {

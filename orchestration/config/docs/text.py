@@ -75,7 +75,7 @@ joins:
 """
 
 PAGE = Template("""\
-<!-- Made from the model by `python -m orchestration.config.docs.reference`; change the model, not this page. -->
+<!-- Made by `python -m lakejoin.orchestration.config.docs.reference`; change the model, not this page. -->
 
 # The configuration file
 

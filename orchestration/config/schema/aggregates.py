@@ -18,12 +18,12 @@ from pyspark.sql.types import (
 from sqlglot import Token, TokenType
 from sqlglot.errors import SqlglotError
 
-from orchestration.config.problems import did_you_mean, listed
-from orchestration.config.schema.column_types import type_text
-from orchestration.config.schema.expression_types import Columns
-from orchestration.config.schema.expressions import type_by_rule
-from orchestration.config.schema.select import as_sql
-from transforms.model.group_spec import Aggregate, Function
+from lakejoin.orchestration.config.problems import did_you_mean, listed
+from lakejoin.orchestration.config.schema.column_types import type_text
+from lakejoin.orchestration.config.schema.expression_types import Columns
+from lakejoin.orchestration.config.schema.expressions import type_by_rule
+from lakejoin.orchestration.config.schema.select import as_sql
+from lakejoin.transforms.model.group_spec import Aggregate, Function
 
 _RULE = "the argument of an aggregate is a deterministic scalar expression over a row"
 _MOST_DIGITS = 38

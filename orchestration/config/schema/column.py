@@ -17,10 +17,10 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from orchestration.config.schema.column_types import parse_type
-from orchestration.config.schema.frozen import Frozen
-from orchestration.config.schema.values import ColumnType
-from transforms.parsing.options import Encoding
+from lakejoin.orchestration.config.schema.column_types import parse_type
+from lakejoin.orchestration.config.schema.frozen import Frozen
+from lakejoin.orchestration.config.schema.values import ColumnType
+from lakejoin.transforms.parsing.options import Encoding
 
 _ENCODINGS: tuple[tuple[type[DataType] | tuple[type[DataType], ...], tuple[Encoding, ...]], ...] = (
     (NumericType, ("string", "precise")),

@@ -29,7 +29,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from orchestration.config.problems import did_you_mean
+from lakejoin.orchestration.config.problems import did_you_mean
 
 NAMES = (
     "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(p,s)", "string", "binary", "boolean",

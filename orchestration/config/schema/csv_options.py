@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from orchestration.config.schema.frozen import Frozen
-from transforms.parsing.csv_dialect import RFC_4180, CsvDialect, CsvEncoding
+from lakejoin.orchestration.config.schema.frozen import Frozen
+from lakejoin.transforms.parsing.csv_dialect import RFC_4180, CsvDialect, CsvEncoding
 
 _SIGNS = frozenset(map(chr, range(1, 128))) - frozenset("\r\n")
 _PARTS = re.compile(r"'[^']*'|([A-Za-z])\1*|.", re.DOTALL)

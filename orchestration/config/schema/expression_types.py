@@ -19,8 +19,8 @@ from pyspark.sql.types import (
 )
 from sqlglot import exp
 
-from orchestration.config.problems import did_you_mean, listed
-from orchestration.config.schema.column_types import parse_type, type_text
+from lakejoin.orchestration.config.problems import did_you_mean, listed
+from lakejoin.orchestration.config.schema.column_types import parse_type, type_text
 
 Columns = Mapping[str, DataType | None]
 """The columns of a row; the type is None where its declaration is not understood."""

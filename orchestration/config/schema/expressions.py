@@ -16,10 +16,17 @@ from pyspark.sql.types import BinaryType, BooleanType, DataType, NumericType, St
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, SqlglotError
 
-from orchestration.config.problems import did_you_mean
-from orchestration.config.schema.expression_types import Columns, column_type, infer_type
-from orchestration.config.schema.functions import DATES, FUNCTIONS, GIVE_TEXT, NOT_CONSTANT, SYNTAX, refusal
-from transforms.model.schemas import quoted
+from lakejoin.orchestration.config.problems import did_you_mean
+from lakejoin.orchestration.config.schema.expression_types import Columns, column_type, infer_type
+from lakejoin.orchestration.config.schema.functions import (
+    DATES,
+    FUNCTIONS,
+    GIVE_TEXT,
+    NOT_CONSTANT,
+    SYNTAX,
+    refusal,
+)
+from lakejoin.transforms.model.schemas import quoted
 
 _CLOCK_WORDS = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
 RULE = "a foreign key is a column or a deterministic scalar expression over the left row"

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 from pyspark.sql.types import StructType
 
-from orchestration.config.schema.aggregates import aggregate
-from orchestration.config.schema.expression_types import Columns, unknown_column
-from orchestration.config.schema.expressions import referenced_columns, type_by_rule
-from orchestration.config.schema.joins import Group
-from orchestration.config.schema.select import Chosen, Entry, as_sql
-from transforms.model.group_spec import Aggregate, GroupSpec
-from transforms.model.result_spec import Selected
+from lakejoin.orchestration.config.schema.aggregates import aggregate
+from lakejoin.orchestration.config.schema.expression_types import Columns, unknown_column
+from lakejoin.orchestration.config.schema.expressions import referenced_columns, type_by_rule
+from lakejoin.orchestration.config.schema.joins import Group
+from lakejoin.orchestration.config.schema.select import Chosen, Entry, as_sql
+from lakejoin.transforms.model.group_spec import Aggregate, GroupSpec
+from lakejoin.transforms.model.result_spec import Selected
 
 _RULE = "what rows have in common is a column or a deterministic scalar expression over a row"
 

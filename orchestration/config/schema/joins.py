@@ -7,14 +7,14 @@ from pydantic import BeforeValidator, Discriminator, Field, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from orchestration.config.schema.frozen import Frozen
-from orchestration.config.schema.materialized import Materialized, declaration_of
-from orchestration.config.schema.model import Named
-from orchestration.config.schema.sizes import Share
-from orchestration.config.schema.values import ColumnName, Duration, Name, ResultColumn
-from transforms.model.declaration import Declaration
-from transforms.model.result_spec import History, ResultKey
-from transforms.model.specs import How, ResolvedBy
+from lakejoin.orchestration.config.schema.frozen import Frozen
+from lakejoin.orchestration.config.schema.materialized import Materialized, declaration_of
+from lakejoin.orchestration.config.schema.model import Named
+from lakejoin.orchestration.config.schema.sizes import Share
+from lakejoin.orchestration.config.schema.values import ColumnName, Duration, Name, ResultColumn
+from lakejoin.transforms.model.declaration import Declaration
+from lakejoin.transforms.model.result_spec import History, ResultKey
+from lakejoin.transforms.model.specs import How, ResolvedBy
 
 
 class DeclaredJoin(Named):

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from orchestration.config.schema.frozen import Frozen
-from orchestration.config.schema.values import SettingText
-from transforms.model.declaration import UNDECLARED, Declaration
+from lakejoin.orchestration.config.schema.frozen import Frozen
+from lakejoin.orchestration.config.schema.values import SettingText
+from lakejoin.transforms.model.declaration import UNDECLARED, Declaration
 
 CLUSTERED_BY = 4
 """By so many columns Delta Lake clusters at most."""

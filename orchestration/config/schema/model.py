@@ -12,11 +12,11 @@ from typing import Annotated, Literal
 from pydantic import Field, PrivateAttr
 from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType, TimestampType
 
-from orchestration.config.schema.column import DeclaredColumn
-from orchestration.config.schema.expressions import referenced_columns
-from orchestration.config.schema.frozen import Frozen
-from orchestration.config.schema.source import Source
-from orchestration.config.schema.values import (
+from lakejoin.orchestration.config.schema.column import DeclaredColumn
+from lakejoin.orchestration.config.schema.expressions import referenced_columns
+from lakejoin.orchestration.config.schema.frozen import Frozen
+from lakejoin.orchestration.config.schema.source import Source
+from lakejoin.orchestration.config.schema.values import (
     ColumnName,
     Duration,
     Master,
@@ -24,13 +24,13 @@ from orchestration.config.schema.values import (
     Setting,
     SettingText,
 )
-from storage.sources.database.dumps import pattern_of
-from storage.sources.formats.source_format import SourceFormat, SourceSpec
-from transforms.model.expressions import RowExpression
-from transforms.model.schemas import POSITION_TYPE, TIME, quoted
-from transforms.model.specs import TableSpec
-from transforms.parsing.options import ParseOptions
-from transforms.parsing.source_position import SOURCE
+from lakejoin.storage.sources.database.dumps import pattern_of
+from lakejoin.storage.sources.formats.source_format import SourceFormat, SourceSpec
+from lakejoin.transforms.model.expressions import RowExpression
+from lakejoin.transforms.model.schemas import POSITION_TYPE, TIME, quoted
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.options import ParseOptions
+from lakejoin.transforms.parsing.source_position import SOURCE
 
 
 class Spark(Frozen):

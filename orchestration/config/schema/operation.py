@@ -7,8 +7,8 @@ from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, model_validat
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from orchestration.config.schema.frozen import Frozen
-from transforms.parsing.row_ops import DEFAULT_OP, PRESETS, Preset, RowOp
+from lakejoin.orchestration.config.schema.frozen import Frozen
+from lakejoin.transforms.parsing.row_ops import DEFAULT_OP, PRESETS, Preset, RowOp
 
 Values = tuple[Annotated[str, Field(min_length=1)], ...]
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from pydantic import ValidationInfo
 
-from orchestration.config.problems import did_you_mean, listed
-from storage.errors import has_credentials
-from storage.sources.files.path_patterns import FIELDS, fields_in, fixed
+from lakejoin.orchestration.config.problems import did_you_mean, listed
+from lakejoin.storage.errors import has_credentials
+from lakejoin.storage.sources.files.path_patterns import FIELDS, fields_in, fixed
 
 SCHEMES = ("s3a", "abfss", "gs", "hdfs")
 _ENCODED = "%[0-9A-Fa-f]{2}"

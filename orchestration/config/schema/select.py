@@ -7,13 +7,13 @@ from typing import TypeVar
 
 from pyspark.sql.types import DataType, StructType
 
-from orchestration.config.problems import listed
-from orchestration.config.schema.expression_types import Columns, unknown_column
-from orchestration.config.schema.expressions import referenced_columns, type_by_rule
-from transforms.model.group_spec import GroupSpec
-from transforms.model.result_spec import ResultSpec, Selected
-from transforms.model.schemas import quoted
-from transforms.model.specs import JoinSpec, StarSpec, StreamJoinSpec
+from lakejoin.orchestration.config.problems import listed
+from lakejoin.orchestration.config.schema.expression_types import Columns, unknown_column
+from lakejoin.orchestration.config.schema.expressions import referenced_columns, type_by_rule
+from lakejoin.transforms.model.group_spec import GroupSpec
+from lakejoin.transforms.model.result_spec import ResultSpec, Selected
+from lakejoin.transforms.model.schemas import quoted
+from lakejoin.transforms.model.specs import JoinSpec, StarSpec, StreamJoinSpec
 
 Pair = TypeVar("Pair", JoinSpec, StreamJoinSpec)
 Entry = str | Mapping[str, str]

@@ -11,11 +11,11 @@ from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 from pydantic.config import JsonDict
 from pydantic_core import PydanticKnownError
 
-from orchestration.config.schema.csv_options import CsvOptions
-from orchestration.config.schema.frozen import Frozen
-from orchestration.config.schema.operation import DeclaredOperation
-from orchestration.config.schema.sizes import GIGABYTE, MEGABYTE, TERABYTE, Share, Size
-from orchestration.config.schema.values import (
+from lakejoin.orchestration.config.schema.csv_options import CsvOptions
+from lakejoin.orchestration.config.schema.frozen import Frozen
+from lakejoin.orchestration.config.schema.operation import DeclaredOperation
+from lakejoin.orchestration.config.schema.sizes import GIGABYTE, MEGABYTE, TERABYTE, Share, Size
+from lakejoin.orchestration.config.schema.values import (
     DatabaseTable,
     DatabaseUrl,
     Duration,
@@ -30,16 +30,16 @@ from orchestration.config.schema.values import (
     Topics,
     Zone,
 )
-from storage.sources.database import queries
-from storage.sources.files.file_names import FileOrder
-from storage.sources.files.limits import AT_ONCE, FileLimits
-from storage.sources.files.path_patterns import plain
-from storage.sources.formats.known_formats import FORMATS, format_of
-from storage.sources.formats.source_format import SourceFormat
-from storage.sources.kafka import topics
-from transforms.parsing.csv_dialect import RFC_4180, CsvDialect
-from transforms.parsing.options import DEEPEST, Absent, Infinity, ParseOptions, Snapshots
-from transforms.parsing.row_ops import DEFAULT_OP, OF_SNAPSHOTS, RowOp
+from lakejoin.storage.sources.database import queries
+from lakejoin.storage.sources.files.file_names import FileOrder
+from lakejoin.storage.sources.files.limits import AT_ONCE, FileLimits
+from lakejoin.storage.sources.files.path_patterns import plain
+from lakejoin.storage.sources.formats.known_formats import FORMATS, format_of
+from lakejoin.storage.sources.formats.source_format import SourceFormat
+from lakejoin.storage.sources.kafka import topics
+from lakejoin.transforms.parsing.csv_dialect import RFC_4180, CsvDialect
+from lakejoin.transforms.parsing.options import DEEPEST, Absent, Infinity, ParseOptions, Snapshots
+from lakejoin.transforms.parsing.row_ops import DEFAULT_OP, OF_SNAPSHOTS, RowOp
 
 LIMITS: JsonDict = {"file": "1 TB", "line": "100 MB", "depth": DEEPEST, "ratio": 1000, "memory": "256 MB"}
 """The limits where none are declared, as one writes them."""

@@ -1,7 +1,7 @@
 """Models streams in the file."""
 
-from orchestration.config.schema.model import Input
-from transforms.model.specs import TableSpec
+from lakejoin.orchestration.config.schema.model import Input
+from lakejoin.transforms.model.specs import TableSpec
 
 
 class Stream(Input):

@@ -12,12 +12,12 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, PlainValidator, WithJsonSchema
 
-from orchestration.config.problems import did_you_mean
-from orchestration.config.schema.column_types import field_names, parse_type
-from orchestration.config.schema.paths import resolve_file, resolve_lake, resolve_source
-from storage.sources.database.queries import PASSWORD, SECRETS, USERNAME
-from transforms.model import sql_settings
-from transforms.parsing.source_position import SOURCE
+from lakejoin.orchestration.config.problems import did_you_mean
+from lakejoin.orchestration.config.schema.column_types import field_names, parse_type
+from lakejoin.orchestration.config.schema.paths import resolve_file, resolve_lake, resolve_source
+from lakejoin.storage.sources.database.queries import PASSWORD, SECRETS, USERNAME
+from lakejoin.transforms.model import sql_settings
+from lakejoin.transforms.parsing.source_position import SOURCE
 
 NAME_PATTERN = "^[a-z][a-z0-9_]{0,62}$"
 COLUMN_PATTERN = r"^(?!_lj_)(?!(_change_type|_commit_version|_commit_timestamp)$)[^ ,;{}()\n\t=]+$"

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from storage.errors import SourceBroken
-from storage.filesystem import open_file_system, reading
-from storage.sources.avro.avro_codecs import READ, TORN, unpacked_sizes
-from storage.sources.files.compression import PIECE
-from storage.sources.files.limits import NO_LIMITS, FileLimits
+from lakejoin.storage.errors import SourceBroken
+from lakejoin.storage.filesystem import open_file_system, reading
+from lakejoin.storage.sources.avro.avro_codecs import READ, TORN, unpacked_sizes
+from lakejoin.storage.sources.files.compression import PIECE
+from lakejoin.storage.sources.files.limits import NO_LIMITS, FileLimits
 
 _MAGIC, _SYNC = b"Obj\x01", 16
 _LONGEST_NUMBER = 63

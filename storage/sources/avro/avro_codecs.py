@@ -4,10 +4,10 @@ import lzma
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 
-from storage.sources.files import compression
-from storage.sources.files.compression import CODECS, Buffering, Inflating, Unpacking
-from storage.sources.files.hadoop_blocks import chunk_of_snappy, size_of_snappy
-from storage.sources.files.limits import AT_ONCE, FileLimits
+from lakejoin.storage.sources.files import compression
+from lakejoin.storage.sources.files.compression import CODECS, Buffering, Inflating, Unpacking
+from lakejoin.storage.sources.files.hadoop_blocks import chunk_of_snappy, size_of_snappy
+from lakejoin.storage.sources.files.limits import AT_ONCE, FileLimits
 
 TORN = (*compression.TORN, lzma.LZMAError)
 """What is raised for a block that is torn, beside `ValueError`."""

@@ -12,14 +12,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.types import DataType, StructType, TimestampNTZType, TimestampType
 
-from storage.errors import SourceBroken, SourceUnreadable
-from storage.filesystem import file_info, spark_path
-from storage.sources.avro.avro_blocks import read_header
-from storage.sources.avro.avro_fields import field_names, nanoseconds, reader_schema
-from storage.sources.planned.planned_file import PlannedFile, sizes
-from storage.sources.rows.line_numbers import number_lines
-from storage.sources.rows.splits import in_one_task
-from storage.sources.rows.typed_columns import (
+from lakejoin.storage.errors import SourceBroken, SourceUnreadable
+from lakejoin.storage.filesystem import file_info, spark_path
+from lakejoin.storage.sources.avro.avro_blocks import read_header
+from lakejoin.storage.sources.avro.avro_fields import field_names, nanoseconds, reader_schema
+from lakejoin.storage.sources.planned.planned_file import PlannedFile, sizes
+from lakejoin.storage.sources.rows.line_numbers import number_lines
+from lakejoin.storage.sources.rows.splits import in_one_task
+from lakejoin.storage.sources.rows.typed_columns import (
     Columns,
     Stored,
     declared_of,
@@ -28,8 +28,8 @@ from storage.sources.rows.typed_columns import (
     read_as,
     types_of,
 )
-from transforms.model.specs import TableSpec
-from transforms.parsing.options import ParseOptions
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.options import ParseOptions
 
 _Schema = dict[str, Any]
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from storage.delta_log.actions import Action, LogActions, files_needed, of_kind, opening
-from storage.errors import SourceBroken, SourceChanged, SourceRefused, SourceTrimmed, reason_of
-from storage.filesystem import quoted_uri
-from storage.sources.change_data_feed.feed_schema import reads_state_before
+from lakejoin.storage.delta_log.actions import Action, LogActions, files_needed, of_kind, opening
+from lakejoin.storage.errors import SourceBroken, SourceChanged, SourceRefused, SourceTrimmed, reason_of
+from lakejoin.storage.filesystem import quoted_uri
+from lakejoin.storage.sources.change_data_feed.feed_schema import reads_state_before
 
 NOTHING = -1
 """The version before the first: a range after it is the whole table at its last version."""

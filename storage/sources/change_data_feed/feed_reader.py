@@ -32,14 +32,14 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from storage.sources.change_data_feed.feed_log import NOTHING
-from storage.sources.change_data_feed.feed_schema import Span, spans
-from storage.sources.planned.planned_file import PlannedFile
-from transforms.model.schemas import CONTEXT, POSITION, POSITION_TYPE, named
-from transforms.model.specs import TableSpec
-from transforms.parsing.flat_rows import take_rows_apart
-from transforms.parsing.options import ParseOptions
-from transforms.parsing.validation import finish_records
+from lakejoin.storage.sources.change_data_feed.feed_log import NOTHING
+from lakejoin.storage.sources.change_data_feed.feed_schema import Span, spans
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.transforms.model.schemas import CONTEXT, POSITION, POSITION_TYPE, named
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.flat_rows import take_rows_apart
+from lakejoin.transforms.parsing.options import ParseOptions
+from lakejoin.transforms.parsing.validation import finish_records
 
 _OP, _VERSION, _LINE, _SURPLUS = "_lj_feed_op", "_lj_feed_version", "_lj_feed_line", "_lj_feed_surplus"
 _OPS = {"insert": "c", "update_postimage": "u", "update_preimage": "d", "delete": "d"}

@@ -10,9 +10,9 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from storage.delta_log.actions import Action, LogActions, of_kind, opening, row_files
-from storage.errors import SourceTrimmed
-from storage.filesystem import quoted_uri
+from lakejoin.storage.delta_log.actions import Action, LogActions, of_kind, opening, row_files
+from lakejoin.storage.errors import SourceTrimmed
+from lakejoin.storage.filesystem import quoted_uri
 
 _MAPPING = "delta.columnMapping.mode"
 

@@ -14,8 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from storage.errors import SourceError, SourceRefused, SourceUnreadable
-from storage.sources.database.queries import PASSWORD, USERNAME, Query, spark_options
+from lakejoin.storage.errors import SourceError, SourceRefused, SourceUnreadable
+from lakejoin.storage.sources.database.queries import PASSWORD, USERNAME, Query, spark_options
 
 _AS_THEY_ARE = frozenset(
     {"bool", "int2", "int4", "int8", "float4", "float8", "bytea", "text", "varchar", "bpchar", "name", "uuid"}

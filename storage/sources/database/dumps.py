@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 
 from pyarrow import fs
 
-from storage.filesystem import open_file_system, reading
-from storage.sources.files.path_patterns import FilePattern, fixed
-from storage.sources.files.source_files import FoundFile
+from lakejoin.storage.filesystem import open_file_system, reading
+from lakejoin.storage.sources.files.path_patterns import FilePattern, fixed
+from lakejoin.storage.sources.files.source_files import FoundFile
 
 DUMPS = "_dumps"
 """Folder of a lake with the dumps of its tables, in a folder for each."""

@@ -14,8 +14,8 @@ from typing import Protocol
 
 import zstandard
 
-from storage.errors import SourceBroken
-from storage.sources.files.hadoop_blocks import WRONG, Blocks, chunk_of_lz4, chunk_of_snappy
+from lakejoin.storage.errors import SourceBroken
+from lakejoin.storage.sources.files.hadoop_blocks import WRONG, Blocks, chunk_of_lz4, chunk_of_snappy
 
 PIECE = 1 << 20
 """About how many bytes are unpacked at once."""

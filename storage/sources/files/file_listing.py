@@ -12,9 +12,9 @@ from typing import NamedTuple, Protocol
 
 from pyarrow import fs
 
-from storage.errors import SourceRefused
-from storage.filesystem import reading
-from storage.sources.files.path_patterns import Numbers, is_beyond, match_part
+from lakejoin.storage.errors import SourceRefused
+from lakejoin.storage.filesystem import reading
+from lakejoin.storage.sources.files.path_patterns import Numbers, is_beyond, match_part
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from datetime import date
 from itertools import pairwise
 from typing import Literal, TypeVar
 
-from storage.errors import SourceRefused
-from storage.sources.files.path_patterns import FilePattern, Numbers
+from lakejoin.storage.errors import SourceRefused
+from lakejoin.storage.sources.files.path_patterns import FilePattern, Numbers
 
 FileOrder = Literal["name", "number"]
 """Whether files of a day follow each other as the texts of their names do, or as the numbers within these."""

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import xxhash
 
-from storage.errors import SourceBroken, SourceChanged
-from storage.filesystem import open_file_system, reading
-from storage.sources.files.compression import Codec, Unpacker, check_name, codec_of
-from storage.sources.files.limits import NO_LIMITS, WIDE, WIDE_TEXT, FileLimits
-from storage.sources.files.text_counts import TextCounts
-from transforms.parsing.csv_dialect import CsvDialect
+from lakejoin.storage.errors import SourceBroken, SourceChanged
+from lakejoin.storage.filesystem import open_file_system, reading
+from lakejoin.storage.sources.files.compression import Codec, Unpacker, check_name, codec_of
+from lakejoin.storage.sources.files.limits import NO_LIMITS, WIDE, WIDE_TEXT, FileLimits
+from lakejoin.storage.sources.files.text_counts import TextCounts
+from lakejoin.transforms.parsing.csv_dialect import CsvDialect
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -7,7 +7,7 @@ The limits of a single record are in `transforms.parsing.limits`.
 
 from dataclasses import dataclass
 
-from storage.errors import SourceTooLarge
+from lakejoin.storage.errors import SourceTooLarge
 
 AT_ONCE = 256_000_000
 """Bytes of what is in memory at once, where nothing is declared: Spark reads it with its default memory of 4 GB."""

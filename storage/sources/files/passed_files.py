@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from datetime import date
 
-from storage.sources.files.source_files import FoundFile, by_day_and_name
+from lakejoin.storage.sources.files.source_files import FoundFile, by_day_and_name
 
 
 class Passed(Iterable[FoundFile]):

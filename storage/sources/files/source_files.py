@@ -15,11 +15,11 @@ from pathlib import Path
 
 from pyarrow import fs
 
-from storage.errors import SourceChanged, SourceNotFound, SourceRefused
-from storage.filesystem import file_info, is_local, open_file_system
-from storage.sources.files.file_listing import Days, ListedFile, is_skipped, walk
-from storage.sources.files.file_names import FileOrder, known_as, without_keys
-from storage.sources.files.path_patterns import (
+from lakejoin.storage.errors import SourceChanged, SourceNotFound, SourceRefused
+from lakejoin.storage.filesystem import file_info, is_local, open_file_system
+from lakejoin.storage.sources.files.file_listing import Days, ListedFile, is_skipped, walk
+from lakejoin.storage.sources.files.file_names import FileOrder, known_as, without_keys
+from lakejoin.storage.sources.files.path_patterns import (
     FilePattern,
     Numbers,
     day_of,

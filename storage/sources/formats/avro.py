@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType
 
-from storage.sources.avro.avro_blocks import check_avro
-from storage.sources.avro.avro_files import avro_names, avro_schema, parse_avro
-from storage.sources.files.limits import FileLimits
-from storage.sources.formats.source_format import Ranges
-from storage.sources.formats.typed_format import TypedFormat
-from transforms.model.specs import TableSpec
-from transforms.parsing.options import ParseOptions
+from lakejoin.storage.sources.avro.avro_blocks import check_avro
+from lakejoin.storage.sources.avro.avro_files import avro_names, avro_schema, parse_avro
+from lakejoin.storage.sources.files.limits import FileLimits
+from lakejoin.storage.sources.formats.source_format import Ranges
+from lakejoin.storage.sources.formats.typed_format import TypedFormat
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.options import ParseOptions
 
 
 class Avro(TypedFormat):

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.files.fingerprint import FileContent
-from storage.sources.files.limits import FileLimits
-from storage.sources.files.source_files import Counted, FoundFile, MeasuredFile
-from storage.sources.formats.source_format import NO_LINES, OF_EVENTS, OF_MEMBERS, Asked, Ranges
-from storage.sources.formats.text_format import TextFormat
-from storage.sources.planned.planned_file import sizes
-from storage.sources.rows.ambiguous_rows import ask_columns
-from storage.sources.text.column_preview import beginning
-from storage.sources.text.csv_files import count_records, csv_rows, take_csv_apart
-from storage.sources.text.csv_text import check_records, codec_name, read_header, records_of
-from transforms.model.specs import TableSpec
-from transforms.parsing.ambiguity import Answer
-from transforms.parsing.csv_dialect import RFC_4180, CsvDialect
-from transforms.parsing.options import ParseOptions, Parts
-from transforms.parsing.row_ops import RowOp
+from lakejoin.storage.sources.files.fingerprint import FileContent
+from lakejoin.storage.sources.files.limits import FileLimits
+from lakejoin.storage.sources.files.source_files import Counted, FoundFile, MeasuredFile
+from lakejoin.storage.sources.formats.source_format import NO_LINES, OF_EVENTS, OF_MEMBERS, Asked, Ranges
+from lakejoin.storage.sources.formats.text_format import TextFormat
+from lakejoin.storage.sources.planned.planned_file import sizes
+from lakejoin.storage.sources.rows.ambiguous_rows import ask_columns
+from lakejoin.storage.sources.text.column_preview import beginning
+from lakejoin.storage.sources.text.csv_files import count_records, csv_rows, take_csv_apart
+from lakejoin.storage.sources.text.csv_text import check_records, codec_name, read_header, records_of
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.ambiguity import Answer
+from lakejoin.transforms.parsing.csv_dialect import RFC_4180, CsvDialect
+from lakejoin.transforms.parsing.options import ParseOptions, Parts
+from lakejoin.transforms.parsing.row_ops import RowOp
 
 
 class Csv(TextFormat):

@@ -5,16 +5,16 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.formats.source_format import NO_CSV, NO_OP, Ranges
-from storage.sources.formats.text_format import JsonFormat
-from storage.sources.formats.text_records import LineRecords
-from transforms.model.specs import TableSpec
-from transforms.parsing.debezium import members, take_apart
-from transforms.parsing.debezium_envelope import SEQUENCE_NAMES
-from transforms.parsing.options import ParseOptions, Parts
-from transforms.parsing.questions import Members
-from transforms.parsing.row_ops import RowOp
-from transforms.parsing.schema_drift import event_rows
+from lakejoin.storage.sources.formats.source_format import NO_CSV, NO_OP, Ranges
+from lakejoin.storage.sources.formats.text_format import JsonFormat
+from lakejoin.storage.sources.formats.text_records import LineRecords
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.debezium import members, take_apart
+from lakejoin.transforms.parsing.debezium_envelope import SEQUENCE_NAMES
+from lakejoin.transforms.parsing.options import ParseOptions, Parts
+from lakejoin.transforms.parsing.questions import Members
+from lakejoin.transforms.parsing.row_ops import RowOp
+from lakejoin.transforms.parsing.schema_drift import event_rows
 
 
 class DebeziumRecords(LineRecords):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType
 
-from storage.sources.files.source_files import FoundFile
-from storage.sources.formats.source_format import (
+from lakejoin.storage.sources.files.source_files import FoundFile
+from lakejoin.storage.sources.formats.source_format import (
     NO_CSV,
     NO_LINES,
     NO_OP,
@@ -24,16 +24,16 @@ from storage.sources.formats.source_format import (
     SourceSpec,
     Waiting,
 )
-from storage.sources.planned.planned_file import FEED, Known, PlannedFile
-from storage.sources.rows.ambiguous_rows import ask_typed
-from storage.sources.rows.schema_check import Difference, of_schema
-from transforms.model.schemas import is_internal
-from transforms.model.specs import TableSpec
-from transforms.parsing.ambiguity import Answer
-from transforms.parsing.options import ParseOptions
+from lakejoin.storage.sources.planned.planned_file import FEED, Known, PlannedFile
+from lakejoin.storage.sources.rows.ambiguous_rows import ask_typed
+from lakejoin.storage.sources.rows.schema_check import Difference, of_schema
+from lakejoin.transforms.model.schemas import is_internal
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.ambiguity import Answer
+from lakejoin.transforms.parsing.options import ParseOptions
 
 if TYPE_CHECKING:
-    from storage.sources.change_data_feed.feed_log import Feed, FeedVersion
+    from lakejoin.storage.sources.change_data_feed.feed_log import Feed, FeedVersion
 
 _FOR_FILES = "is for files; the log of a Delta table says what is new. Remove it"
 _LIMITS_FILES = (
@@ -111,7 +111,7 @@ class Delta(SourceFormat):
 
     def read(self, spark: SparkSession, table: TableSpec, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read ranges of versions into the records that `storage.sources.change_data_feed.feed_reader` tells of."""
-        from storage.sources.change_data_feed.feed_reader import parse_feed
+        from lakejoin.storage.sources.change_data_feed.feed_reader import parse_feed
 
         return reduce(DataFrame.unionByName, parse_feed(spark, table, options, ranges))
 
@@ -138,13 +138,13 @@ class Delta(SourceFormat):
 
 def _schema_of(spark: SparkSession, part: PlannedFile) -> dict[str, DataType | None]:
     """The columns of the last version of a part."""
-    from storage.sources.change_data_feed.feed_reader import state_of
+    from lakejoin.storage.sources.change_data_feed.feed_reader import state_of
 
     return {field.name: field.dataType for field in state_of(spark, part.path, part.to_line).schema}
 
 
 def _feed(path: str) -> "Feed":
-    from storage.sources.change_data_feed.feed_log import Feed
+    from lakejoin.storage.sources.change_data_feed.feed_log import Feed
 
     return Feed(path)
 

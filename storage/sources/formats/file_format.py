@@ -7,11 +7,11 @@ from datetime import date, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
-from storage.errors import SourceRefused
-from storage.sources.files.fingerprint import FileContent
-from storage.sources.files.limits import NO_LIMITS, FileLimits
-from storage.sources.files.passed_files import Passed
-from storage.sources.files.source_files import (
+from lakejoin.storage.errors import SourceRefused
+from lakejoin.storage.sources.files.fingerprint import FileContent
+from lakejoin.storage.sources.files.limits import NO_LIMITS, FileLimits
+from lakejoin.storage.sources.files.passed_files import Passed
+from lakejoin.storage.sources.files.source_files import (
     Counted,
     Dates,
     FoundFile,
@@ -23,10 +23,10 @@ from storage.sources.files.source_files import (
     names_now,
     stat_file,
 )
-from storage.sources.formats.source_format import Look, Ranges, SourceFormat, SourceSpec, Waiting
-from storage.sources.planned.known_files import KnownFiles
-from storage.sources.planned.planned_file import Known, PlannedFile
-from transforms.parsing.row_ops import RowOp
+from lakejoin.storage.sources.formats.source_format import Look, Ranges, SourceFormat, SourceSpec, Waiting
+from lakejoin.storage.sources.planned.known_files import KnownFiles
+from lakejoin.storage.sources.planned.planned_file import Known, PlannedFile
+from lakejoin.transforms.parsing.row_ops import RowOp
 
 
 class FileFormat(SourceFormat, ABC):

@@ -10,13 +10,13 @@ from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.database.dumping import take_dump
-from storage.sources.database.dumps import Dump, dumps, folder_of, name_of, remove, time_of
-from storage.sources.database.queries import Query
-from storage.sources.files.limits import NO_LIMITS
-from storage.sources.files.source_files import FoundFile
-from storage.sources.formats.parquet import Parquet
-from storage.sources.formats.source_format import (
+from lakejoin.storage.sources.database.dumping import take_dump
+from lakejoin.storage.sources.database.dumps import Dump, dumps, folder_of, name_of, remove, time_of
+from lakejoin.storage.sources.database.queries import Query
+from lakejoin.storage.sources.files.limits import NO_LIMITS
+from lakejoin.storage.sources.files.source_files import FoundFile
+from lakejoin.storage.sources.formats.parquet import Parquet
+from lakejoin.storage.sources.formats.source_format import (
     NO_CSV,
     NO_OP,
     OF_EVENTS,
@@ -29,11 +29,11 @@ from storage.sources.formats.source_format import (
     SourceSpec,
     Waiting,
 )
-from storage.sources.planned.planned_file import Known, PlannedFile
-from storage.sources.rows.schema_check import Difference
-from transforms.model.specs import TableSpec
-from transforms.parsing.ambiguity import Answer
-from transforms.parsing.options import ParseOptions
+from lakejoin.storage.sources.planned.planned_file import Known, PlannedFile
+from lakejoin.storage.sources.rows.schema_check import Difference
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.ambiguity import Answer
+from lakejoin.transforms.parsing.options import ParseOptions
 
 _FOR_FILES = "is for files; a query is asked of the database at `url`. Remove it"
 _LIMITS_FILES = "limits files that others write; found format 'jdbc'. Remove it"

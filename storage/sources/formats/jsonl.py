@@ -4,15 +4,15 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.formats.source_format import NO_CSV, OF_EVENTS, Ranges
-from storage.sources.formats.text_format import JsonFormat
-from storage.sources.formats.text_records import LineRecords
-from transforms.model.specs import TableSpec
-from transforms.parsing.json_rows import members, take_apart
-from transforms.parsing.options import ParseOptions, Parts
-from transforms.parsing.questions import Members
-from transforms.parsing.row_ops import RowOp
-from transforms.parsing.schema_drift import json_rows
+from lakejoin.storage.sources.formats.source_format import NO_CSV, OF_EVENTS, Ranges
+from lakejoin.storage.sources.formats.text_format import JsonFormat
+from lakejoin.storage.sources.formats.text_records import LineRecords
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.json_rows import members, take_apart
+from lakejoin.transforms.parsing.options import ParseOptions, Parts
+from lakejoin.transforms.parsing.questions import Members
+from lakejoin.transforms.parsing.row_ops import RowOp
+from lakejoin.transforms.parsing.schema_drift import json_rows
 
 _NOT_FOR = {
     path: why for path, why in OF_EVENTS.items() if path not in {("tables",), ("snapshots",)}

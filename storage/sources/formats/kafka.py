@@ -10,11 +10,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from storage.errors import SourceRefused
-from storage.sources.files.source_files import FoundFile
-from storage.sources.formats.debezium import DebeziumRecords
-from storage.sources.formats.jsonl import JsonRecords
-from storage.sources.formats.source_format import (
+from lakejoin.storage.errors import SourceRefused
+from lakejoin.storage.sources.files.source_files import FoundFile
+from lakejoin.storage.sources.formats.debezium import DebeziumRecords
+from lakejoin.storage.sources.formats.jsonl import JsonRecords
+from lakejoin.storage.sources.formats.source_format import (
     Look,
     Ranges,
     Reached,
@@ -22,17 +22,17 @@ from storage.sources.formats.source_format import (
     SourceSpec,
     Waiting,
 )
-from storage.sources.formats.text_records import LineRecords
-from storage.sources.kafka import topic_client
-from storage.sources.kafka.numbered_values import as_text, is_numbered, numbers_in
-from storage.sources.kafka.schema_registry import schema_of
-from storage.sources.kafka.topic_client import Extent, TopicClient
-from storage.sources.kafka.topic_records import KEY, VALUE, event_lines, read_topics, row_lines
-from storage.sources.kafka.topics import Topics, part_name, partition_of
-from storage.sources.kafka.unread_offsets import check_same, measured, partitions
-from storage.sources.planned.planned_file import Known, PlannedFile
-from storage.sources.text.column_preview import RECORDS, describes, names_of
-from transforms.parsing.options import ParseOptions
+from lakejoin.storage.sources.formats.text_records import LineRecords
+from lakejoin.storage.sources.kafka import topic_client
+from lakejoin.storage.sources.kafka.numbered_values import as_text, is_numbered, numbers_in
+from lakejoin.storage.sources.kafka.schema_registry import schema_of
+from lakejoin.storage.sources.kafka.topic_client import Extent, TopicClient
+from lakejoin.storage.sources.kafka.topic_records import KEY, VALUE, event_lines, read_topics, row_lines
+from lakejoin.storage.sources.kafka.topics import Topics, part_name, partition_of
+from lakejoin.storage.sources.kafka.unread_offsets import check_same, measured, partitions
+from lakejoin.storage.sources.planned.planned_file import Known, PlannedFile
+from lakejoin.storage.sources.text.column_preview import RECORDS, describes, names_of
+from lakejoin.transforms.parsing.options import ParseOptions
 
 _FOR_FILES = "is for files; a topic is named by bootstrap_servers and topic. Remove it"
 _LIMITS_FILES = "limits files that are read whole; found format 'kafka'. Remove it"

@@ -1,17 +1,17 @@
 """Lists the formats of change data by the names under which they are declared."""
 
-from storage.sources.database.queries import Query
-from storage.sources.formats.avro import Avro
-from storage.sources.formats.csv import Csv
-from storage.sources.formats.debezium import Debezium
-from storage.sources.formats.delta import Delta
-from storage.sources.formats.jdbc import Jdbc
-from storage.sources.formats.jsonl import Jsonl
-from storage.sources.formats.kafka import VALUES, DebeziumTopic
-from storage.sources.formats.orc import Orc
-from storage.sources.formats.parquet import Parquet
-from storage.sources.formats.source_format import SourceFormat
-from storage.sources.kafka.topics import Topics
+from lakejoin.storage.sources.database.queries import Query
+from lakejoin.storage.sources.formats.avro import Avro
+from lakejoin.storage.sources.formats.csv import Csv
+from lakejoin.storage.sources.formats.debezium import Debezium
+from lakejoin.storage.sources.formats.delta import Delta
+from lakejoin.storage.sources.formats.jdbc import Jdbc
+from lakejoin.storage.sources.formats.jsonl import Jsonl
+from lakejoin.storage.sources.formats.kafka import VALUES, DebeziumTopic
+from lakejoin.storage.sources.formats.orc import Orc
+from lakejoin.storage.sources.formats.parquet import Parquet
+from lakejoin.storage.sources.formats.source_format import SourceFormat
+from lakejoin.storage.sources.kafka.topics import Topics
 
 FORMATS: dict[str, SourceFormat] = {
     "debezium": Debezium(),

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType
 
-from storage.sources.files.limits import FileLimits
-from storage.sources.formats.source_format import Ranges
-from storage.sources.formats.typed_format import TypedFormat
-from storage.sources.orc.orc_files import orc_names, orc_schema, parse_orc
-from storage.sources.orc.orc_size import check_orc
-from transforms.model.specs import TableSpec
-from transforms.parsing.options import ParseOptions
+from lakejoin.storage.sources.files.limits import FileLimits
+from lakejoin.storage.sources.formats.source_format import Ranges
+from lakejoin.storage.sources.formats.typed_format import TypedFormat
+from lakejoin.storage.sources.orc.orc_files import orc_names, orc_schema, parse_orc
+from lakejoin.storage.sources.orc.orc_size import check_orc
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.options import ParseOptions
 
 
 class Orc(TypedFormat):

@@ -6,14 +6,14 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType
 
-from storage.filesystem import open_file_system
-from storage.sources.files.limits import FileLimits
-from storage.sources.formats.source_format import Ranges
-from storage.sources.formats.typed_format import TypedFormat
-from storage.sources.parquet.parquet_files import parquet_schema, parse_parquet
-from storage.sources.parquet.parquet_size import check_parquet
-from transforms.model.specs import TableSpec
-from transforms.parsing.options import ParseOptions
+from lakejoin.storage.filesystem import open_file_system
+from lakejoin.storage.sources.files.limits import FileLimits
+from lakejoin.storage.sources.formats.source_format import Ranges
+from lakejoin.storage.sources.formats.typed_format import TypedFormat
+from lakejoin.storage.sources.parquet.parquet_files import parquet_schema, parse_parquet
+from lakejoin.storage.sources.parquet.parquet_size import check_parquet
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.options import ParseOptions
 
 
 class Parquet(TypedFormat):

@@ -13,17 +13,17 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from storage.sources.files.file_names import FileOrder
-from storage.sources.files.limits import NO_LIMITS, FileLimits
-from storage.sources.files.path_patterns import plain
-from storage.sources.files.source_files import Dates, FoundFile
-from storage.sources.planned.planned_file import Known, PlannedFile
-from storage.sources.rows.schema_check import Difference
-from transforms.model.specs import TableSpec
-from transforms.parsing.ambiguity import Answer
-from transforms.parsing.csv_dialect import CsvDialect
-from transforms.parsing.options import ParseOptions
-from transforms.parsing.row_ops import DEFAULT_OP, RowOp
+from lakejoin.storage.sources.files.file_names import FileOrder
+from lakejoin.storage.sources.files.limits import NO_LIMITS, FileLimits
+from lakejoin.storage.sources.files.path_patterns import plain
+from lakejoin.storage.sources.files.source_files import Dates, FoundFile
+from lakejoin.storage.sources.planned.planned_file import Known, PlannedFile
+from lakejoin.storage.sources.rows.schema_check import Difference
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.ambiguity import Answer
+from lakejoin.transforms.parsing.csv_dialect import CsvDialect
+from lakejoin.transforms.parsing.options import ParseOptions
+from lakejoin.transforms.parsing.row_ops import DEFAULT_OP, RowOp
 
 Ranges = Sequence[PlannedFile]
 Asked = Callable[[], DataFrame]

@@ -5,18 +5,18 @@ from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.files.fingerprint import FileContent, scan_text
-from storage.sources.files.limits import WIDE, WIDE_TEXT, FileLimits
-from storage.sources.files.source_files import Counted, FoundFile, MeasuredFile, changed
-from storage.sources.formats.file_format import FileFormat
-from storage.sources.formats.source_format import Ranges
-from storage.sources.formats.text_records import LineRecords, TextRecords
-from storage.sources.text.column_preview import json_objects, names_of, says_types
-from storage.sources.text.text_lines import read_lines
-from storage.sources.text.whole_texts import count_pieces, read_pieces
-from transforms.parsing.csv_dialect import CsvDialect
-from transforms.parsing.options import ParseOptions
-from transforms.parsing.row_ops import RowOp
+from lakejoin.storage.sources.files.fingerprint import FileContent, scan_text
+from lakejoin.storage.sources.files.limits import WIDE, WIDE_TEXT, FileLimits
+from lakejoin.storage.sources.files.source_files import Counted, FoundFile, MeasuredFile, changed
+from lakejoin.storage.sources.formats.file_format import FileFormat
+from lakejoin.storage.sources.formats.source_format import Ranges
+from lakejoin.storage.sources.formats.text_records import LineRecords, TextRecords
+from lakejoin.storage.sources.text.column_preview import json_objects, names_of, says_types
+from lakejoin.storage.sources.text.text_lines import read_lines
+from lakejoin.storage.sources.text.whole_texts import count_pieces, read_pieces
+from lakejoin.transforms.parsing.csv_dialect import CsvDialect
+from lakejoin.transforms.parsing.options import ParseOptions
+from lakejoin.transforms.parsing.row_ops import RowOp
 
 
 class TextFormat(TextRecords, FileFormat):

@@ -7,16 +7,16 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.sources.formats.source_format import Asked, Ranges, SourceFormat
-from storage.sources.rows.ambiguous_rows import ask
-from storage.sources.rows.schema_check import Difference, of_rows
-from transforms.model.schemas import empty
-from transforms.model.specs import TableSpec
-from transforms.parsing.ambiguity import Answer
-from transforms.parsing.options import ParseOptions, Parts, records_schema
-from transforms.parsing.questions import Members, is_asked, questions, with_questions
-from transforms.parsing.row_ops import RowOp
-from transforms.parsing.validation import finish_records
+from lakejoin.storage.sources.formats.source_format import Asked, Ranges, SourceFormat
+from lakejoin.storage.sources.rows.ambiguous_rows import ask
+from lakejoin.storage.sources.rows.schema_check import Difference, of_rows
+from lakejoin.transforms.model.schemas import empty
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.ambiguity import Answer
+from lakejoin.transforms.parsing.options import ParseOptions, Parts, records_schema
+from lakejoin.transforms.parsing.questions import Members, is_asked, questions, with_questions
+from lakejoin.transforms.parsing.row_ops import RowOp
+from lakejoin.transforms.parsing.validation import finish_records
 
 
 class TextRecords(SourceFormat):

@@ -7,19 +7,26 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType
 
-from storage.errors import SourceError
-from storage.sources.files.fingerprint import FileContent, scan_whole
-from storage.sources.files.limits import FileLimits
-from storage.sources.files.source_files import FoundFile, MeasuredFile, changed
-from storage.sources.formats.file_format import FileFormat
-from storage.sources.formats.source_format import NO_CSV, NO_LINES, OF_EVENTS, OF_MEMBERS, Asked, Ranges
-from storage.sources.planned.planned_file import sizes
-from storage.sources.rows.ambiguous_rows import ask_typed
-from storage.sources.rows.schema_check import Difference, of_schema
-from transforms.model.specs import TableSpec
-from transforms.parsing.ambiguity import Answer
-from transforms.parsing.options import ParseOptions
-from transforms.parsing.row_ops import RowOp
+from lakejoin.storage.errors import SourceError
+from lakejoin.storage.sources.files.fingerprint import FileContent, scan_whole
+from lakejoin.storage.sources.files.limits import FileLimits
+from lakejoin.storage.sources.files.source_files import FoundFile, MeasuredFile, changed
+from lakejoin.storage.sources.formats.file_format import FileFormat
+from lakejoin.storage.sources.formats.source_format import (
+    NO_CSV,
+    NO_LINES,
+    OF_EVENTS,
+    OF_MEMBERS,
+    Asked,
+    Ranges,
+)
+from lakejoin.storage.sources.planned.planned_file import sizes
+from lakejoin.storage.sources.rows.ambiguous_rows import ask_typed
+from lakejoin.storage.sources.rows.schema_check import Difference, of_schema
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.ambiguity import Answer
+from lakejoin.transforms.parsing.options import ParseOptions
+from lakejoin.transforms.parsing.row_ops import RowOp
 
 
 class TypedFormat(FileFormat):

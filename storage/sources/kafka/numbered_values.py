@@ -14,8 +14,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.avro.functions import from_avro
 
-from storage.sources.kafka.schema_registry import Schema
-from transforms.parsing.avro_schema import is_record, may_be_null, row_schema, uninterpreted
+from lakejoin.storage.sources.kafka.schema_registry import Schema
+from lakejoin.transforms.parsing.avro_schema import is_record, may_be_null, row_schema, uninterpreted
 
 _HEAD = 5
 """Bytes before what is written."""

@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
-from storage.errors import SourceNotFound, SourceRefused, SourceUnreadable
-from storage.sources.kafka.topics import REGISTRY_PASSWORD, REGISTRY_USERNAME
-from transforms.parsing.avro_references import completed
+from lakejoin.storage.errors import SourceNotFound, SourceRefused, SourceUnreadable
+from lakejoin.storage.sources.kafka.topics import REGISTRY_PASSWORD, REGISTRY_USERNAME
+from lakejoin.transforms.parsing.avro_references import completed
 
 _SECONDS = 15
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from storage.errors import SourceError, SourceNotFound, SourceUnreadable
-from storage.sources.kafka.topics import Topics, client_settings
+from lakejoin.storage.errors import SourceError, SourceNotFound, SourceUnreadable
+from lakejoin.storage.sources.kafka.topics import Topics, client_settings
 
 Partition = tuple[str, int]
 """A topic and the number of one of its partitions."""

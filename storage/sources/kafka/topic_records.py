@@ -12,11 +12,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StringType, StructType
 
-from storage.errors import SourceUnreadable
-from storage.sources.kafka.topics import Topics, partition_of, spark_options
-from storage.sources.planned.planned_file import PlannedFile
-from transforms.model.schemas import CONTEXT, POSITION, POSITION_TYPE, RAW, empty
-from transforms.parsing.row_ops import RowOp
+from lakejoin.storage.errors import SourceUnreadable
+from lakejoin.storage.sources.kafka.topics import Topics, partition_of, spark_options
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.transforms.model.schemas import CONTEXT, POSITION, POSITION_TYPE, RAW, empty
+from lakejoin.transforms.parsing.row_ops import RowOp
 
 KEY, VALUE = "_lj_record_key", "_lj_record_value"
 """Columns with the key and value of a record: bytes, or text."""

@@ -10,8 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from storage.errors import SourceUnreadable
-from storage.sources.planned.planned_file import TOPIC, PlannedFile
+from lakejoin.storage.errors import SourceUnreadable
+from lakejoin.storage.sources.planned.planned_file import TOPIC, PlannedFile
 
 USERNAME, PASSWORD, KEY_PASSWORD = (
     f"LAKEJOIN_KAFKA_{name}" for name in ("USERNAME", "PASSWORD", "KEY_PASSWORD")

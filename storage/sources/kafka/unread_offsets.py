@@ -6,10 +6,10 @@ A part is a partition: its lines are offsets plus one, so the lines after `from_
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from storage.errors import SourceChanged, SourceRefused, SourceTrimmed
-from storage.sources.kafka.topic_client import Extent, Partition, TopicClient, TopicState
-from storage.sources.kafka.topics import Topics, part_name, partition_of
-from storage.sources.planned.planned_file import Known, PlannedFile
+from lakejoin.storage.errors import SourceChanged, SourceRefused, SourceTrimmed
+from lakejoin.storage.sources.kafka.topic_client import Extent, Partition, TopicClient, TopicState
+from lakejoin.storage.sources.kafka.topics import Topics, part_name, partition_of
+from lakejoin.storage.sources.planned.planned_file import Known, PlannedFile
 
 
 def measured(topics: Topics, client: TopicClient, table: str, known: Known) -> Iterator[PlannedFile]:

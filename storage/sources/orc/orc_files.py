@@ -19,13 +19,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from storage.errors import SourceBroken, SourceUnreadable
-from storage.filesystem import spark_path
-from storage.sources.orc.orc_size import columns_in
-from storage.sources.planned.planned_file import PlannedFile, sizes
-from storage.sources.rows.line_numbers import number_lines
-from storage.sources.rows.splits import in_one_task
-from storage.sources.rows.typed_columns import (
+from lakejoin.storage.errors import SourceBroken, SourceUnreadable
+from lakejoin.storage.filesystem import spark_path
+from lakejoin.storage.sources.orc.orc_size import columns_in
+from lakejoin.storage.sources.planned.planned_file import PlannedFile, sizes
+from lakejoin.storage.sources.rows.line_numbers import number_lines
+from lakejoin.storage.sources.rows.splits import in_one_task
+from lakejoin.storage.sources.rows.typed_columns import (
     Columns,
     Stored,
     found_in,
@@ -33,8 +33,8 @@ from storage.sources.rows.typed_columns import (
     read_as,
     types_of,
 )
-from transforms.model.specs import TableSpec
-from transforms.parsing.options import ParseOptions
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.options import ParseOptions
 
 _SPARK_TYPE, _NO_ZONE = b"spark.sql.catalyst.type", b"timestamp_ntz"
 """What Spark says of a column of whole numbers that are times without a zone."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from storage.sources.files.compression import CODECS
-from storage.sources.files.hadoop_blocks import chunk_of_lz4, chunk_of_snappy
-from storage.sources.files.limits import FileLimits
+from lakejoin.storage.sources.files.compression import CODECS
+from lakejoin.storage.sources.files.hadoop_blocks import chunk_of_lz4, chunk_of_snappy
+from lakejoin.storage.sources.files.limits import FileLimits
 
 _ZSTD = next(codec.unpacker for codec in CODECS if codec.name == "zstd")
 _Message = dict[int, list[int | bytes]]

@@ -7,11 +7,11 @@ import pyarrow as pa
 from pyarrow import orc
 from pyarrow.lib import ArrowException
 
-from storage.errors import SourceBroken
-from storage.filesystem import open_file_system
-from storage.sources.files.compression import TORN
-from storage.sources.files.limits import FileLimits
-from storage.sources.orc.orc_footer import read_footer
+from lakejoin.storage.errors import SourceBroken
+from lakejoin.storage.filesystem import open_file_system
+from lakejoin.storage.sources.files.compression import TORN
+from lakejoin.storage.sources.files.limits import FileLimits
+from lakejoin.storage.sources.orc.orc_footer import read_footer
 
 
 def columns_in(path: str) -> pa.Schema:

@@ -17,11 +17,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from storage.errors import SourceBroken
-from storage.filesystem import open_file_system, spark_path
-from storage.sources.planned.planned_file import PlannedFile
-from storage.sources.rows.line_numbers import number_rows
-from storage.sources.rows.typed_columns import (
+from lakejoin.storage.errors import SourceBroken
+from lakejoin.storage.filesystem import open_file_system, spark_path
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.sources.rows.line_numbers import number_rows
+from lakejoin.storage.sources.rows.typed_columns import (
     Columns,
     Stored,
     found_in,
@@ -29,8 +29,8 @@ from storage.sources.rows.typed_columns import (
     read_as,
     types_of,
 )
-from transforms.model.specs import TableSpec
-from transforms.parsing.options import ParseOptions
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.options import ParseOptions
 
 _UNSIGNED: dict[pa.DataType, DataType] = {
     pa.uint8(): ShortType(),

@@ -12,11 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.lib import ArrowException
 
-from storage.errors import SourceBroken, SourceTooLarge
-from storage.filesystem import open_file_system
-from storage.sources.files.limits import FileLimits
-from storage.sources.parquet.parquet_pages import Window, read_pages
-from storage.sources.parquet.parquet_values import Chunk, Columns, narrow_by_lengths, narrow_by_longest
+from lakejoin.storage.errors import SourceBroken, SourceTooLarge
+from lakejoin.storage.filesystem import open_file_system
+from lakejoin.storage.sources.files.limits import FileLimits
+from lakejoin.storage.sources.parquet.parquet_pages import Window, read_pages
+from lakejoin.storage.sources.parquet.parquet_values import (
+    Chunk,
+    Columns,
+    narrow_by_lengths,
+    narrow_by_longest,
+)
 
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 12, "FLOAT": 4, "DOUBLE": 8}
 _DECIMAL = 16

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from storage.sources.parquet.parquet_pages import Page
+from lakejoin.storage.sources.parquet.parquet_pages import Page
 
 _PIECE = 1 << 26
 """Bytes of values that are read at once."""

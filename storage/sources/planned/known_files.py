@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.sources.files.source_files import FoundFile
-from storage.sources.planned.planned_file import PlannedFile
-from storage.sources.planned.planned_files import BLOCK
+from lakejoin.storage.sources.files.source_files import FoundFile
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.sources.planned.planned_files import BLOCK
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 

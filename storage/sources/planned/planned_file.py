@@ -6,8 +6,8 @@ from datetime import date
 from itertools import groupby
 from typing import Any, Self
 
-from storage.filesystem import file_info
-from storage.sources.files.source_files import MeasuredFile
+from lakejoin.storage.filesystem import file_info
+from lakejoin.storage.sources.files.source_files import MeasuredFile
 
 FEED = "_delta_log"
 """What a plan calls a range of versions, where it has the name of a file: no source file begins with `_`."""

@@ -8,7 +8,7 @@ from typing import Any, overload
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
 
 BLOCK = 10_000
 """So many rows are Python's at a time where all are gone through."""

@@ -7,9 +7,9 @@ wildcards for folders; else each file is one. A version of a Delta table is one.
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
-from storage.errors import SourceChanged, SourceRefused
-from storage.sources.files.path_patterns import FilePattern, has_hour
-from storage.sources.planned.planned_file import FEED, PlannedFile, end_of
+from lakejoin.storage.errors import SourceChanged, SourceRefused
+from lakejoin.storage.sources.files.path_patterns import FilePattern, has_hour
+from lakejoin.storage.sources.planned.planned_file import FEED, PlannedFile, end_of
 
 
 def snapshot_of(path: str, part: PlannedFile) -> str:

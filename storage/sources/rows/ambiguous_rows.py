@@ -7,10 +7,10 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegralType, StructType, TimestampNTZType, TimestampType
 
-from storage.sources.planned.planned_file import PlannedFile
-from transforms.model.schemas import CONTEXT, DERIVED, POSITION_TYPE
-from transforms.model.specs import TableSpec
-from transforms.parsing.ambiguity import (
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.transforms.model.schemas import CONTEXT, DERIVED, POSITION_TYPE
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.ambiguity import (
     MARKS,
     NAMES,
     Answer,
@@ -23,8 +23,8 @@ from transforms.parsing.ambiguity import (
     split,
     with_examples,
 )
-from transforms.parsing.options import ParseOptions
-from transforms.parsing.questions import of_times, questions
+from lakejoin.transforms.parsing.options import ParseOptions
+from lakejoin.transforms.parsing.questions import of_times, questions
 
 Schema = Mapping[str, DataType | None]
 """The names of a part's columns, with the types of those that are declared."""

@@ -13,9 +13,9 @@ from urllib.parse import unquote
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from storage.errors import SourceChanged
-from storage.sources.planned.planned_file import PlannedFile
-from transforms.model.schemas import CONTEXT, POSITION, RAW
+from lakejoin.storage.errors import SourceChanged
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.transforms.model.schemas import CONTEXT, POSITION, RAW
 
 _FILE, _BLOCK, _ID, _LINE = "_lj_file", "_lj_block", "_lj_id", "_lj_line"
 _IN_TASK = (1 << 33) - 1

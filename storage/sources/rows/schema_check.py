@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.types import DataType
 
-from transforms.model.specs import TableSpec
-from transforms.parsing.options import ParseOptions
-from transforms.parsing.schema_drift import always_fits, facts, undeclared
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.options import ParseOptions
+from lakejoin.transforms.parsing.schema_drift import always_fits, facts, undeclared
 
 SHOWN = 20
 """How many undeclared columns are told of."""

@@ -7,14 +7,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, LongType, StructField, StructType, TimestampNTZType, TimestampType
 
-from storage.errors import SourceBroken
-from storage.sources.planned.planned_file import PlannedFile
-from transforms.model.schemas import named
-from transforms.model.specs import TableSpec
-from transforms.parsing.flat_rows import take_rows_apart
-from transforms.parsing.options import ParseOptions
-from transforms.parsing.typed_values import from_nanos
-from transforms.parsing.validation import finish_records
+from lakejoin.storage.errors import SourceBroken
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.transforms.model.schemas import named
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.flat_rows import take_rows_apart
+from lakejoin.transforms.parsing.options import ParseOptions
+from lakejoin.transforms.parsing.typed_values import from_nanos
+from lakejoin.transforms.parsing.validation import finish_records
 
 
 @dataclass(frozen=True)

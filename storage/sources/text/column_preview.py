@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from storage.errors import SourceError
-from storage.sources.files.fingerprint import open_text
-from storage.sources.files.source_files import FoundFile
+from lakejoin.storage.errors import SourceError
+from lakejoin.storage.sources.files.fingerprint import open_text
+from lakejoin.storage.sources.files.source_files import FoundFile
 
 RECORDS = 200
 """How many records are looked at; what none of them has is not found."""

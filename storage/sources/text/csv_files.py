@@ -14,19 +14,19 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
 
-from storage.errors import SourceBroken
-from storage.filesystem import spark_path
-from storage.sources.files.source_files import Counted
-from storage.sources.planned.planned_file import PlannedFile
-from storage.sources.rows.line_numbers import number_lines
-from storage.sources.text.csv_spark import CORRUPT, decoded, spark_options, value_of
-from storage.sources.text.csv_text import Header, read_header, runs_to_the_end
-from transforms.model.schemas import CONTEXT, DETAIL, POSITION, POSITION_TYPE, REASON, empty
-from transforms.model.specs import TableSpec
-from transforms.parsing.csv_dialect import CsvDialect
-from transforms.parsing.flat_rows import take_rows_apart
-from transforms.parsing.options import ParseOptions, Parts, reason_is
-from transforms.parsing.schema_drift import ENTRIES
+from lakejoin.storage.errors import SourceBroken
+from lakejoin.storage.filesystem import spark_path
+from lakejoin.storage.sources.files.source_files import Counted
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.sources.rows.line_numbers import number_lines
+from lakejoin.storage.sources.text.csv_spark import CORRUPT, decoded, spark_options, value_of
+from lakejoin.storage.sources.text.csv_text import Header, read_header, runs_to_the_end
+from lakejoin.transforms.model.schemas import CONTEXT, DETAIL, POSITION, POSITION_TYPE, REASON, empty
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.csv_dialect import CsvDialect
+from lakejoin.transforms.parsing.flat_rows import take_rows_apart
+from lakejoin.transforms.parsing.options import ParseOptions, Parts, reason_is
+from lakejoin.transforms.parsing.schema_drift import ENTRIES
 
 _ENTRY = StructType([StructField("name", StringType()), StructField("text", StringType())])
 _ROWS = StructType([StructField(POSITION, POSITION_TYPE), StructField(ENTRIES, ArrayType(_ENTRY))])

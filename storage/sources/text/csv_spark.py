@@ -3,9 +3,9 @@
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from storage.sources.text.csv_text import Header
-from transforms.model.schemas import POSITION
-from transforms.parsing.csv_dialect import CsvDialect
+from lakejoin.storage.sources.text.csv_text import Header
+from lakejoin.transforms.model.schemas import POSITION
+from lakejoin.transforms.parsing.csv_dialect import CsvDialect
 
 CORRUPT = "_lj_corrupt"
 """Column with a record that has too many or too few fields."""

@@ -12,12 +12,12 @@ from typing import TextIO
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from storage.errors import SourceBroken
-from storage.sources.files.fingerprint import open_text
-from storage.sources.files.limits import WIDE, WIDE_TEXT, FileLimits
-from storage.sources.planned.planned_file import PlannedFile
-from transforms.model.schemas import POSITION
-from transforms.parsing.csv_dialect import CsvDialect, CsvEncoding
+from lakejoin.storage.errors import SourceBroken
+from lakejoin.storage.sources.files.fingerprint import open_text
+from lakejoin.storage.sources.files.limits import WIDE, WIDE_TEXT, FileLimits
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.transforms.model.schemas import POSITION
+from lakejoin.transforms.parsing.csv_dialect import CsvDialect, CsvEncoding
 
 _LONGEST_HEADER = 1_000_000
 _CODECS: Mapping[CsvEncoding, str] = {

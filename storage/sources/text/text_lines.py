@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from storage.filesystem import spark_path
-from storage.sources.files.compression import codec_of
-from storage.sources.planned.planned_file import PlannedFile, sizes
-from storage.sources.rows.line_numbers import number_lines
-from storage.sources.rows.splits import in_one_task
-from transforms.model.schemas import CONTEXT, POSITION, RAW
+from lakejoin.storage.filesystem import spark_path
+from lakejoin.storage.sources.files.compression import codec_of
+from lakejoin.storage.sources.planned.planned_file import PlannedFile, sizes
+from lakejoin.storage.sources.rows.line_numbers import number_lines
+from lakejoin.storage.sources.rows.splits import in_one_task
+from lakejoin.transforms.model.schemas import CONTEXT, POSITION, RAW
 
 
 def read_lines(spark: SparkSession, ranges: Sequence[PlannedFile]) -> DataFrame:

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from storage.errors import SourceBroken
-from storage.filesystem import spark_path
-from storage.sources.planned.planned_file import PlannedFile, sizes
-from storage.sources.rows.line_numbers import number_pieces
-from transforms.model.schemas import CONTEXT, POSITION, RAW
-from transforms.parsing.json_pieces import is_cut_off, pieces_in, record_of, single_rows
+from lakejoin.storage.errors import SourceBroken
+from lakejoin.storage.filesystem import spark_path
+from lakejoin.storage.sources.planned.planned_file import PlannedFile, sizes
+from lakejoin.storage.sources.rows.line_numbers import number_pieces
+from lakejoin.transforms.model.schemas import CONTEXT, POSITION, RAW
+from lakejoin.transforms.parsing.json_pieces import is_cut_off, pieces_in, record_of, single_rows
 
 _TEXT = "value"
 

@@ -12,8 +12,8 @@ from dataclasses import asdict, replace
 from datetime import timedelta
 from pathlib import Path
 
-from storage.spark.engine.launch import Launch
-from storage.spark.engine.sockets import (
+from lakejoin.storage.spark.engine.launch import Launch
+from lakejoin.storage.spark.engine.sockets import (
     NoFolder,
     connect,
     engine_folder,
@@ -21,8 +21,8 @@ from storage.spark.engine.sockets import (
     log_path,
     socket_path,
 )
-from storage.spark.own_process import own_process
-from transforms.model.printable_text import printable
+from lakejoin.storage.spark.own_process import own_process
+from lakejoin.transforms.model.printable_text import printable
 
 _STARTS_WITHIN = 150.0
 _ANSWERS_WITHIN = 15.0
@@ -110,7 +110,7 @@ def _start(launch: Launch, folder: Path, archive: Callable[[], str]) -> socket.s
         with there:
             started = asdict(replace(launch, archive=archive()))
             told = {"launch": started, "folder": os.fspath(folder), "first": there.fileno()}
-            command, environment = own_process("storage.spark.engine.keeper")
+            command, environment = own_process("lakejoin.storage.spark.engine.keeper")
             subprocess.run(
                 command, input=json.dumps(told).encode() + b"\n", stdout=log, stderr=log,
                 pass_fds=[there.fileno()], cwd=folder, check=False, env=environment,

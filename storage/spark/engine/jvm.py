@@ -12,7 +12,7 @@ from typing import Any
 from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
 from py4j.java_gateway import JavaObject
 
-from storage.spark.engine.launch import Launch
+from lakejoin.storage.spark.engine.launch import Launch
 
 _STARTS_WITHIN = 120
 _LEFT_WITHIN = 30

@@ -18,10 +18,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from storage.spark.engine.jvm import Figures, Jvm, JvmFailed
-from storage.spark.engine.launch import Launch
-from storage.spark.engine.sockets import receive, send, socket_path
-from transforms.model.printable_text import printable_lines
+from lakejoin.storage.spark.engine.jvm import Figures, Jvm, JvmFailed
+from lakejoin.storage.spark.engine.launch import Launch
+from lakejoin.storage.spark.engine.sockets import receive, send, socket_path
+from lakejoin.transforms.model.printable_text import printable_lines
 
 _FORGETS_WITHIN = 60
 _ASKS_WITHIN = 5

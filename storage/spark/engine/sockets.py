@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from storage.errors import LakejoinError
+from lakejoin.storage.errors import LakejoinError
 
 _LONGEST = 100
 """Bytes of a socket's path that every system takes."""

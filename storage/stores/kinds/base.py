@@ -8,16 +8,16 @@ from typing import Any, ClassVar, Self
 
 from pyspark.sql import SparkSession
 
-from storage.stores.errors import NullKey, StoreReadOnly, StoreUnreadable, WrongKey
-from storage.stores.kinds.method_names import name_methods
-from storage.stores.scan.delta_table import TableFiles
-from storage.stores.scan.order import Between, Bound, Column, Place, Span, ahead
-from storage.stores.scan.reader import Reader, Row
-from storage.stores.scan.table_columns import Source, dotted
-from storage.stores.write.layout import OBSERVED, Kind, Layout, read_layout
-from storage.stores.write.puts import Writer
-from transforms.model.event_time import from_micros, moved_back
-from transforms.model.printable_text import printable
+from lakejoin.storage.stores.errors import NullKey, StoreReadOnly, StoreUnreadable, WrongKey
+from lakejoin.storage.stores.kinds.method_names import name_methods
+from lakejoin.storage.stores.scan.delta_table import TableFiles
+from lakejoin.storage.stores.scan.order import Between, Bound, Column, Place, Span, ahead
+from lakejoin.storage.stores.scan.reader import Reader, Row
+from lakejoin.storage.stores.scan.table_columns import Source, dotted
+from lakejoin.storage.stores.write.layout import OBSERVED, Kind, Layout, read_layout
+from lakejoin.storage.stores.write.puts import Writer
+from lakejoin.transforms.model.event_time import from_micros, moved_back
+from lakejoin.transforms.model.printable_text import printable
 
 Key = Any
 """The value of a key's only column, or a tuple of its columns."""

@@ -9,12 +9,12 @@ from functools import partial
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from storage.stores.kinds.base import bound_of
-from storage.stores.scan.reader import Reader
-from storage.stores.write.layout import DELETED, OBSERVED, PLACE, PUT, Layout
-from storage.stores.write.puts import Writer
-from transforms.model.event_time import instant
-from transforms.model.schemas import named
+from lakejoin.storage.stores.kinds.base import bound_of
+from lakejoin.storage.stores.scan.reader import Reader
+from lakejoin.storage.stores.write.layout import DELETED, OBSERVED, PLACE, PUT, Layout
+from lakejoin.storage.stores.write.puts import Writer
+from lakejoin.transforms.model.event_time import instant
+from lakejoin.transforms.model.schemas import named
 
 ROWS_PER_FILE = 500_000
 _NEXT, _LAST = "_lj_next", "_lj_last"

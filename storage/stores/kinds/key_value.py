@@ -6,13 +6,13 @@ from typing import Any, NamedTuple, Self
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.stores.errors import NullKey, WrongKey
-from storage.stores.kinds.base import Key, Store, Value
-from storage.stores.kinds.compaction import compact
-from storage.stores.scan.order import Bound, Span, beginning_with
-from storage.stores.scan.reader import Row
-from storage.stores.scan.table_columns import dotted
-from storage.stores.write.creation import Columns, create_table
+from lakejoin.storage.stores.errors import NullKey, WrongKey
+from lakejoin.storage.stores.kinds.base import Key, Store, Value
+from lakejoin.storage.stores.kinds.compaction import compact
+from lakejoin.storage.stores.scan.order import Bound, Span, beginning_with
+from lakejoin.storage.stores.scan.reader import Row
+from lakejoin.storage.stores.scan.table_columns import dotted
+from lakejoin.storage.stores.write.creation import Columns, create_table
 
 COUNTED = 100_000
 """Up to this many rows the keys of a store are counted."""

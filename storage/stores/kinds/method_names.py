@@ -5,7 +5,7 @@ from functools import wraps
 from types import FunctionType
 from typing import Any
 
-from storage.stores.errors import StoreError
+from lakejoin.storage.stores.errors import StoreError
 
 
 def name_methods(store: type) -> None:

@@ -6,13 +6,13 @@ from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.stores.errors import WrongRange
-from storage.stores.kinds.base import Key, Store, Value, bound_of, not_expired
-from storage.stores.kinds.compaction import compact
-from storage.stores.kinds.window import Windowed
-from storage.stores.scan.order import Between, Bound, Span
-from storage.stores.scan.reader import Row
-from storage.stores.write.creation import Columns, create_table
+from lakejoin.storage.stores.errors import WrongRange
+from lakejoin.storage.stores.kinds.base import Key, Store, Value, bound_of, not_expired
+from lakejoin.storage.stores.kinds.compaction import compact
+from lakejoin.storage.stores.kinds.window import Windowed
+from lakejoin.storage.stores.scan.order import Between, Bound, Span
+from lakejoin.storage.stores.scan.reader import Row
+from lakejoin.storage.stores.write.creation import Columns, create_table
 
 Time = datetime
 

@@ -12,11 +12,11 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from storage.stores.write.layout import PLACE
-from storage.stores.write.put_errors import blamed
-from storage.stores.write.puts import Writer
-from transforms.model.event_time import EPOCH, latest, moved_back
-from transforms.model.schemas import named
+from lakejoin.storage.stores.write.layout import PLACE
+from lakejoin.storage.stores.write.put_errors import blamed
+from lakejoin.storage.stores.write.puts import Writer
+from lakejoin.transforms.model.event_time import EPOCH, latest, moved_back
+from lakejoin.transforms.model.schemas import named
 
 _EXPIRED = "_lj_expired"
 _MICROSECOND = timedelta(microseconds=1)

@@ -6,9 +6,9 @@ from datetime import datetime
 from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple
 
-from storage.stores.scan.order import Bound, Place, Span
-from storage.stores.scan.reader import Reader, Row
-from storage.stores.write.layout import DELETED
+from lakejoin.storage.stores.scan.order import Bound, Place, Span
+from lakejoin.storage.stores.scan.reader import Reader, Row
+from lakejoin.storage.stores.write.layout import DELETED
 
 Time = datetime
 

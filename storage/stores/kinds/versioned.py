@@ -11,15 +11,15 @@ from typing import NamedTuple, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.stores.errors import WrongRange
-from storage.stores.kinds.base import Key, Store, Value, bound_of
-from storage.stores.kinds.compaction import compact
-from storage.stores.kinds.version_acceptance import accepted, accepted_rows
-from storage.stores.kinds.version_history import OUR_COLUMNS, History, Version, VersionColumns
-from storage.stores.scan.reader import Reader, Row
-from storage.stores.write.creation import Columns, create_table
-from storage.stores.write.layout import Layout
-from storage.stores.write.puts import Writer
+from lakejoin.storage.stores.errors import WrongRange
+from lakejoin.storage.stores.kinds.base import Key, Store, Value, bound_of
+from lakejoin.storage.stores.kinds.compaction import compact
+from lakejoin.storage.stores.kinds.version_acceptance import accepted, accepted_rows
+from lakejoin.storage.stores.kinds.version_history import OUR_COLUMNS, History, Version, VersionColumns
+from lakejoin.storage.stores.scan.reader import Reader, Row
+from lakejoin.storage.stores.write.creation import Columns, create_table
+from lakejoin.storage.stores.write.layout import Layout
+from lakejoin.storage.stores.write.puts import Writer
 
 Time = datetime
 

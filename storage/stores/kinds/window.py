@@ -6,13 +6,13 @@ from typing import NamedTuple, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
-from storage.stores.kinds.base import Key, Store, Value, bound_of, not_expired
-from storage.stores.kinds.compaction import compact
-from storage.stores.scan.order import Between, Bound, Column, Span
-from storage.stores.scan.reader import Reader, Row
-from storage.stores.write.creation import Columns, create_table
-from storage.stores.write.layout import Layout
-from storage.stores.write.puts import Writer
+from lakejoin.storage.stores.kinds.base import Key, Store, Value, bound_of, not_expired
+from lakejoin.storage.stores.kinds.compaction import compact
+from lakejoin.storage.stores.scan.order import Between, Bound, Column, Span
+from lakejoin.storage.stores.scan.reader import Reader, Row
+from lakejoin.storage.stores.write.creation import Columns, create_table
+from lakejoin.storage.stores.write.layout import Layout
+from lakejoin.storage.stores.write.puts import Writer
 
 Time = datetime
 

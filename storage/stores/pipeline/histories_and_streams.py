@@ -2,20 +2,20 @@
 
 from pyspark.sql.types import StructType
 
-from storage.lake.layout import Lake, changes_of, joined_of, records_of, versions_of
-from storage.lake.plan import Plan
-from storage.state.pinned_state import history_bound
-from storage.stores.kinds.version_history import VersionColumns
-from storage.stores.kinds.versioned import VersionedKeyValueStore
-from storage.stores.kinds.window import WindowStore
-from storage.stores.pipeline.tables import folded, pinned, reader_of
-from storage.stores.scan.order import Between, Column
-from storage.stores.scan.reader import Reader
-from storage.stores.scan.table_columns import Shape, paths
-from storage.stores.write.layout import Layout
-from transforms.changelog.versions import versions_schema
-from transforms.model.event_time import moved_back
-from transforms.model.schemas import (
+from lakejoin.storage.lake.layout import Lake, changes_of, joined_of, records_of, versions_of
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.state.pinned_state import history_bound
+from lakejoin.storage.stores.kinds.version_history import VersionColumns
+from lakejoin.storage.stores.kinds.versioned import VersionedKeyValueStore
+from lakejoin.storage.stores.kinds.window import WindowStore
+from lakejoin.storage.stores.pipeline.tables import folded, pinned, reader_of
+from lakejoin.storage.stores.scan.order import Between, Column
+from lakejoin.storage.stores.scan.reader import Reader
+from lakejoin.storage.stores.scan.table_columns import Shape, paths
+from lakejoin.storage.stores.write.layout import Layout
+from lakejoin.transforms.changelog.versions import versions_schema
+from lakejoin.transforms.model.event_time import moved_back
+from lakejoin.transforms.model.schemas import (
     BATCH,
     DELETED,
     OP,
@@ -27,9 +27,9 @@ from transforms.model.schemas import (
     VERDICT,
     quoted,
 )
-from transforms.model.specs import StreamJoinSpec, TableSpec
-from transforms.stream_join.records import stream_schema
-from transforms.stream_join.table_join import ACCEPTED, stream_joined_schema
+from lakejoin.transforms.model.specs import StreamJoinSpec, TableSpec
+from lakejoin.transforms.stream_join.records import stream_schema
+from lakejoin.transforms.stream_join.table_join import ACCEPTED, stream_joined_schema
 
 _POSITION: tuple[Column, ...] = tuple((POSITION, name) for name in POSITION_TYPE.names)
 _BATCH: Column = (BATCH,)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from storage.lake.layout import (
+from lakejoin.storage.lake.layout import (
     Lake,
     changes_of,
     joined_of,
@@ -20,17 +20,22 @@ from storage.lake.layout import (
     subscription_log_of,
     subscription_store_of,
 )
-from storage.lake.plan import Plan
-from storage.stores.kinds.key_value import KeyValueStore
-from storage.stores.scan.order import Between, Column
-from storage.stores.scan.reader import Reader
-from storage.stores.scan.table_columns import Shape, Source, paths
-from storage.stores.write.layout import Layout
-from transforms.foreign_key_join.emissions import joined_schema
-from transforms.foreign_key_join.subscriptions import DELETE_AND, DELETE_NO, STEP, subscription_schema
-from transforms.model.result_spec import ResultSpec
-from transforms.model.schemas import BATCH, CURRENT, DELETED, POSITION, POSITION_TYPE, rows_schema
-from transforms.model.specs import JoinSpec, TableSpec
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.stores.kinds.key_value import KeyValueStore
+from lakejoin.storage.stores.scan.order import Between, Column
+from lakejoin.storage.stores.scan.reader import Reader
+from lakejoin.storage.stores.scan.table_columns import Shape, Source, paths
+from lakejoin.storage.stores.write.layout import Layout
+from lakejoin.transforms.foreign_key_join.emissions import joined_schema
+from lakejoin.transforms.foreign_key_join.subscriptions import (
+    DELETE_AND,
+    DELETE_NO,
+    STEP,
+    subscription_schema,
+)
+from lakejoin.transforms.model.result_spec import ResultSpec
+from lakejoin.transforms.model.schemas import BATCH, CURRENT, DELETED, POSITION, POSITION_TYPE, rows_schema
+from lakejoin.transforms.model.specs import JoinSpec, TableSpec
 
 _BATCH: Column = (BATCH,)
 NO_NAMES: Mapping[str, str] = MappingProxyType({})

@@ -15,11 +15,11 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 from pyspark.sql.types import StructType
 
-from storage.delta_log.snapshot import reading_table
-from storage.filesystem import is_local, quoted_uri
-from storage.stores.errors import StoreUnreadable
-from storage.stores.scan.file_bounds import DataFile, bounds_of, data_files, groups
-from storage.stores.scan.order import Column
+from lakejoin.storage.delta_log.snapshot import reading_table
+from lakejoin.storage.filesystem import is_local, quoted_uri
+from lakejoin.storage.stores.errors import StoreUnreadable
+from lakejoin.storage.stores.scan.file_bounds import DataFile, bounds_of, data_files, groups
+from lakejoin.storage.stores.scan.order import Column
 
 OPEN_FILES = 64
 """How many files stay open for the next read, each with its footer in memory."""

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from storage.delta_log.live_files import CUT_OFF, kept_rows
-from storage.stores.scan.order import Column
-from storage.stores.scan.table_columns import dotted
+from lakejoin.storage.delta_log.live_files import CUT_OFF, kept_rows
+from lakejoin.storage.stores.scan.order import Column
+from lakejoin.storage.stores.scan.table_columns import dotted
 
 _EXACT_DIGITS = 15
 """Decimals with more digits may be rounded on their way through the log."""

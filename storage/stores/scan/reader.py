@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from storage.stores.errors import WrongKey
-from storage.stores.scan.delta_table import TableFiles
-from storage.stores.scan.order import Column, Place, Span, ahead
-from storage.stores.scan.row_groups import FilePart, Wanted
-from storage.stores.scan.sorted_merge import Merge
-from storage.stores.scan.table_columns import Shape, Source, dotted
+from lakejoin.storage.stores.errors import WrongKey
+from lakejoin.storage.stores.scan.delta_table import TableFiles
+from lakejoin.storage.stores.scan.order import Column, Place, Span, ahead
+from lakejoin.storage.stores.scan.row_groups import FilePart, Wanted
+from lakejoin.storage.stores.scan.sorted_merge import Merge
+from lakejoin.storage.stores.scan.table_columns import Shape, Source, dotted
 
 Row = dict[str, Any]
 

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.stores.scan.delta_table import TableFiles
-from storage.stores.scan.file_bounds import Bounds, DataFile, bounds_of, groups
-from storage.stores.scan.order import Between, Column, Place, Span
-from storage.stores.scan.sorted_columns import (
+from lakejoin.storage.stores.scan.delta_table import TableFiles
+from lakejoin.storage.stores.scan.file_bounds import Bounds, DataFile, bounds_of, groups
+from lakejoin.storage.stores.scan.order import Between, Column, Place, Span
+from lakejoin.storage.stores.scan.sorted_columns import (
     backwards,
     flat,
     from_bound,
@@ -26,7 +26,7 @@ from storage.stores.scan.sorted_columns import (
     sorted_rows,
     within,
 )
-from storage.stores.scan.table_columns import Shape, Source, dotted
+from lakejoin.storage.stores.scan.table_columns import Shape, Source, dotted
 
 ROW = "_lj_row"
 """Number of a row in its row group."""

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.stores.scan.order import Between, Bound, Column
-from storage.stores.scan.table_columns import Shape, dotted
+from lakejoin.storage.stores.scan.order import Between, Bound, Column
+from lakejoin.storage.stores.scan.table_columns import Shape, dotted
 
 SortKey = tuple[str, str, str]
 """Name of a column, its direction, and where its nulls go."""

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from storage.stores.scan.order import Between, Column, Place, ahead, nearest
-from storage.stores.scan.row_groups import ROW, FilePart, GroupPart, tombstones
-from storage.stores.scan.sorted_columns import backwards, firsts, sort_keys, sorted_rows, within
-from storage.stores.scan.table_columns import Shape, dotted
+from lakejoin.storage.stores.scan.order import Between, Column, Place, ahead, nearest
+from lakejoin.storage.stores.scan.row_groups import ROW, FilePart, GroupPart, tombstones
+from lakejoin.storage.stores.scan.sorted_columns import backwards, firsts, sort_keys, sorted_rows, within
+from lakejoin.storage.stores.scan.table_columns import Shape, dotted
 
 RUN = "_lj_run"
 """Number of the run that a row is from."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from storage.stores.scan.order import Between, Column
+from lakejoin.storage.stores.scan.order import Between, Column
 
 NONE: Mapping[Column, frozenset[Any]] = MappingProxyType({})
 

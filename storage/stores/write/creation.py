@@ -7,11 +7,11 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType, LongType, StructField, StructType, TimestampType
 
-from storage.delta_table.footer_statistics import STATISTICS
-from storage.spark.start import NO_CLEANUP
-from storage.stores.errors import StoreUnreadable, WrongDuration, WrongKey
-from storage.stores.write.layout import DELETED, OBSERVED, PLACE, PROPERTY, PUT, Kind, Layout
-from transforms.model.schemas import quoted
+from lakejoin.storage.delta_table.footer_statistics import STATISTICS
+from lakejoin.storage.spark.start import NO_CLEANUP
+from lakejoin.storage.stores.errors import StoreUnreadable, WrongDuration, WrongKey
+from lakejoin.storage.stores.write.layout import DELETED, OBSERVED, PLACE, PROPERTY, PUT, Kind, Layout
+from lakejoin.transforms.model.schemas import quoted
 
 INTERNAL = StructType(
     [

@@ -13,7 +13,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from storage.stores.errors import WrongKey
+from lakejoin.storage.stores.errors import WrongKey
 
 
 def check_columns(path: str, rows: DataFrame, wanted: StructType) -> None:

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
-from storage.stores.errors import StoreUnreadable
-from storage.stores.scan.delta_table import TableFiles
-from storage.stores.scan.table_columns import Shape, paths
+from lakejoin.storage.stores.errors import StoreUnreadable
+from lakejoin.storage.stores.scan.delta_table import TableFiles
+from lakejoin.storage.stores.scan.table_columns import Shape, paths
 
 Kind = Literal["key-value", "window", "session", "versioned"]
 

@@ -8,10 +8,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from storage.errors import LakeBusy, reason_of
-from storage.stores.errors import NullKey, StoreReadOnly, WrongKey, WrongRange
-from storage.stores.write.layout import Layout
-from transforms.model.schemas import named
+from lakejoin.storage.errors import LakeBusy, reason_of
+from lakejoin.storage.stores.errors import NullKey, StoreReadOnly, WrongKey, WrongRange
+from lakejoin.storage.stores.write.layout import Layout
+from lakejoin.transforms.model.schemas import named
 
 _TOO_LARGE = ("CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE")
 _TURNED_ROUND = "lakejoin-session-turned-round"

@@ -14,17 +14,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
-from storage.delta_log.transaction_id import Transaction
-from storage.delta_table.private_transaction import DeltaTransaction
-from storage.errors import LakeBusy
-from storage.spark.session import changed_settings
-from storage.stores.errors import WrongKey
-from storage.stores.scan.delta_table import TableFiles
-from storage.stores.write.creation import INTERNAL
-from storage.stores.write.frame_columns import check_columns, check_order
-from storage.stores.write.layout import DELETED, OBSERVED, PLACE, PUT, Layout
-from storage.stores.write.put_errors import blamed, check_session, observed_time, others_put
-from transforms.model.schemas import named
+from lakejoin.storage.delta_log.transaction_id import Transaction
+from lakejoin.storage.delta_table.private_transaction import DeltaTransaction
+from lakejoin.storage.errors import LakeBusy
+from lakejoin.storage.spark.session import changed_settings
+from lakejoin.storage.stores.errors import WrongKey
+from lakejoin.storage.stores.scan.delta_table import TableFiles
+from lakejoin.storage.stores.write.creation import INTERNAL
+from lakejoin.storage.stores.write.frame_columns import check_columns, check_order
+from lakejoin.storage.stores.write.layout import DELETED, OBSERVED, PLACE, PUT, Layout
+from lakejoin.storage.stores.write.put_errors import blamed, check_session, observed_time, others_put
+from lakejoin.transforms.model.schemas import named
 
 SETTINGS = {"parquet.block.size": str(4 * 1024 * 1024), "spark.sql.parquet.compression.codec": "zstd"}
 """Small row groups: one is what is read at the least."""

@@ -15,9 +15,9 @@ def test_one_thread_is_enough_for_a_batch(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No task waits for one that is submitted after it, small batch or large; else this would hang."""
-    monkeypatch.setattr("orchestration.batch.run_batch.THREADS", 1)
+    monkeypatch.setattr("lakejoin.orchestration.batch.run_batch.THREADS", 1)
     pipeline = make_shop(tmp_path, ["2024-01-01"])
     assert run(pipeline, spark) == 1
     make_shop(tmp_path)
-    monkeypatch.setattr("storage.spark.kept_frames.SMALL", -1)
+    monkeypatch.setattr("lakejoin.storage.spark.kept_frames.SMALL", -1)
     assert run(pipeline, spark) == 2

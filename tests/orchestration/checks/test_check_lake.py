@@ -8,17 +8,17 @@ import pytest
 from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
-from expectations.gate import broken_rules
 from faults.shop import make_pipeline, run, write_lines
-from orchestration.batch.streams import stream_join_batch
-from orchestration.checks import check_lake
-from orchestration.checks.join_frames import Scope
-from orchestration.config import Pipeline
-from orchestration.lake_state.published_snapshot import published_snapshot
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, joined_of
-from storage.lake.plan import Plan
-from storage.state.pinned_state import State
+from lakejoin.expectations.gate import broken_rules
+from lakejoin.orchestration.batch.streams import stream_join_batch
+from lakejoin.orchestration.checks import check_lake
+from lakejoin.orchestration.checks.join_frames import Scope
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, joined_of
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.state.pinned_state import State
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -85,7 +85,9 @@ def damaged(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Pi
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(stream_join_batch, "emit_records", lambda *rows: emit(*rows).where("id <> 1"))
         # the gate would see an answer that is missing, and cannot see a subscriber that was not found
-        patched.setattr("transforms.foreign_key_join.join._messages_to_changed", lambda _, log, *__: log)
+        patched.setattr(
+            "lakejoin.transforms.foreign_key_join.join._messages_to_changed", lambda _, log, *__: log
+        )
         run(pipeline, spark)
     return pipeline
 

@@ -15,9 +15,9 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner, Result
 
-from orchestration.cli import app, options
-from orchestration.demo.example import EXAMPLE
-from storage.spark.engine import sockets
+from lakejoin.orchestration.cli import app, options
+from lakejoin.orchestration.demo.example import EXAMPLE
+from lakejoin.storage.spark.engine import sockets
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = (
@@ -405,7 +405,7 @@ def test_process_ends_with_its_code_and_all_it_had_to_say(tmp_path: Path) -> Non
     code = (
         "import atexit, sys, threading, time; atexit.register(print, 'good-bye'); "
         "threading.Thread(target=time.sleep, args=[60]).start(); "
-        "sys.argv = ['lakejoin', *sys.argv[1:]]; from orchestration.cli import main; main()"
+        "sys.argv = ['lakejoin', *sys.argv[1:]]; from lakejoin.orchestration.cli import main; main()"
     )
     for arguments, expected in ((["--version"], 0), (["validate", str(tmp_path / "none.yaml")], 2)):
         done = subprocess.run(
@@ -454,7 +454,7 @@ def test_command_imports_only_what_it_needs(config: Path, arguments: list[str], 
     """Help comes without Spark; what reads logs and files without JVM, Dagster or Great Expectations."""
     program = """
 import json, sys
-from orchestration.cli import app
+from lakejoin.orchestration.cli import app
 try:
     app(sys.argv[1:])
 except SystemExit as end:

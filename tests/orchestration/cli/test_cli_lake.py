@@ -13,12 +13,12 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
-from orchestration.cli import app, options
-from orchestration.config import load
-from orchestration.demo.example import Example
-from storage.errors import LakeInconsistent
-from storage.lake.layout import Lake
-from storage.lake.lock import writing
+from lakejoin.orchestration.cli import app, options
+from lakejoin.orchestration.config import load
+from lakejoin.orchestration.demo.example import Example
+from lakejoin.storage.errors import LakeInconsistent
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.lock import writing
 
 pytestmark = pytest.mark.spark
 
@@ -429,7 +429,7 @@ def test_maintain_fails_where_a_step_does(ran: Path, monkeypatch: pytest.MonkeyP
     def fail(path: str, _: object) -> None:
         raise LakeInconsistent(f"{path}: is damaged")
 
-    monkeypatch.setattr("orchestration.maintenance.steps.condense", fail)
+    monkeypatch.setattr("lakejoin.orchestration.maintenance.steps.condense", fail)
 
     done = lakejoin("maintain", ran, "--all")
 

@@ -5,8 +5,8 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from orchestration.cli.summary import batch_line, print_tables
-from storage.lake.plan import Published
+from lakejoin.orchestration.cli.summary import batch_line, print_tables
+from lakejoin.storage.lake.plan import Published
 
 READ = {"orders": {"records": 1200}, "customers": {"records": 34}}
 

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from orchestration.cli import terminal
+from lakejoin.orchestration.cli import terminal
 
 COUNTS = {
     "flights": {"records": 21643, "applied": 21482, "duplicate": 55, "late": 0},

@@ -13,15 +13,15 @@ import pytest
 from typer.testing import CliRunner
 
 from engines import own_cache
-from orchestration.cli import app
-from orchestration.config import load
-from orchestration.runs.warm_up import write_pipeline
-from storage.spark.java import find_java
+from lakejoin.orchestration.cli import app
+from lakejoin.orchestration.config import load
+from lakejoin.orchestration.runs.warm_up import write_pipeline
+from lakejoin.storage.spark.java import find_java
 
 ROOT = Path(__file__).parents[3]
 _CLIENT = """
 from pathlib import Path
-from storage.spark.session import start_session
+from lakejoin.storage.spark.session import start_session
 
 spark = start_session("local[2]", {"spark.driver.memory": "1g"})
 process = spark._jvm.java.lang.ProcessHandle.current().pid()
@@ -78,7 +78,7 @@ def test_jvm_starts_from_the_archive_that_was_made_and_without_one_that_is_cut(
     assert session(variables) == ("[] 7", "")
 
     made = subprocess.run(
-        [sys.executable, "-m", "orchestration.cli", "warm"],
+        [sys.executable, "-m", "lakejoin", "warm"],
         capture_output=True, text=True, env=variables, check=True,
     )  # fmt: skip
 
@@ -113,7 +113,7 @@ def test_training_that_fails_leaves_no_archive_and_says_why(
     run = subprocess.run
 
     def fail(command: list[str], **how: Any) -> "subprocess.CompletedProcess[str]":
-        if "orchestration.runs.warm_up" not in command:
+        if "lakejoin.orchestration.runs.warm_up" not in command:
             return run(command, check=how.pop("check", False), **how)
         return subprocess.CompletedProcess(command, 1, "no memory\nthe JVM ended\n")
 

@@ -4,8 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.config import ConfigurationError, load
-from orchestration.config.document import MAX_ALIASES, MAX_BYTES, MAX_DEPTH, MAX_VALUES, read_document
+from lakejoin.orchestration.config import ConfigurationError, load
+from lakejoin.orchestration.config.document import (
+    MAX_ALIASES,
+    MAX_BYTES,
+    MAX_DEPTH,
+    MAX_VALUES,
+    read_document,
+)
 
 
 def test_every_value_has_the_line_it_stands_on() -> None:

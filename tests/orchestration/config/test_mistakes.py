@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestration.config import ConfigurationError, load, load_text
+from lakejoin.orchestration.config import ConfigurationError, load, load_text
 
 CASES = Path(__file__).parent
 SOUND = (CASES / "sound.yaml").read_text("utf-8")

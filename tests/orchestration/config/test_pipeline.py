@@ -8,13 +8,13 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
-from orchestration.config import ConfigurationError, Pipeline, load, load_text
-from orchestration.config.schema.operation import DeclaredOperation, Operation
-from storage.sources.files.limits import FileLimits
-from storage.sources.files.source_files import find_files
-from transforms.model.schemas import POSITION_TYPE
-from transforms.model.specs import JoinSpec, TableSpec
-from transforms.parsing.row_ops import PRESETS, RowOp
+from lakejoin.orchestration.config import ConfigurationError, Pipeline, load, load_text
+from lakejoin.orchestration.config.schema.operation import DeclaredOperation, Operation
+from lakejoin.storage.sources.files.limits import FileLimits
+from lakejoin.storage.sources.files.source_files import find_files
+from lakejoin.transforms.model.schemas import POSITION_TYPE
+from lakejoin.transforms.model.specs import JoinSpec, TableSpec
+from lakejoin.transforms.parsing.row_ops import PRESETS, RowOp
 
 TEXT = """\
 name: flights

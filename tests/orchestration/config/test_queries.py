@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from orchestration.config import Pipeline
-from orchestration.config.loading import load_text
-from orchestration.config.problems import ConfigurationError
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.config.loading import load_text
+from lakejoin.orchestration.config.problems import ConfigurationError
 
 URL = "jdbc:postgresql://db:5432/shop"
 OF_TABLE = f'format: jdbc, mode: snapshot, url: "{URL}", table: public.customers'

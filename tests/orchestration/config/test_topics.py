@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.config import Pipeline
-from orchestration.config.loading import load_text
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.config.loading import load_text
 
 PAGE = Path(__file__).parents[3] / "docs" / "kafka.md"
 SOURCE = 'source: {format: kafka, bootstrap_servers: "h:9092", topic: [b, a], value: jsonl'

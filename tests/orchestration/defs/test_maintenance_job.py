@@ -8,7 +8,7 @@ from dagster import AssetKey, DagsterInstance
 from pyspark.sql import SparkSession
 
 from faults.shop import content, make_shop, run
-from orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.defs.code_location import pipeline_definitions
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

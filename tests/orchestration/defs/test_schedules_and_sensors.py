@@ -17,8 +17,8 @@ from dagster import (
     build_sensor_context,
 )
 
-from orchestration.config import load
-from orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.config import load
+from lakejoin.orchestration.defs.code_location import pipeline_definitions
 from recordings.tiny import DAYS, add_day, write_pipeline
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 from dagster import AssetKey, TableSchema
 
-from expectations.rules import rules_for
-from orchestration.config import Pipeline, load_text
-from orchestration.defs.asset_keys import lake_assets
-from orchestration.defs.code_location import pipeline_definitions
-from orchestration.defs.maintenance_job import _observations
-from orchestration.defs.materializations import batch_metadata
-from orchestration.maintenance.maintain import Done
-from orchestration.maintenance.steps import Leftovers, Step
-from storage.delta_log.live_files import Extent
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.plan import Published
+from lakejoin.expectations.rules import rules_for
+from lakejoin.orchestration.config import Pipeline, load_text
+from lakejoin.orchestration.defs.asset_keys import lake_assets
+from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.defs.maintenance_job import _observations
+from lakejoin.orchestration.defs.materializations import batch_metadata
+from lakejoin.orchestration.maintenance.maintain import Done
+from lakejoin.orchestration.maintenance.steps import Leftovers, Step
+from lakejoin.storage.delta_log.live_files import Extent
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.plan import Published
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 CLOCK = datetime(2013, 1, 2, tzinfo=UTC)

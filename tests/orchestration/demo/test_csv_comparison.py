@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from orchestration.demo.csv_comparison import NotComparable, compare, read_expected
+from lakejoin.orchestration.demo.csv_comparison import NotComparable, compare, read_expected
 
 pytestmark = pytest.mark.spark
 

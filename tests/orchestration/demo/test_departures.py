@@ -3,13 +3,13 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.demo.days import Day
-from orchestration.demo.departures import EQUAL, UNEXPLAINED, Explained, explain, has_departures
-from orchestration.demo.example import Example
-from orchestration.lake_state.published_snapshot import published_snapshot
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.state.pinned_state import State
+from lakejoin.orchestration.demo.days import Day
+from lakejoin.orchestration.demo.departures import EQUAL, UNEXPLAINED, Explained, explain, has_departures
+from lakejoin.orchestration.demo.example import Example
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.state.pinned_state import State
 
 pytestmark = pytest.mark.spark
 

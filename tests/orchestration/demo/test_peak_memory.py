@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.demo.peak_memory import peak_megabytes
+from lakejoin.orchestration.demo.peak_memory import peak_megabytes
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells the memory of a process")

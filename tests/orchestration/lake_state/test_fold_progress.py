@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from orchestration.lake_state.fold_progress import pinned_versions
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.plan import Plan, Published
+from lakejoin.orchestration.lake_state.fold_progress import pinned_versions
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.plan import Plan, Published
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 LOG, BASE = "tables/orders/changes", "tables/orders/rows"

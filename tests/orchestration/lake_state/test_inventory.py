@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestration.batch.context import files_for
+from lakejoin.orchestration.batch.context import files_for
 
 
 @pytest.mark.parametrize(

@@ -10,24 +10,24 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from orchestration.config import load_text
-from orchestration.lake_state.active_joins import join_remains, new_joins, still_wanted
-from orchestration.lake_state.config_fingerprints import (
+from lakejoin.orchestration.config import load_text
+from lakejoin.orchestration.lake_state.active_joins import join_remains, new_joins, still_wanted
+from lakejoin.orchestration.lake_state.config_fingerprints import (
     check_readings,
     check_shape,
     check_shapes,
     readings_of,
     shapes_of,
 )
-from orchestration.lake_state.expression_version import SPECIFICATION
-from orchestration.lake_state.preflight import check_progress
-from storage.errors import ConfigurationChanged, LakeInconsistent
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.plan import Plan, Published
-from storage.sources.planned.planned_file import PlannedFile
-from transforms.model import hashing
-from transforms.model.sql_settings import PINNED
+from lakejoin.orchestration.lake_state.expression_version import SPECIFICATION
+from lakejoin.orchestration.lake_state.preflight import check_progress
+from lakejoin.storage.errors import ConfigurationChanged, LakeInconsistent
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.plan import Plan, Published
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.transforms.model import hashing
+from lakejoin.transforms.model.sql_settings import PINNED
 
 TEXT = """\
 name: shop

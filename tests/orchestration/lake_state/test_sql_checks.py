@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.config import ConfigurationError, load_text
-from orchestration.lake_state.sql_checks import check_expressions
-from orchestration.runs.run import run_batches
+from lakejoin.orchestration.config import ConfigurationError, load_text
+from lakejoin.orchestration.lake_state.sql_checks import check_expressions
+from lakejoin.orchestration.runs.run import run_batches
 
 pytestmark = pytest.mark.spark
 

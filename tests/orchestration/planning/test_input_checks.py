@@ -7,13 +7,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import run
-from orchestration.config import load_text
-from orchestration.planning.input_checks import TooManyBadRecords, check_bad_ratio
-from orchestration.planning.input_records import reading
-from orchestration.planning.pending_input import pending_groups
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.plan import Plan
+from lakejoin.orchestration.config import load_text
+from lakejoin.orchestration.planning.input_checks import TooManyBadRecords, check_bad_ratio
+from lakejoin.orchestration.planning.input_records import reading
+from lakejoin.orchestration.planning.pending_input import pending_groups
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.plan import Plan
 
 pytestmark = pytest.mark.spark
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.config import Pipeline, load_text
-from orchestration.planning.backlog import backlog
-from orchestration.planning.pending_input import (
+from lakejoin.orchestration.config import Pipeline, load_text
+from lakejoin.orchestration.planning.backlog import backlog
+from lakejoin.orchestration.planning.pending_input import (
     BatchBy,
     Group,
     check_read,
@@ -22,16 +22,16 @@ from orchestration.planning.pending_input import (
     cut,
     pending_groups,
 )
-from orchestration.planning.plan_builder import code_version
-from storage.delta_log.transaction_id import Transaction
-from storage.errors import LakejoinError, SourceChanged, SourceNotFound
-from storage.lake.bookkeeping import record, row_schema
-from storage.lake.journal import Journal
-from storage.lake.layout import PLAN, Lake
-from storage.lake.plan import Plan
-from storage.lake.plan_rows import plans_of
-from storage.sources.files.source_files import Counted, Dates
-from storage.sources.planned.planned_file import PlannedFile
+from lakejoin.orchestration.planning.plan_builder import code_version
+from lakejoin.storage.delta_log.transaction_id import Transaction
+from lakejoin.storage.errors import LakejoinError, SourceChanged, SourceNotFound
+from lakejoin.storage.lake.bookkeeping import record, row_schema
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import PLAN, Lake
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.lake.plan_rows import plans_of
+from lakejoin.storage.sources.files.source_files import Counted, Dates
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 SPARK = Mock(spec=SparkSession)
@@ -67,7 +67,7 @@ def plan_of(files: Sequence[PlannedFile]) -> Plan:
 
 def planned(shop: Pipeline, count: int = 0) -> list[PlannedFile]:
     """What is pending of a pipeline; CSV files are said to have `count` records."""
-    with patch("storage.sources.formats.csv.count_records", lambda *_: Counted(count)):
+    with patch("lakejoin.storage.sources.formats.csv.count_records", lambda *_: Counted(count)):
         groups = pending_groups(shop, Journal(Lake(shop.lake)), now=NOW, spark=SPARK)
     return [file for group in groups for file in group.files]
 
@@ -179,7 +179,7 @@ def test_file_without_new_records_is_planned_beside_others(
     write(folder / "2024-01-03.csv", "")
     journal = Journal(Lake(shop.lake))
     counted = lambda _, path, __: Counted(counts[Path(path).name])  # noqa: E731 - a stand-in for Spark
-    monkeypatch.setattr("storage.sources.formats.csv.count_records", counted)
+    monkeypatch.setattr("lakejoin.storage.sources.formats.csv.count_records", counted)
     pending = partial(pending_groups, shop, journal, now=NOW, spark=SPARK)
     assert pending() == []
 
@@ -218,7 +218,7 @@ def test_lake_of_a_plan_without_later_figures_takes_the_next_one(tmp_path: Path)
     files = [field for field in columns["files"].value_type if field.name not in missing]
     older = pa.schema([*(columns | {"files": pa.list_(pa.struct(files))}).items()])
     path = Lake(shop.lake).path(PLAN)
-    with patch("storage.lake.bookkeeping.row_schema", return_value=older):
+    with patch("lakejoin.storage.lake.bookkeeping.row_schema", return_value=older):
         record(path, plan, Transaction(PLAN, 1, {}))
 
     record(path, replace(plan, batch=2), Transaction(PLAN, 2, {}))

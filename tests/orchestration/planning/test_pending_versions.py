@@ -10,16 +10,22 @@ from deltalake import DeltaTable, write_deltalake
 from typer.testing import CliRunner
 
 from faults.shop import make_pipeline
-from orchestration.cli import app
-from orchestration.config import Pipeline
-from orchestration.planning.backlog import backlog
-from orchestration.planning.pending_input import Group, check_read, check_unchanged, cut, pending_groups
-from orchestration.show.status import lake_status
-from storage.errors import SourceChanged, SourceNotFound, SourceTrimmed
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.plan import Plan
-from storage.sources.planned.planned_file import PlannedFile
+from lakejoin.orchestration.cli import app
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.planning.backlog import backlog
+from lakejoin.orchestration.planning.pending_input import (
+    Group,
+    check_read,
+    check_unchanged,
+    cut,
+    pending_groups,
+)
+from lakejoin.orchestration.show.status import lake_status
+from lakejoin.storage.errors import SourceChanged, SourceNotFound, SourceTrimmed
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 TEXT = """\

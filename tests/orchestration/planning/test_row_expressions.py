@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from orchestration.config import load_text
-from orchestration.planning.row_expressions import foreign_key_not_asked
-from storage.lake.plan import Plan
+from lakejoin.orchestration.config import load_text
+from lakejoin.orchestration.planning.row_expressions import foreign_key_not_asked
+from lakejoin.storage.lake.plan import Plan
 
 PIPELINE = load_text(
     """\

@@ -8,20 +8,20 @@ from pyspark.sql import SparkSession
 
 from faults.crashing import Crash, commits
 from faults.shop import make_pipeline, write_lines
-from orchestration.cli.show_rows import Asked, open_shown
-from orchestration.config import Pipeline
-from orchestration.config.schema.column_types import parse_type
-from orchestration.errors import WrongUsage
-from orchestration.lake_state.declared_schemas import misfits
-from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.maintenance.maintain import maintain
-from orchestration.runs.migrate import LeftOut, Migrated, migrate
-from orchestration.runs.run import run_batches
-from orchestration.show.key_ranges import Range
-from storage.errors import ConfigurationChanged
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, changes_of, joined_of
-from storage.stores.pipeline.tables import joined_store
+from lakejoin.orchestration.cli.show_rows import Asked, open_shown
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.config.schema.column_types import parse_type
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.lake_state.declared_schemas import misfits
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.maintenance.maintain import maintain
+from lakejoin.orchestration.runs.migrate import LeftOut, Migrated, migrate
+from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.orchestration.show.key_ranges import Range
+from lakejoin.storage.errors import ConfigurationChanged
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, changes_of, joined_of
+from lakejoin.storage.stores.pipeline.tables import joined_store
 
 pytestmark = pytest.mark.spark
 

@@ -8,15 +8,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from faults.shop import joins, make_pipeline, run, write_lines
-from orchestration.config import Pipeline
-from orchestration.config.problems import ConfigurationError
-from orchestration.errors import WrongUsage
-from orchestration.planning.input_checks import TooManyDeleted
-from orchestration.runs.reconcile import BadSnapshot, Differences, _placed, reconcile
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.plan import Published
-from storage.sources.planned.planned_file import PlannedFile
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.config.problems import ConfigurationError
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.planning.input_checks import TooManyDeleted
+from lakejoin.orchestration.runs.reconcile import BadSnapshot, Differences, _placed, reconcile
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.plan import Published
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
 
 FILE = """\
 name: shop
@@ -117,7 +117,7 @@ def test_a_mending_that_was_cut_off_goes_on(tmp_path: Path, spark: SparkSession)
     run(pipeline, spark)
     dump(tmp_path, "1.csv", ["1,Oslo", "3,Rome", "4,Cork"])
     with (
-        patch("orchestration.batch.run_batch.Batch.append", side_effect=RuntimeError("killed")),
+        patch("lakejoin.orchestration.batch.run_batch.Batch.append", side_effect=RuntimeError("killed")),
         pytest.raises(RuntimeError, match="killed"),
     ):
         list(reconcile(pipeline, lambda: spark, "customers", mend=True))

@@ -12,15 +12,15 @@ from pyspark.sql import SparkSession
 from faults.crashing import WHEN, Crash, When, all_commits, commits
 from faults.lakes import cut, newest_commit
 from faults.shop import CONFIGURATION, content, copy_of, make_pipeline, make_shop, run, texts, write_lines
-from orchestration.config import Pipeline, load
-from orchestration.errors import WrongUsage
-from orchestration.lake_state.published_snapshot import check_kept, published_snapshot
-from orchestration.maintenance.maintain import maintain
-from orchestration.runs.abandon import abandon
-from orchestration.runs.repair import Moved, examine, repair
-from storage.errors import ConfigurationChanged, LakeInconsistent, SourceNotFound
-from storage.lake.journal import Journal
-from storage.lake.layout import (
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.lake_state.published_snapshot import check_kept, published_snapshot
+from lakejoin.orchestration.maintenance.maintain import maintain
+from lakejoin.orchestration.runs.abandon import abandon
+from lakejoin.orchestration.runs.repair import Moved, examine, repair
+from lakejoin.storage.errors import ConfigurationChanged, LakeInconsistent, SourceNotFound
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import (
     PLAN,
     PUBLISHED,
     QUARANTINE,

@@ -10,17 +10,17 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from faults.shop import joins, make_pipeline, run, texts, write_lines
-from orchestration.cli import app, options
-from orchestration.config import Pipeline, load
-from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.lake_state.quarantine_counts import open_counts
-from orchestration.runs.migrate import migrate
-from orchestration.runs.retry_quarantine import in_quarantine, known, retry
-from storage.errors import SourceChanged
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake, joined_of
-from storage.state.pinned_state import State
-from transforms.model.schemas import SEQUENCE, named
+from lakejoin.orchestration.cli import app, options
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.lake_state.quarantine_counts import open_counts
+from lakejoin.orchestration.runs.migrate import migrate
+from lakejoin.orchestration.runs.retry_quarantine import in_quarantine, known, retry
+from lakejoin.storage.errors import SourceChanged
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake, joined_of
+from lakejoin.storage.state.pinned_state import State
+from lakejoin.transforms.model.schemas import SEQUENCE, named
 
 pytestmark = pytest.mark.spark
 

@@ -19,9 +19,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from orchestration.errors import WrongUsage
-from orchestration.show.key_ranges import Ordered, Range, parsed
-from storage.stores.scan.order import Between, Bound, Span
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.show.key_ranges import Ordered, Range, parsed
+from lakejoin.storage.stores.scan.order import Between, Bound, Span
 
 TEXT = Ordered("planes", StructType().add("tailnum", StringType()), (("tailnum",),))
 NUMBER = Ordered("flights", StructType().add("id", LongType()), (("id",),), time=("at",))

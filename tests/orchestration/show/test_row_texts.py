@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructType
 
-from orchestration.config.schema.column_types import NAMES
-from orchestration.show import row_texts
-from orchestration.show.text_formats import Format, header, lines
+from lakejoin.orchestration.config.schema.column_types import NAMES
+from lakejoin.orchestration.show import row_texts
+from lakejoin.orchestration.show.text_formats import Format, header, lines
 
 SCHEMA = (
     '`a,"b` BIGINT, name STRING, price DECIMAL(12,2), tiny DECIMAL(38,18), at TIMESTAMP, '

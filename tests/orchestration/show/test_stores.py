@@ -12,20 +12,20 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
-from orchestration.cli import app, options
-from orchestration.config import Pipeline, load
-from orchestration.demo.example import Example
-from orchestration.lake_state.fold_progress import finished_state
-from orchestration.lake_state.published_snapshot import published_snapshot
-from orchestration.show.frame_view import View
-from orchestration.show.key_ranges import Range
-from orchestration.show.store_view import StoredTable, StoreView, open_view
-from orchestration.show.stores import stored_tables
-from orchestration.show.text_formats import lines
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.lake.plan import Plan
-from storage.stores.pipeline.tables import joined_store, rows_store, subscription_store
+from lakejoin.orchestration.cli import app, options
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.demo.example import Example
+from lakejoin.orchestration.lake_state.fold_progress import finished_state
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.show.frame_view import View
+from lakejoin.orchestration.show.key_ranges import Range
+from lakejoin.orchestration.show.store_view import StoredTable, StoreView, open_view
+from lakejoin.orchestration.show.stores import stored_tables
+from lakejoin.orchestration.show.text_formats import lines
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.stores.pipeline.tables import joined_store, rows_store, subscription_store
 
 pytestmark = pytest.mark.spark
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.demo.example import Example
-from orchestration.errors import WrongUsage
-from orchestration.show.frame_view import View, view_by_key
-from orchestration.show.tables import views
+from lakejoin.orchestration.demo.example import Example
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.show.frame_view import View, view_by_key
+from lakejoin.orchestration.show.tables import views
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from orchestration.show.text_formats import Format, lines, texts
+from lakejoin.orchestration.show.text_formats import Format, lines, texts
 
 pytestmark = pytest.mark.spark
 

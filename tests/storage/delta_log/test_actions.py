@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.delta_log.actions import vector_file
+from lakejoin.storage.delta_log.actions import vector_file
 
 NAME = "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
 

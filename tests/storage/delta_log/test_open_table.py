@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import TableNotFoundError
 
-from storage.delta_log.open_table import opened
+from lakejoin.storage.delta_log.open_table import opened
 
 
 def write(path: str, *numbers: int) -> None:

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from storage.delta_log.snapshot import reading_table
-from storage.errors import LakeInconsistent, LakeUnusable
-from storage.lake.layout import QUARANTINE, Lake
-from storage.lake.table_counts import quarantined, row_count
+from lakejoin.storage.delta_log.snapshot import reading_table
+from lakejoin.storage.errors import LakeInconsistent, LakeUnusable
+from lakejoin.storage.lake.layout import QUARANTINE, Lake
+from lakejoin.storage.lake.table_counts import quarantined, row_count
 
 
 @pytest.fixture

@@ -13,17 +13,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from storage.delta_log.live_files import live_files
-from storage.delta_log.transaction_id import Transaction
-from storage.delta_table.commits import append
-from storage.delta_table.compaction import compact, has_many_small_files, small_files
-from storage.delta_table.direct_scan import LOG_PROPERTIES, read_table
-from storage.delta_table.private_transaction import DeltaTransaction
-from storage.errors import LakeBusy
-from storage.state.joined_table import MERGE, apply_emissions, create_joined
-from transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
-from transforms.model.schemas import BATCH
-from transforms.model.specs import JoinSpec
+from lakejoin.storage.delta_log.live_files import live_files
+from lakejoin.storage.delta_log.transaction_id import Transaction
+from lakejoin.storage.delta_table.commits import append
+from lakejoin.storage.delta_table.compaction import compact, has_many_small_files, small_files
+from lakejoin.storage.delta_table.direct_scan import LOG_PROPERTIES, read_table
+from lakejoin.storage.delta_table.private_transaction import DeltaTransaction
+from lakejoin.storage.errors import LakeBusy
+from lakejoin.storage.state.joined_table import MERGE, apply_emissions, create_joined
+from lakejoin.transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
+from lakejoin.transforms.model.schemas import BATCH
+from lakejoin.transforms.model.specs import JoinSpec
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("prunes")]
 
@@ -272,7 +272,7 @@ def test_compaction_leaves_the_rows_and_fewer_files(
     spark: SparkSession, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Small files become one, marks of deleted rows go, and the next batch finds its rows."""
-    monkeypatch.setattr("storage.delta_table.compaction.SMALL_FILES", 4)
+    monkeypatch.setattr("lakejoin.storage.delta_table.compaction.SMALL_FILES", 4)
     path = str(lake / "joined")
     for batch in range(1, 5):
         found, counts = emissions(

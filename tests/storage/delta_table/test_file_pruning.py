@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from storage.delta_table.direct_scan import read_table
-from storage.delta_table.file_pruning import Few, FilesRead, Range, condition, holding, statistics_of
-from storage.spark.session import changed_settings
-from transforms.model.schemas import BATCH
+from lakejoin.storage.delta_table.direct_scan import read_table
+from lakejoin.storage.delta_table.file_pruning import Few, FilesRead, Range, condition, holding, statistics_of
+from lakejoin.storage.spark.session import changed_settings
+from lakejoin.transforms.model.schemas import BATCH
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("prunes")]
 
@@ -101,7 +101,7 @@ def test_no_file_that_may_hold_a_key_is_passed_over(
 ) -> None:
     """Exactly the others are, unless there are so many that neighbours are asked about together."""
     few = Few(spark.createDataFrame([(key,) for key in keys], "id int"), "id")
-    with patch("storage.delta_table.file_pruning.MOST_RANGES", most):
+    with patch("lakejoin.storage.delta_table.file_pruning.MOST_RANGES", most):
         found = holding(few, ranges(*bounds))
 
     needed = [
@@ -131,7 +131,7 @@ def test_rows_of_few_keys_are_found_by_page(
         frame.repartitionByRange(2, "key").sortWithinPartitions("key").write.format("delta").save(path)
     keys = spark.createDataFrame([(text,) for text in wanted], "key string")
 
-    with patch("storage.delta_table.file_pruning.TOLD_TOGETHER", 2):
+    with patch("lakejoin.storage.delta_table.file_pruning.TOLD_TOGETHER", 2):
         rows = read_table(spark, path, 0, frame.schema, few=Few(keys, "key", most=len(wanted)))
 
     assert sorted(row.key for row in rows.collect()) == sorted(stored & wanted)
@@ -159,7 +159,8 @@ def jobs(spark: SparkSession) -> Iterator[list[Any]]:
     """What was asked of Spark."""
     asked: list[Any] = []
     with patch(
-        "storage.delta_table.file_pruning.aggregated", side_effect=lambda *question: asked.append(question)
+        "lakejoin.storage.delta_table.file_pruning.aggregated",
+        side_effect=lambda *question: asked.append(question),
     ):
         yield asked
 
@@ -167,9 +168,9 @@ def jobs(spark: SparkSession) -> Iterator[list[Any]]:
 def test_nothing_is_asked_where_reading_costs_no_more(spark: SparkSession, jobs: list[Any]) -> None:
     """Of small tables, and of those that only have small files."""
     few = Few(spark.range(1).select(F.col("id")), "id")
-    with patch("storage.delta_table.file_pruning.WORTH_ROWS", 3):
+    with patch("lakejoin.storage.delta_table.file_pruning.WORTH_ROWS", 3):
         assert holding(few, ranges((1, 2), (5, 6))) == [True, True]
-    with patch("storage.delta_table.file_pruning.LARGE_FILE", 2):
+    with patch("lakejoin.storage.delta_table.file_pruning.LARGE_FILE", 2):
         assert holding(few, ranges((1, 2), (5, 6))) == [True, True]
     assert holding(few, []) == []
     assert jobs == []

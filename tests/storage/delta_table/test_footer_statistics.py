@@ -10,12 +10,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from storage.delta_log.transaction_id import Transaction
-from storage.delta_table.commits import append
-from storage.delta_table.footer_statistics import columns_but_texts
-from storage.errors import SourceRefused
-from storage.spark.session import changed_settings
-from storage.state.joined_table import PROPERTIES
+from lakejoin.storage.delta_log.transaction_id import Transaction
+from lakejoin.storage.delta_table.commits import append
+from lakejoin.storage.delta_table.footer_statistics import columns_but_texts
+from lakejoin.storage.errors import SourceRefused
+from lakejoin.storage.spark.session import changed_settings
+from lakejoin.storage.state.joined_table import PROPERTIES
 
 FIRST = Transaction("lake/stage", 1, {})
 DEFAULTS = "spark.databricks.delta.properties.defaults"
@@ -135,7 +135,7 @@ def test_footer_that_cannot_be_read_costs_no_more_than_bounds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The table begins all the same, and is whole: with bounds of numbers, or with all where Delta gathers them."""
-    monkeypatch.setattr(f"storage.delta_table.footer_statistics.{asked}", Mock(side_effect=error))
+    monkeypatch.setattr(f"lakejoin.storage.delta_table.footer_statistics.{asked}", Mock(side_effect=error))
     append(frame(spark, ROWS), str(tmp_path / "table"), FIRST, PROPERTIES)
     assert spark.read.format("delta").load(str(tmp_path / "table")).count() == len(ROWS)
     (found,) = statistics(tmp_path / "table")

@@ -9,9 +9,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from storage.delta_log.live_files import StoredFile, stored_files
-from storage.delta_table.log_cleanup import checkpoint, commits_among, entries
-from storage.delta_table.retention import log_retention, state_retention, unstated
+from lakejoin.storage.delta_log.live_files import StoredFile, stored_files
+from lakejoin.storage.delta_table.log_cleanup import checkpoint, commits_among, entries
+from lakejoin.storage.delta_table.retention import log_retention, state_retention, unstated
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC)
 

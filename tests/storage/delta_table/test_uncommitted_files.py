@@ -8,13 +8,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from storage.delta_log.transaction_id import Transaction
-from storage.delta_table.commits import append
-from storage.delta_table.direct_scan import ENCODING, LOG_PROPERTIES
-from storage.delta_table.uncommitted_files import write
-from storage.lake.layout import Lake
-from storage.state.joined_table import PROPERTIES
-from transforms.model.schemas import BATCH
+from lakejoin.storage.delta_log.transaction_id import Transaction
+from lakejoin.storage.delta_table.commits import append
+from lakejoin.storage.delta_table.direct_scan import ENCODING, LOG_PROPERTIES
+from lakejoin.storage.delta_table.uncommitted_files import write
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.state.joined_table import PROPERTIES
+from lakejoin.transforms.model.schemas import BATCH
 
 pytestmark = pytest.mark.spark
 

@@ -8,8 +8,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from storage.delta_log.live_files import extent, live_files
-from storage.delta_table.vacuum import vacuum, waste
+from lakejoin.storage.delta_log.live_files import extent, live_files
+from lakejoin.storage.delta_table.vacuum import vacuum, waste
 
 NOTHING_KEPT = timedelta(0)
 

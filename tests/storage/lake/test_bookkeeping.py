@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from storage.delta_log.torn_commits import damaged_commits
-from storage.delta_log.transaction_id import Transaction
-from storage.errors import LakeUnusable
-from storage.lake import bookkeeping
-from storage.lake.bookkeeping import condense, record, row_files
-from storage.lake.layout import Lake
+from lakejoin.storage.delta_log.torn_commits import damaged_commits
+from lakejoin.storage.delta_log.transaction_id import Transaction
+from lakejoin.storage.errors import LakeUnusable
+from lakejoin.storage.lake import bookkeeping
+from lakejoin.storage.lake.bookkeeping import condense, record, row_files
+from lakejoin.storage.lake.layout import Lake
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
-from storage.delta_log.snapshot import Snapshot
-from storage.delta_log.transaction_id import Transaction
-from storage.errors import LakeInconsistent
-from storage.lake.bookkeeping import condense, record
-from storage.lake.journal import Journal
-from storage.lake.layout import PLAN, PUBLISHED, Lake
-from storage.lake.plan import Kind, Plan, Published
-from storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.delta_log.snapshot import Snapshot
+from lakejoin.storage.delta_log.transaction_id import Transaction
+from lakejoin.storage.errors import LakeInconsistent
+from lakejoin.storage.lake.bookkeeping import condense, record
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import PLAN, PUBLISHED, Lake
+from lakejoin.storage.lake.plan import Kind, Plan, Published
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 PLANNED = Plan(1, "batch", NOW, (), {}, {}, {}, (), (), "", {}, "0.1")

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import LakeBusy, LakeUnusable
-from storage.lake.layout import Lake
-from storage.lake.lock import writing
+from lakejoin.storage.errors import LakeBusy, LakeUnusable
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.lock import writing
 
 HOLD = """
 import sys
-from storage.lake.layout import Lake
-from storage.lake.lock import writing
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.lock import writing
 with writing(Lake(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

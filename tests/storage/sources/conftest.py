@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.sources.files.source_files import FoundFile, stat_file
+from lakejoin.storage.sources.files.source_files import FoundFile, stat_file
 
 
 @pytest.fixture

@@ -18,16 +18,16 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from storage.errors import SourceBroken, SourceUnreadable
-from storage.sources.files.source_files import find_files
-from storage.sources.formats.file_format import FileFormat
-from storage.sources.formats.known_formats import FORMATS
-from storage.sources.planned.planned_file import PlannedFile
-from storage.sources.reader import read_records
-from storage.spark.session import changed_settings
-from transforms.model.schemas import CONTEXT, DETAIL, OP, POSITION, POSITION_TYPE, RAW, REASON
-from transforms.model.specs import TableSpec
-from transforms.parsing.options import ParseOptions
+from lakejoin.storage.errors import SourceBroken, SourceUnreadable
+from lakejoin.storage.sources.files.source_files import find_files
+from lakejoin.storage.sources.formats.file_format import FileFormat
+from lakejoin.storage.sources.formats.known_formats import FORMATS
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.sources.reader import read_records
+from lakejoin.storage.spark.session import changed_settings
+from lakejoin.transforms.model.schemas import CONTEXT, DETAIL, OP, POSITION, POSITION_TYPE, RAW, REASON
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.options import ParseOptions
 
 pytestmark = pytest.mark.spark
 
@@ -331,7 +331,7 @@ def test_session_that_cannot_read_a_file_right_is_told(spark: SparkSession, tmp_
         zones.setDefault(before)
     missing = TypeError("'JavaPackage' object is not callable")
     with (
-        patch("storage.sources.avro.avro_files.from_avro", side_effect=missing),
+        patch("lakejoin.storage.sources.avro.avro_files.from_avro", side_effect=missing),
         pytest.raises(SourceUnreadable, match="cannot read Avro; stop it"),
     ):
         read(spark, table("id int, only_here int"), "avro", in_avro)

@@ -16,15 +16,14 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
 
-from packed_text import PACK
-from storage.errors import SourceBroken, SourceChanged, SourceNotFound
-from storage.sources.files.source_files import MeasuredFile, find_files
-from storage.sources.formats.file_format import FileFormat
-from storage.sources.formats.known_formats import FORMATS
-from storage.sources.planned.planned_file import PlannedFile
-from storage.sources.reader import read_records
-from storage.sources.text.csv_files import csv_rows
-from transforms.model.schemas import (
+from lakejoin.storage.errors import SourceBroken, SourceChanged, SourceNotFound
+from lakejoin.storage.sources.files.source_files import MeasuredFile, find_files
+from lakejoin.storage.sources.formats.file_format import FileFormat
+from lakejoin.storage.sources.formats.known_formats import FORMATS
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.sources.reader import read_records
+from lakejoin.storage.sources.text.csv_files import csv_rows
+from lakejoin.transforms.model.schemas import (
     CONTEXT,
     DERIVED,
     DETAIL,
@@ -35,8 +34,9 @@ from transforms.model.schemas import (
     REASON,
     SEQUENCE,
 )
-from transforms.model.specs import TableSpec
-from transforms.parsing.options import ParseOptions
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.options import ParseOptions
+from packed_text import PACK
 
 pytestmark = pytest.mark.spark
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from storage.spark.archive import Archive, archive_of, remove_orphans
-from storage.spark.engine.launch import Launch, stamped
-from storage.spark.java import Java
+from lakejoin.storage.spark.archive import Archive, archive_of, remove_orphans
+from lakejoin.storage.spark.engine.launch import Launch, stamped
+from lakejoin.storage.spark.java import Java
 
 OLD, NEW = (17, 0, 15), (25, 0, 2)
 

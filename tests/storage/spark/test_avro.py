@@ -6,9 +6,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from orchestration.config import load_text
-from storage.spark.avro import AVRO, in_avro, provide_avro_jar
-from storage.spark.jars import jar_name
+from lakejoin.orchestration.config import load_text
+from lakejoin.storage.spark.avro import AVRO, in_avro, provide_avro_jar
+from lakejoin.storage.spark.jars import jar_name
 
 TEXT = """\
 name: shop

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from storage.spark.jars import JarsNotFound, delta_coordinates, jar_name, provide_jars, spark_resolver
+from lakejoin.storage.spark.jars import (
+    JarsNotFound,
+    delta_coordinates,
+    jar_name,
+    provide_jars,
+    spark_resolver,
+)
 
 
 def bring_jars(coordinates: Sequence[str], scratch: Path) -> Path:

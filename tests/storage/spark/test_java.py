@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from storage.spark.java import (
+from lakejoin.storage.spark.java import (
     CollectorRefused,
     Java,
     JavaNotFound,

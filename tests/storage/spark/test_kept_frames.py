@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from storage.spark.kept_frames import SMALL, framing
-from storage.spark.session import changed_settings
-from storage.spark.start import SETTINGS
+from lakejoin.storage.spark.kept_frames import SMALL, framing
+from lakejoin.storage.spark.session import changed_settings
+from lakejoin.storage.spark.start import SETTINGS
 
 pytestmark = pytest.mark.spark
 

@@ -11,7 +11,7 @@ from pyspark.sql import Column, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DecimalType, LongType
 
-from storage.spark import py4j_cache
+from lakejoin.storage.spark import py4j_cache
 
 pytestmark = pytest.mark.spark
 

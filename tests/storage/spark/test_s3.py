@@ -6,9 +6,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from storage.filesystem import quoted_uri
-from storage.spark.jars import JarsNotFound
-from storage.spark.s3 import COORDINATES, HADOOP, on_s3, provide_s3_jars, s3_settings
+from lakejoin.storage.filesystem import quoted_uri
+from lakejoin.storage.spark.jars import JarsNotFound
+from lakejoin.storage.spark.s3 import COORDINATES, HADOOP, on_s3, provide_s3_jars, s3_settings
 
 
 def bring_two_jars(coordinates: Sequence[str], scratch: Path) -> Path:

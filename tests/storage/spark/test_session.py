@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from storage.spark.jars import cache_directory
-from storage.spark.session import _environment, changed_settings, start_session
-from storage.spark.start import NO_CONF, SETTINGS, settings
-from transforms.model.sql_settings import PINNED
+from lakejoin.storage.spark.jars import cache_directory
+from lakejoin.storage.spark.session import _environment, changed_settings, start_session
+from lakejoin.storage.spark.start import NO_CONF, SETTINGS, settings
+from lakejoin.transforms.model.sql_settings import PINNED
 
 JARS = [Path("/cache/a.jar"), Path("/cache/b.jar")]
 CACHE = Path("/cache")
@@ -210,7 +210,7 @@ def test_settings_of_whoever_used_the_session_before_are_put_back(spark: SparkSe
 
 
 _DEFAULTS = """
-from storage.spark.session import start_session
+from lakejoin.storage.spark.session import start_session
 spark = start_session("local[1]", {"spark.driver.extraJavaOptions": "-Dspark.sql.legacy.sizeOfNull=false"})
 names = ["variable.substitute", "ansi.enabled", "legacy.javaCharsets", "legacy.sizeOfNull", "broadcastTimeout"]
 print([spark.conf.get("spark.sql." + name) for name in names])

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from storage.delta_log.transaction_id import Transaction
-from storage.lake.bookkeeping import record
-from storage.lake.layout import MAINTENANCE, Lake
-from storage.lake.plan import Plan
-from storage.state.folds import Fold, Folds, is_due, pays_by_foreign_key
+from lakejoin.storage.delta_log.transaction_id import Transaction
+from lakejoin.storage.lake.bookkeeping import record
+from lakejoin.storage.lake.layout import MAINTENANCE, Lake
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.state.folds import Fold, Folds, is_due, pays_by_foreign_key
 
 BASE = "tables/orders/rows"
 SNAPSHOT = Plan(6, "batch", datetime(2024, 1, 1, tzinfo=UTC), (), {}, {BASE: 2}, {}, (), (), "", {}, "0.1")

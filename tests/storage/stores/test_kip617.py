@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from storage.stores.errors import NullKey, StoreReadOnly, StoreUnreadable, WrongKey
-from storage.stores.kinds.key_value import KeyValueStore
-from storage.stores.kinds.session import SessionStore
-from storage.stores.kinds.window import WindowStore
-from storage.stores.write.layout import Layout
+from lakejoin.storage.stores.errors import NullKey, StoreReadOnly, StoreUnreadable, WrongKey
+from lakejoin.storage.stores.kinds.key_value import KeyValueStore
+from lakejoin.storage.stores.kinds.session import SessionStore
+from lakejoin.storage.stores.kinds.window import WindowStore
+from lakejoin.storage.stores.write.layout import Layout
 from stores_without_spark import at, make_store
 
 
@@ -103,7 +103,7 @@ def test_get_put_if_absent_and_delete(key_value: KeyValueStore) -> None:
 def test_approximate_number_of_entries(key_value: KeyValueStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """`approximateNumEntries`: keys are counted in a small store, rows by the log in a large one."""
     assert key_value.approximate_num_entries() == 4
-    monkeypatch.setattr("storage.stores.kinds.key_value.COUNTED", 5)
+    monkeypatch.setattr("lakejoin.storage.stores.kinds.key_value.COUNTED", 5)
     opened = list(key_value.reader.opened)
     assert key_value.approximate_num_entries() == 7
     assert key_value.reader.opened == opened

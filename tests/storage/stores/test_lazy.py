@@ -9,13 +9,13 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 
-from storage.stores.errors import StoreUnreadable
-from storage.stores.kinds.window import WindowStore
-from storage.stores.scan.order import Between, Bound, Span
-from storage.stores.scan.reader import Reader
-from storage.stores.scan.table_columns import Shape, Source
-from storage.stores.write.layout import DELETED, OBSERVED, PLACE, PROPERTY, PUT, Layout
-from transforms.model.event_time import EPOCH
+from lakejoin.storage.stores.errors import StoreUnreadable
+from lakejoin.storage.stores.kinds.window import WindowStore
+from lakejoin.storage.stores.scan.order import Between, Bound, Span
+from lakejoin.storage.stores.scan.reader import Reader
+from lakejoin.storage.stores.scan.table_columns import Shape, Source
+from lakejoin.storage.stores.write.layout import DELETED, OBSERVED, PLACE, PROPERTY, PUT, Layout
+from lakejoin.transforms.model.event_time import EPOCH
 
 KEYS, FILES, ROWS = 100, 20, 200_000
 OF_A_KEY = ROWS // KEYS

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage.stores.kinds.key_value import KeyValueStore
-from storage.stores.kinds.session import SessionStore
-from storage.stores.kinds.versioned import VersionedKeyValueStore
-from storage.stores.kinds.window import WindowStore
-from storage.stores.write.layout import Layout
+from lakejoin.storage.stores.kinds.key_value import KeyValueStore
+from lakejoin.storage.stores.kinds.session import SessionStore
+from lakejoin.storage.stores.kinds.versioned import VersionedKeyValueStore
+from lakejoin.storage.stores.kinds.window import WindowStore
+from lakejoin.storage.stores.write.layout import Layout
+from lakejoin.transforms.model.event_time import EPOCH
 from stores_without_spark import at, make_store
-from transforms.model.event_time import EPOCH
 
 EXAMPLES = settings(
     max_examples=25,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.stores.kinds.versioned import VersionedKeyValueStore
-from storage.stores.write.layout import Layout
+from lakejoin.storage.stores.kinds.versioned import VersionedKeyValueStore
+from lakejoin.storage.stores.write.layout import Layout
 from stores_without_spark import at, make_store
 
 MICROSECOND = timedelta(microseconds=1)

@@ -10,17 +10,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, LongType, StringType, StructType
 
-from storage.errors import LakeBusy
-from storage.stores.errors import NullKey, StoreUnreadable, WrongKey
-from storage.stores.kinds.key_value import KeyValueStore
-from storage.stores.kinds.session import SessionStore
-from storage.stores.kinds.versioned import VersionedKeyValueStore
-from storage.stores.kinds.window import WindowStore
-from storage.stores.scan.delta_table import TableFiles
-from storage.stores.scan.order import Bound, Span
-from storage.stores.scan.reader import Reader
-from storage.stores.scan.table_columns import Shape, Source
-from storage.stores.write.layout import PUT
+from lakejoin.storage.errors import LakeBusy
+from lakejoin.storage.stores.errors import NullKey, StoreUnreadable, WrongKey
+from lakejoin.storage.stores.kinds.key_value import KeyValueStore
+from lakejoin.storage.stores.kinds.session import SessionStore
+from lakejoin.storage.stores.kinds.versioned import VersionedKeyValueStore
+from lakejoin.storage.stores.kinds.window import WindowStore
+from lakejoin.storage.stores.scan.delta_table import TableFiles
+from lakejoin.storage.stores.scan.order import Bound, Span
+from lakejoin.storage.stores.scan.reader import Reader
+from lakejoin.storage.stores.scan.table_columns import Shape, Source
+from lakejoin.storage.stores.write.layout import PUT
 from stores_without_spark import at
 
 pytestmark = pytest.mark.spark
@@ -234,7 +234,7 @@ def test_newest_time_that_is_put_while_a_compaction_begins_is_kept(
     def meanwhile(*_: object) -> None:
         VersionedKeyValueStore.open(str(tmp_path), spark).put("b", None, at(30))
 
-    monkeypatch.setattr("storage.stores.kinds.compaction.bound_of", meanwhile)
+    monkeypatch.setattr("lakejoin.storage.stores.kinds.compaction.bound_of", meanwhile)
     store.compact()
     monkeypatch.undo()
     assert not store.put("a", "late", at(1)).accepted

@@ -14,19 +14,26 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-from orchestration.config import load
-from storage.errors import LakeInconsistent
-from storage.lake.layout import Lake
-from storage.lake.plan import Plan
-from storage.stores.errors import NullKey, StoreError, StoreReadOnly, StoreUnreadable, WrongKey, WrongRange
-from storage.stores.kinds.base import Store
-from storage.stores.kinds.key_value import KeyValueStore
-from storage.stores.kinds.session import SessionStore
-from storage.stores.kinds.versioned import VersionedKeyValueStore
-from storage.stores.kinds.window import WindowStore
-from storage.stores.pipeline.histories_and_streams import buffer_store, versioned_store
-from storage.stores.pipeline.tables import joined_store, rows_store, subscription_store
-from storage.stores.write.layout import Layout
+from lakejoin.orchestration.config import load
+from lakejoin.storage.errors import LakeInconsistent
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.stores.errors import (
+    NullKey,
+    StoreError,
+    StoreReadOnly,
+    StoreUnreadable,
+    WrongKey,
+    WrongRange,
+)
+from lakejoin.storage.stores.kinds.base import Store
+from lakejoin.storage.stores.kinds.key_value import KeyValueStore
+from lakejoin.storage.stores.kinds.session import SessionStore
+from lakejoin.storage.stores.kinds.versioned import VersionedKeyValueStore
+from lakejoin.storage.stores.kinds.window import WindowStore
+from lakejoin.storage.stores.pipeline.histories_and_streams import buffer_store, versioned_store
+from lakejoin.storage.stores.pipeline.tables import joined_store, rows_store, subscription_store
+from lakejoin.storage.stores.write.layout import Layout
 from stores_without_spark import at, make_store
 
 KEY, BOUND, PREFIX, TIME, LIMIT, VALUE, ENTRIES = (

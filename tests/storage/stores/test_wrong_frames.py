@@ -9,11 +9,18 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from storage.stores.errors import NullKey, StoreReadOnly, StoreUnreadable, WrongDuration, WrongKey, WrongRange
-from storage.stores.kinds.key_value import KeyValueStore
-from storage.stores.kinds.session import SessionStore
-from storage.stores.kinds.versioned import VersionedKeyValueStore
-from storage.stores.kinds.window import WindowStore
+from lakejoin.storage.stores.errors import (
+    NullKey,
+    StoreReadOnly,
+    StoreUnreadable,
+    WrongDuration,
+    WrongKey,
+    WrongRange,
+)
+from lakejoin.storage.stores.kinds.key_value import KeyValueStore
+from lakejoin.storage.stores.kinds.session import SessionStore
+from lakejoin.storage.stores.kinds.versioned import VersionedKeyValueStore
+from lakejoin.storage.stores.kinds.window import WindowStore
 from stores_without_spark import at
 
 pytestmark = pytest.mark.spark

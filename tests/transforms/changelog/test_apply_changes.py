@@ -14,9 +14,9 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
-from transforms.changelog.apply_changes import apply_changes
-from transforms.model.hashing import value_hash
-from transforms.model.schemas import (
+from lakejoin.transforms.changelog.apply_changes import apply_changes
+from lakejoin.transforms.model.hashing import value_hash
+from lakejoin.transforms.model.schemas import (
     BATCH,
     CHANGED,
     CURRENT,
@@ -37,8 +37,8 @@ from transforms.model.schemas import (
     changes_schema,
     named,
 )
-from transforms.model.specs import TableSpec
-from transforms.parsing.options import records_schema
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.options import records_schema
 
 pytestmark = pytest.mark.spark
 

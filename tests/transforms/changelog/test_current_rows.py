@@ -4,8 +4,8 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
 
-from transforms.changelog.current_rows import latest_rows, settled
-from transforms.model.schemas import BATCH, CURRENT
+from lakejoin.transforms.changelog.current_rows import latest_rows, settled
+from lakejoin.transforms.model.schemas import BATCH, CURRENT
 
 pytestmark = pytest.mark.spark
 

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from transforms.changelog.versions import (
+from lakejoin.transforms.changelog.versions import (
     VALID_FROM,
     VALID_TO,
     as_of,
@@ -18,7 +18,7 @@ from transforms.changelog.versions import (
     reachable,
     versions_schema,
 )
-from transforms.model.schemas import (
+from lakejoin.transforms.model.schemas import (
     DELETED,
     HASH,
     MET_HASH,
@@ -28,7 +28,7 @@ from transforms.model.schemas import (
     SEQUENCE,
     TIME,
 )
-from transforms.model.specs import TableSpec
+from lakejoin.transforms.model.specs import TableSpec
 
 pytestmark = pytest.mark.spark
 

@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from transforms.foreign_key_join.emissions import TOMBSTONE, emit_results
-from transforms.model.schemas import HASH_TYPE, LEFT_HASH, PRIMARY_KEY, RIGHT_HASH
-from transforms.model.specs import JoinSpec
+from lakejoin.transforms.foreign_key_join.emissions import TOMBSTONE, emit_results
+from lakejoin.transforms.model.schemas import HASH_TYPE, LEFT_HASH, PRIMARY_KEY, RIGHT_HASH
+from lakejoin.transforms.model.specs import JoinSpec
 
 pytestmark = pytest.mark.spark
 

@@ -7,13 +7,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from transforms.foreign_key_join.event_history import GONE, reaching, revised
-from transforms.foreign_key_join.history import history_schema
-from transforms.foreign_key_join.temporal_join import SPAN
-from transforms.model.hashing import value_hash
-from transforms.model.result_spec import History
-from transforms.model.schemas import BATCH, HASH, LEFT_SEQUENCE, VALID_FROM, VALID_TO
-from transforms.model.specs import JoinSpec
+from lakejoin.transforms.foreign_key_join.event_history import GONE, reaching, revised
+from lakejoin.transforms.foreign_key_join.history import history_schema
+from lakejoin.transforms.foreign_key_join.temporal_join import SPAN
+from lakejoin.transforms.model.hashing import value_hash
+from lakejoin.transforms.model.result_spec import History
+from lakejoin.transforms.model.schemas import BATCH, HASH, LEFT_SEQUENCE, VALID_FROM, VALID_TO
+from lakejoin.transforms.model.specs import JoinSpec
 
 pytestmark = pytest.mark.spark
 

@@ -6,16 +6,20 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
-from transforms.foreign_key_join.highwater import MARK, MARK_TYPE, highwater
-from transforms.foreign_key_join.resolution import resolve_responses
-from transforms.foreign_key_join.responses import answer_right_changes, answer_subscriptions, response_schema
-from transforms.foreign_key_join.subscriptions import (
+from lakejoin.transforms.foreign_key_join.highwater import MARK, MARK_TYPE, highwater
+from lakejoin.transforms.foreign_key_join.resolution import resolve_responses
+from lakejoin.transforms.foreign_key_join.responses import (
+    answer_right_changes,
+    answer_subscriptions,
+    response_schema,
+)
+from lakejoin.transforms.foreign_key_join.subscriptions import (
     live_subscriptions,
     send_subscriptions,
     subscription_schema,
 )
-from transforms.model.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE
-from transforms.model.specs import JoinSpec
+from lakejoin.transforms.model.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE
+from lakejoin.transforms.model.specs import JoinSpec
 
 pytestmark = pytest.mark.spark
 

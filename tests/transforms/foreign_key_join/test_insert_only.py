@@ -7,19 +7,23 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from transforms.foreign_key_join.emissions import emit_pairs, emit_results
-from transforms.foreign_key_join.highwater import highwater
-from transforms.foreign_key_join.insert_only import applied_answers, pair, subscribe
-from transforms.foreign_key_join.resolution import resolve_responses
-from transforms.foreign_key_join.responses import answer_right_changes, answer_subscriptions, response_schema
-from transforms.foreign_key_join.subscriptions import (
+from lakejoin.transforms.foreign_key_join.emissions import emit_pairs, emit_results
+from lakejoin.transforms.foreign_key_join.highwater import highwater
+from lakejoin.transforms.foreign_key_join.insert_only import applied_answers, pair, subscribe
+from lakejoin.transforms.foreign_key_join.resolution import resolve_responses
+from lakejoin.transforms.foreign_key_join.responses import (
+    answer_right_changes,
+    answer_subscriptions,
+    response_schema,
+)
+from lakejoin.transforms.foreign_key_join.subscriptions import (
     live_subscriptions,
     send_subscriptions,
     subscription_schema,
     with_previous,
 )
-from transforms.model.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE
-from transforms.model.specs import How, JoinSpec, ResolvedBy, ResultKey
+from lakejoin.transforms.model.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE
+from lakejoin.transforms.model.specs import How, JoinSpec, ResolvedBy, ResultKey
 
 pytestmark = pytest.mark.spark
 

@@ -7,17 +7,17 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from transforms.foreign_key_join.emissions import (
+from lakejoin.transforms.foreign_key_join.emissions import (
     REDUNDANT,
     TOMBSTONE,
     emit_results,
     redundant,
     with_joined_hash,
 )
-from transforms.foreign_key_join.resolution import resolve_responses
-from transforms.foreign_key_join.responses import response_schema
-from transforms.model.hashing import value_hash
-from transforms.model.schemas import (
+from lakejoin.transforms.foreign_key_join.resolution import resolve_responses
+from lakejoin.transforms.foreign_key_join.responses import response_schema
+from lakejoin.transforms.model.hashing import value_hash
+from lakejoin.transforms.model.schemas import (
     BATCH,
     HASH,
     HASH_TYPE,
@@ -28,7 +28,7 @@ from transforms.model.schemas import (
     RIGHT_HASH,
     named,
 )
-from transforms.model.specs import How, JoinSpec
+from lakejoin.transforms.model.specs import How, JoinSpec
 
 pytestmark = pytest.mark.spark
 

@@ -8,15 +8,15 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from transforms.foreign_key_join.responses import (
+from lakejoin.transforms.foreign_key_join.responses import (
     answer_right_changes,
     answer_subscriptions,
     last_changes,
     response_schema,
 )
-from transforms.foreign_key_join.subscriptions import subscription_schema
-from transforms.model.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE
-from transforms.model.specs import JoinSpec
+from lakejoin.transforms.foreign_key_join.subscriptions import subscription_schema
+from lakejoin.transforms.model.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE
+from lakejoin.transforms.model.specs import JoinSpec
 
 pytestmark = pytest.mark.spark
 

@@ -11,8 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from reference.foreign_key_join import ForeignKeyJoin
-from transforms.foreign_key_join.subscriptions import (
+from lakejoin.transforms.foreign_key_join.subscriptions import (
     STEP,
     live_subscriptions,
     send_subscriptions,
@@ -20,8 +19,9 @@ from transforms.foreign_key_join.subscriptions import (
     subscriptions,
     with_previous,
 )
-from transforms.model.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE
-from transforms.model.specs import How, JoinSpec
+from lakejoin.transforms.model.schemas import BATCH, HASH_TYPE, POSITION, POSITION_TYPE
+from lakejoin.transforms.model.specs import How, JoinSpec
+from reference.foreign_key_join import ForeignKeyJoin
 
 pytestmark = pytest.mark.spark
 

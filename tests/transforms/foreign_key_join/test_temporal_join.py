@@ -10,10 +10,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructType
 
-from transforms.foreign_key_join.temporal_join import SPAN, left_versions, temporal_join
-from transforms.model.result_spec import History, Selected
-from transforms.model.schemas import DELETED, HASH, POSITION, POSITION_TYPE, SEQUENCE, VALID_FROM, VALID_TO
-from transforms.model.specs import How, JoinSpec, StarSpec
+from lakejoin.transforms.foreign_key_join.temporal_join import SPAN, left_versions, temporal_join
+from lakejoin.transforms.model.result_spec import History, Selected
+from lakejoin.transforms.model.schemas import (
+    DELETED,
+    HASH,
+    POSITION,
+    POSITION_TYPE,
+    SEQUENCE,
+    VALID_FROM,
+    VALID_TO,
+)
+from lakejoin.transforms.model.specs import How, JoinSpec, StarSpec
 
 pytestmark = pytest.mark.spark
 

@@ -9,9 +9,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
-from transforms.model.expressions import attempt
-from transforms.model.hashing import value_hash
-from transforms.parsing.map_order import with_sorted_maps
+from lakejoin.transforms.model.expressions import attempt
+from lakejoin.transforms.model.hashing import value_hash
+from lakejoin.transforms.parsing.map_order import with_sorted_maps
 
 pytestmark = pytest.mark.spark
 

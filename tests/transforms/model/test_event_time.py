@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from transforms.model import event_time
-from transforms.model.event_time import (
+from lakejoin.transforms.model import event_time
+from lakejoin.transforms.model.event_time import (
     CLOCK,
     behind_clock,
     from_micros,
@@ -22,8 +22,8 @@ from transforms.model.event_time import (
     refuse_times,
     with_clock,
 )
-from transforms.model.schemas import DETAIL, OP, POSITION, POSITION_TYPE, RAW, REASON, SEQUENCE, TIME
-from transforms.model.specs import TableSpec
+from lakejoin.transforms.model.schemas import DETAIL, OP, POSITION, POSITION_TYPE, RAW, REASON, SEQUENCE, TIME
+from lakejoin.transforms.model.specs import TableSpec
 
 pytestmark = pytest.mark.spark
 

@@ -17,8 +17,8 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
-from transforms.model.hashing import HASH_SPECIFICATION, value_hash
-from transforms.model.schemas import HASH_TYPE
+from lakejoin.transforms.model.hashing import HASH_SPECIFICATION, value_hash
+from lakejoin.transforms.model.schemas import HASH_TYPE
 
 pytestmark = pytest.mark.spark
 

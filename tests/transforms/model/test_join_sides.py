@@ -8,9 +8,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from transforms.model.join_sides import foreign_key, left_changes, live_keys, spread, valued
-from transforms.model.schemas import DELETED, HASH, HASH_TYPE, POSITION, POSITION_TYPE
-from transforms.model.specs import JoinSpec
+from lakejoin.transforms.model.join_sides import foreign_key, left_changes, live_keys, spread, valued
+from lakejoin.transforms.model.schemas import DELETED, HASH, HASH_TYPE, POSITION, POSITION_TYPE
+from lakejoin.transforms.model.specs import JoinSpec
 
 pytestmark = pytest.mark.spark
 

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from transforms.model.keys import Keys, restrict
+from lakejoin.transforms.model.keys import Keys, restrict
 
 pytestmark = pytest.mark.spark
 

@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 
 from hostile.texts import LONG, TEXTS, unseen
-from transforms.model.printable_text import LONGEST, printable, printable_code, printable_html
+from lakejoin.transforms.model.printable_text import LONGEST, printable, printable_code, printable_html
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=ascii)

@@ -4,8 +4,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from transforms.model.refused_records import BY_HAND, is_by_hand, refuse_places
-from transforms.model.schemas import CONTEXT, DETAIL, POSITION, POSITION_TYPE, RAW, REASON
+from lakejoin.transforms.model.refused_records import BY_HAND, is_by_hand, refuse_places
+from lakejoin.transforms.model.schemas import CONTEXT, DETAIL, POSITION, POSITION_TYPE, RAW, REASON
 
 pytestmark = pytest.mark.spark
 

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from transforms.model.schemas import by_reference
+from lakejoin.transforms.model.schemas import by_reference
 
 pytestmark = pytest.mark.spark
 

@@ -3,9 +3,9 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from storage.spark.start import SETTINGS
-from transforms.model import sql_settings
-from transforms.model.sql_settings import PINNED, PREFIX, filed
+from lakejoin.storage.spark.start import SETTINGS
+from lakejoin.transforms.model import sql_settings
+from lakejoin.transforms.model.sql_settings import PINNED, PREFIX, filed
 
 CHANGED = {
     "spark.sql.variable.substitute",

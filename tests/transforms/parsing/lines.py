@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from transforms.model.schemas import CONTEXT, POSITION, RAW
+from lakejoin.transforms.model.schemas import CONTEXT, POSITION, RAW
 
 
 def numbered(spark: SparkSession, lines: Sequence[str]) -> DataFrame:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from transforms.parsing.avro_references import completed
-from transforms.parsing.avro_schema import row_schema
+from lakejoin.transforms.parsing.avro_references import completed
+from lakejoin.transforms.parsing.avro_schema import row_schema
 
 VALUE = {
     "type": "record", "name": "Value", "namespace": "shop.items", "fields": [

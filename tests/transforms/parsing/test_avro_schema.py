@@ -2,7 +2,7 @@
 
 import json
 
-from transforms.parsing.avro_schema import is_record, row_schema, uninterpreted
+from lakejoin.transforms.parsing.avro_schema import is_record, row_schema, uninterpreted
 
 DECIMAL = {
     "type": "bytes", "logicalType": "decimal", "scale": 2, "precision": 12, "connect.parameters": {"scale": "2"},

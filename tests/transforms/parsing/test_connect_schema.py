@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from lakejoin.transforms.model.schemas import DETAIL, OP, REASON, UNAVAILABLE
+from lakejoin.transforms.parsing.options import ParseOptions
 from tests.transforms.parsing.test_debezium import compact, event, only, parse, table
-from transforms.model.schemas import DETAIL, OP, REASON, UNAVAILABLE
-from transforms.parsing.options import ParseOptions
 
 pytestmark = pytest.mark.spark
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from transforms.model.schemas import (
+from lakejoin.transforms.model.schemas import (
     CONTEXT,
     DERIVED,
     DETAIL,
@@ -24,10 +24,10 @@ from transforms.model.schemas import (
     TIME,
     UNAVAILABLE,
 )
-from transforms.model.specs import TableSpec
-from transforms.parsing.debezium import take_apart
-from transforms.parsing.options import ParseOptions, records_schema
-from transforms.parsing.validation import finish_records
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.debezium import take_apart
+from lakejoin.transforms.parsing.options import ParseOptions, records_schema
+from lakejoin.transforms.parsing.validation import finish_records
 
 pytestmark = pytest.mark.spark
 

@@ -9,8 +9,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import StructType
 
-from tests.transforms.parsing.lines import numbered
-from transforms.model.schemas import (
+from lakejoin.transforms.model.schemas import (
     DERIVED,
     DETAIL,
     OP,
@@ -22,10 +21,11 @@ from transforms.model.schemas import (
     TIME,
     UNAVAILABLE,
 )
-from transforms.model.specs import TableSpec
-from transforms.parsing.json_rows import take_apart
-from transforms.parsing.options import ParseOptions, records_schema
-from transforms.parsing.validation import finish_records
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.json_rows import take_apart
+from lakejoin.transforms.parsing.options import ParseOptions, records_schema
+from lakejoin.transforms.parsing.validation import finish_records
+from tests.transforms.parsing.lines import numbered
 
 pytestmark = pytest.mark.spark
 

@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType, StructType
 
-from transforms.model.schemas import CONTEXT, DETAIL, OP, POSITION, POSITION_TYPE, RAW, REASON
-from transforms.model.specs import TableSpec
-from transforms.parsing import debezium, flat_rows, json_rows
-from transforms.parsing.options import DEEPEST, ParseOptions, Parts
-from transforms.parsing.validation import finish_records
+from lakejoin.transforms.model.schemas import CONTEXT, DETAIL, OP, POSITION, POSITION_TYPE, RAW, REASON
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing import debezium, flat_rows, json_rows
+from lakejoin.transforms.parsing.options import DEEPEST, ParseOptions, Parts
+from lakejoin.transforms.parsing.validation import finish_records
 
 pytestmark = pytest.mark.spark
 

@@ -7,11 +7,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from tests.transforms.parsing.lines import numbered
-from transforms.model.schemas import POSITION, POSITION_TYPE
-from transforms.model.specs import TableSpec
-from transforms.parsing import debezium, json_rows
-from transforms.parsing.ambiguity import (
+from lakejoin.transforms.model.schemas import POSITION, POSITION_TYPE
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing import debezium, json_rows
+from lakejoin.transforms.parsing.ambiguity import (
     DOUBTFUL,
     MARKS,
     Answer,
@@ -21,10 +20,11 @@ from transforms.parsing.ambiguity import (
     counts_of_names,
     split,
 )
-from transforms.parsing.options import ParseOptions
-from transforms.parsing.questions import questions, with_questions
-from transforms.parsing.row_ops import DEFAULT_OP, PRESETS
-from transforms.parsing.validation import finish_records
+from lakejoin.transforms.parsing.options import ParseOptions
+from lakejoin.transforms.parsing.questions import questions, with_questions
+from lakejoin.transforms.parsing.row_ops import DEFAULT_OP, PRESETS
+from lakejoin.transforms.parsing.validation import finish_records
+from tests.transforms.parsing.lines import numbered
 
 pytestmark = pytest.mark.spark
 

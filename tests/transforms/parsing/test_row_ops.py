@@ -11,9 +11,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
-from tests.transforms.parsing.lines import numbered
-from tests.transforms.parsing.test_connect_schema import decimal
-from transforms.model.schemas import (
+from lakejoin.transforms.model.schemas import (
     CONTEXT,
     DERIVED,
     DETAIL,
@@ -24,12 +22,14 @@ from transforms.model.schemas import (
     SEQUENCE,
     UNAVAILABLE,
 )
-from transforms.model.specs import TableSpec
-from transforms.parsing.flat_rows import take_rows_apart
-from transforms.parsing.json_rows import take_apart
-from transforms.parsing.options import ParseOptions
-from transforms.parsing.row_ops import PRESETS, Preset, RowOp, parts_of, tree_of
-from transforms.parsing.validation import finish_records
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.flat_rows import take_rows_apart
+from lakejoin.transforms.parsing.json_rows import take_apart
+from lakejoin.transforms.parsing.options import ParseOptions
+from lakejoin.transforms.parsing.row_ops import PRESETS, Preset, RowOp, parts_of, tree_of
+from lakejoin.transforms.parsing.validation import finish_records
+from tests.transforms.parsing.lines import numbered
+from tests.transforms.parsing.test_connect_schema import decimal
 
 pytestmark = pytest.mark.spark
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from lakejoin.transforms.model.schemas import DETAIL, REASON, SEQUENCE
+from lakejoin.transforms.parsing.options import ParseOptions
 from tests.transforms.parsing.test_debezium import event, only, parse, table
-from transforms.model.schemas import DETAIL, REASON, SEQUENCE
-from transforms.parsing.options import ParseOptions
 
 pytestmark = pytest.mark.spark
 

@@ -28,8 +28,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from transforms.parsing.options import Encoding, Infinity, ParseOptions, TimeUnit
-from transforms.parsing.typed_values import convert, from_nanos, parse_text, without_infinity
+from lakejoin.transforms.parsing.options import Encoding, Infinity, ParseOptions, TimeUnit
+from lakejoin.transforms.parsing.typed_values import convert, from_nanos, parse_text, without_infinity
 
 pytestmark = pytest.mark.spark
 

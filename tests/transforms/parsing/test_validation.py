@@ -5,11 +5,11 @@ from pyspark.sql import Column, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, IntegerType, StringType, StructType
 
-from transforms.model.schemas import CONTEXT, DETAIL, OP, POSITION, POSITION_TYPE, RAW, REASON
-from transforms.model.specs import TableSpec
-from transforms.parsing.flat_rows import take_rows_apart
-from transforms.parsing.options import ParseOptions, records_schema
-from transforms.parsing.validation import finish_records
+from lakejoin.transforms.model.schemas import CONTEXT, DETAIL, OP, POSITION, POSITION_TYPE, RAW, REASON
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.flat_rows import take_rows_apart
+from lakejoin.transforms.parsing.options import ParseOptions, records_schema
+from lakejoin.transforms.parsing.validation import finish_records
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StringType, StructType
 
-from transforms.model.schemas import (
+from lakejoin.transforms.model.schemas import (
     BATCH,
     CONTEXT,
     DERIVED,
@@ -23,9 +23,9 @@ from transforms.model.schemas import (
     UNAVAILABLE,
     VERDICT,
 )
-from transforms.model.specs import How, StreamJoinSpec, TableSpec
-from transforms.stream_join.records import judge_records
-from transforms.stream_join.table_join import ROUTE, is_due, route, waiting
+from lakejoin.transforms.model.specs import How, StreamJoinSpec, TableSpec
+from lakejoin.transforms.stream_join.records import judge_records
+from lakejoin.transforms.stream_join.table_join import ROUTE, is_due, route, waiting
 
 pytestmark = pytest.mark.spark
 

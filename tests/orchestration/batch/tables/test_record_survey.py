@@ -7,11 +7,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from orchestration.batch.tables.record_survey import RecordKinds, first_truncate, kinds_of
-from transforms.model.keys import KeyTotals
-from transforms.model.schemas import POSITION_TYPE
-from transforms.model.specs import TableSpec
-from transforms.parsing.options import records_schema
+from lakejoin.orchestration.batch.tables.record_survey import RecordKinds, first_truncate, kinds_of
+from lakejoin.transforms.model.keys import KeyTotals
+from lakejoin.transforms.model.schemas import POSITION_TYPE
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.options import records_schema
 
 pytestmark = pytest.mark.spark
 

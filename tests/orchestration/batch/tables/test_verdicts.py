@@ -3,8 +3,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.batch.tables.verdicts import LOGGED, count_verdicts
-from transforms.model.schemas import INSERTED
+from lakejoin.orchestration.batch.tables.verdicts import LOGGED, count_verdicts
+from lakejoin.transforms.model.schemas import INSERTED
 
 IGNORED_KINDS = ("heartbeat", "heartbeat", "other_table")
 _SCHEMA = """_lj_verdict STRING, _lj_op STRING, _lj_derived BOOLEAN, _lj_tie BOOLEAN, _lj_current BOOLEAN,

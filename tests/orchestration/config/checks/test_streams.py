@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from orchestration.config import ConfigurationError, Pipeline, load_text
-from transforms.model.schemas import POSITION_TYPE, TIME
-from transforms.model.specs import StreamJoinSpec
+from lakejoin.orchestration.config import ConfigurationError, Pipeline, load_text
+from lakejoin.transforms.model.schemas import POSITION_TYPE, TIME
+from lakejoin.transforms.model.specs import StreamJoinSpec
 
 SOUND = """\
 name: clicks
@@ -187,7 +187,7 @@ def test_grace_may_be_as_long_as_the_history() -> None:
 
 def test_late_records_are_dropped_or_joined_as_the_batch_began() -> None:
     """A part of them may be joined or in quarantine already."""
-    from orchestration.lake_state.config_fingerprints import readings_of
+    from lakejoin.orchestration.lake_state.config_fingerprints import readings_of
 
     before, other = (pipeline(SOUND.replace("2 hours", f"2 hours{late}")) for late in ("", ", late: join"))
     found = readings_of(before).items() ^ readings_of(other).items()
@@ -197,7 +197,7 @@ def test_late_records_are_dropped_or_joined_as_the_batch_began() -> None:
 
 def test_state_of_a_lake_depends_on_grace_and_not_on_what_becomes_of_late_records() -> None:
     """With another grace what waits would be another range of the stream; `late` says only how a run goes on."""
-    from orchestration.lake_state.config_fingerprints import shapes_of
+    from lakejoin.orchestration.lake_state.config_fingerprints import shapes_of
 
     before = shapes_of(pipeline())
 

@@ -7,8 +7,8 @@ import jsonschema
 import pytest
 import yaml
 
-from orchestration.config import load_text
-from orchestration.config.docs.reference import (
+from lakejoin.orchestration.config import load_text
+from lakejoin.orchestration.config.docs.reference import (
     PAGE_FILE,
     SCHEMA_FILE,
     json_schema,
@@ -16,12 +16,12 @@ from orchestration.config.docs.reference import (
     page_text,
     schema_text,
 )
-from orchestration.config.docs.text import EXAMPLE
-from orchestration.config.pipeline import Pipeline
-from orchestration.config.schema.joins import Join, StreamJoin
-from orchestration.config.schema.model import Engine, Maintenance, Spark, Table, Versioned
-from orchestration.config.schema.source import Limits, Source
-from orchestration.config.schema.stream import Stream
+from lakejoin.orchestration.config.docs.text import EXAMPLE
+from lakejoin.orchestration.config.pipeline import Pipeline
+from lakejoin.orchestration.config.schema.joins import Join, StreamJoin
+from lakejoin.orchestration.config.schema.model import Engine, Maintenance, Spark, Table, Versioned
+from lakejoin.orchestration.config.schema.source import Limits, Source
+from lakejoin.orchestration.config.schema.stream import Stream
 
 CASES = Path(__file__).parents[1]
 
@@ -33,19 +33,21 @@ def validator() -> Any:
 
 
 def test_schema_file_is_current() -> None:
-    """The file that ships is what `python -m orchestration.config.docs.reference` makes."""
+    """The file that ships is what `python -m lakejoin.orchestration.config.docs.reference` makes."""
     assert SCHEMA_FILE.read_text("utf-8") == schema_text()
 
 
 def test_page_is_current() -> None:
-    """The page of documentation is what `python -m orchestration.config.docs.reference` makes."""
+    """The page of documentation is what `python -m lakejoin.orchestration.config.docs.reference` makes."""
     assert PAGE_FILE.read_text("utf-8") == page_text()
 
 
 def test_main_writes_both_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command makes the page's folder and writes what the two functions return."""
-    monkeypatch.setattr("orchestration.config.docs.reference.SCHEMA_FILE", tmp_path / "schema.json")
-    monkeypatch.setattr("orchestration.config.docs.reference.PAGE_FILE", tmp_path / "docs" / "page.md")
+    monkeypatch.setattr("lakejoin.orchestration.config.docs.reference.SCHEMA_FILE", tmp_path / "schema.json")
+    monkeypatch.setattr(
+        "lakejoin.orchestration.config.docs.reference.PAGE_FILE", tmp_path / "docs" / "page.md"
+    )
 
     main()
 

@@ -22,7 +22,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from orchestration.config.schema.column_types import may_be_key, may_be_sequence, parse_type, type_text
+from lakejoin.orchestration.config.schema.column_types import (
+    may_be_key,
+    may_be_sequence,
+    parse_type,
+    type_text,
+)
 
 TYPES = {
     "tinyint": ByteType(),

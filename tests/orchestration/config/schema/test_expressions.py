@@ -5,8 +5,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType
 
-from orchestration.config.schema.column_types import parse_type
-from orchestration.config.schema.expressions import expression_type, renamed
+from lakejoin.orchestration.config.schema.column_types import parse_type
+from lakejoin.orchestration.config.schema.expressions import expression_type, renamed
 
 COLUMNS: dict[str, DataType | None] = {
     name: parse_type(text)

@@ -3,9 +3,16 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from orchestration.config.schema.column_types import parse_type
-from orchestration.config.schema.expressions import expression_type
-from orchestration.config.schema.functions import _REASONS, FUNCTIONS, NOT_CONSTANT, SIGNS, SYNTAX, refusal
+from lakejoin.orchestration.config.schema.column_types import parse_type
+from lakejoin.orchestration.config.schema.expressions import expression_type
+from lakejoin.orchestration.config.schema.functions import (
+    _REASONS,
+    FUNCTIONS,
+    NOT_CONSTANT,
+    SIGNS,
+    SYNTAX,
+    refusal,
+)
 
 GRAMMAR = {"try_cast", "dec", "then", "else", "varchar", "is", "numeric"}
 """Words of Spark's grammar that are no functions to it."""

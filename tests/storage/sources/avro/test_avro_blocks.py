@@ -10,13 +10,13 @@ from typing import Any
 import fastavro
 import pytest
 
-from storage.errors import SourceBroken, SourceChanged, SourceTooLarge
-from storage.sources.avro.avro_blocks import read_header
-from storage.sources.avro.avro_fields import nanoseconds, reader_schema
-from storage.sources.files import limits
-from storage.sources.files.limits import FileLimits
-from storage.sources.files.source_files import FoundFile
-from storage.sources.formats.avro import Avro
+from lakejoin.storage.errors import SourceBroken, SourceChanged, SourceTooLarge
+from lakejoin.storage.sources.avro.avro_blocks import read_header
+from lakejoin.storage.sources.avro.avro_fields import nanoseconds, reader_schema
+from lakejoin.storage.sources.files import limits
+from lakejoin.storage.sources.files.limits import FileLimits
+from lakejoin.storage.sources.files.source_files import FoundFile
+from lakejoin.storage.sources.formats.avro import Avro
 
 Write = Callable[..., FoundFile]
 SCHEMA = {

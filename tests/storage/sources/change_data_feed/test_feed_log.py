@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from storage.errors import SourceChanged, SourceNotFound, SourceRefused, SourceTrimmed
-from storage.sources.change_data_feed.feed_log import NOTHING, Feed
+from lakejoin.storage.errors import SourceChanged, SourceNotFound, SourceRefused, SourceTrimmed
+from lakejoin.storage.sources.change_data_feed.feed_log import NOTHING, Feed
 
 FEED_ON = {"delta.enableChangeDataFeed": "true"}
 

@@ -13,13 +13,22 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, MapType, StringType, StructField, StructType, TimestampType
 
-from storage.errors import SourceTrimmed
-from storage.sources.change_data_feed.feed_log import NOTHING, Feed
-from storage.sources.planned.planned_file import FEED, PlannedFile
-from storage.sources.reader import read_records
-from transforms.model.schemas import CONTEXT, DERIVED, OP, POSITION, POSITION_TYPE, RAW, REASON, SEQUENCE
-from transforms.model.specs import TableSpec
-from transforms.parsing.options import ParseOptions
+from lakejoin.storage.errors import SourceTrimmed
+from lakejoin.storage.sources.change_data_feed.feed_log import NOTHING, Feed
+from lakejoin.storage.sources.planned.planned_file import FEED, PlannedFile
+from lakejoin.storage.sources.reader import read_records
+from lakejoin.transforms.model.schemas import (
+    CONTEXT,
+    DERIVED,
+    OP,
+    POSITION,
+    POSITION_TYPE,
+    RAW,
+    REASON,
+    SEQUENCE,
+)
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.options import ParseOptions
 
 pytestmark = pytest.mark.spark
 
@@ -117,9 +126,9 @@ def test_update_by_deletion_vector_is_one_record(spark: SparkSession, tmp_path: 
 
 def replace_as_we_do(spark: SparkSession, path: str, schema: str) -> None:
     """Commit one row in the place of those of two keys, as a batch does to a joined table."""
-    from storage.delta_log.transaction_id import Settled, Transaction
-    from storage.delta_table.commits import replace
-    from transforms.model.keys import Keys
+    from lakejoin.storage.delta_log.transaction_id import Settled, Transaction
+    from lakejoin.storage.delta_table.commits import replace
+    from lakejoin.transforms.model.keys import Keys
 
     new = spark.createDataFrame([(1, "Lyon")], schema)
     keys = spark.createDataFrame([(1,), (3,)], "id bigint")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.sources.change_data_feed.feed_log import tells_state
+from lakejoin.storage.sources.change_data_feed.feed_log import tells_state
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 

@@ -11,13 +11,13 @@ import lz4.frame
 import pytest
 import zstandard
 
+from lakejoin.storage.errors import SourceBroken, SourceTooLarge
+from lakejoin.storage.sources.files.compression import PIECE
+from lakejoin.storage.sources.files.fingerprint import open_text
+from lakejoin.storage.sources.files.limits import FileLimits
+from lakejoin.storage.sources.files.source_files import FoundFile
+from lakejoin.storage.sources.formats.jsonl import Jsonl
 from packed_text import PACK, chunk_of_lz4, chunk_of_snappy, in_blocks
-from storage.errors import SourceBroken, SourceTooLarge
-from storage.sources.files.compression import PIECE
-from storage.sources.files.fingerprint import open_text
-from storage.sources.files.limits import FileLimits
-from storage.sources.files.source_files import FoundFile
-from storage.sources.formats.jsonl import Jsonl
 
 Write = Callable[..., FoundFile]
 LINES = 30_000

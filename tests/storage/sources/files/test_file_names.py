@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import SourceRefused
-from storage.sources.files.file_names import FileOrder, by_number, out_of_order, without_keys
-from storage.sources.files.source_files import FoundFile, find_files
-from storage.sources.formats.jsonl import Jsonl
-from storage.sources.formats.source_format import Look, SourceSpec
-from storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.errors import SourceRefused
+from lakejoin.storage.sources.files.file_names import FileOrder, by_number, out_of_order, without_keys
+from lakejoin.storage.sources.files.source_files import FoundFile, find_files
+from lakejoin.storage.sources.formats.jsonl import Jsonl
+from lakejoin.storage.sources.formats.source_format import Look, SourceSpec
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 DAY = date(2013, 1, 9)

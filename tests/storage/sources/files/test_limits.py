@@ -11,20 +11,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from orchestration.config import load_text
-from orchestration.planning.pending_input import pending_groups
-from storage.errors import SourceBroken, SourceTooLarge
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.sources.files import limits
-from storage.sources.files.limits import FileLimits
-from storage.sources.files.source_files import FoundFile, MeasuredFile, stat_file
-from storage.sources.formats.csv import Csv
-from storage.sources.formats.jsonl import Jsonl
-from storage.sources.formats.parquet import Parquet
-from storage.sources.text.csv_text import read_header
-from transforms.parsing.csv_dialect import RFC_4180
-from transforms.parsing.row_ops import DEFAULT_OP
+from lakejoin.orchestration.config import load_text
+from lakejoin.orchestration.planning.pending_input import pending_groups
+from lakejoin.storage.errors import SourceBroken, SourceTooLarge
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.sources.files import limits
+from lakejoin.storage.sources.files.limits import FileLimits
+from lakejoin.storage.sources.files.source_files import FoundFile, MeasuredFile, stat_file
+from lakejoin.storage.sources.formats.csv import Csv
+from lakejoin.storage.sources.formats.jsonl import Jsonl
+from lakejoin.storage.sources.formats.parquet import Parquet
+from lakejoin.storage.sources.text.csv_text import read_header
+from lakejoin.transforms.parsing.csv_dialect import RFC_4180
+from lakejoin.transforms.parsing.row_ops import DEFAULT_OP
 
 Write = Callable[[str, bytes], FoundFile]
 

@@ -9,14 +9,14 @@ from unittest.mock import patch
 
 import pytest
 
-from storage.errors import (
+from lakejoin.storage.errors import (
     SourceError,
     SourceNotFound,
     SourceRefused,
     SourceUnreadable,
 )
-from storage.filesystem import reading
-from storage.sources.files.source_files import FoundFile, each_file, find_files, stat_file
+from lakejoin.storage.filesystem import reading
+from lakejoin.storage.sources.files.source_files import FoundFile, each_file, find_files, stat_file
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 ANY_AGE = timedelta(0)

@@ -10,14 +10,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from storage.errors import (
+from lakejoin.storage.errors import (
     SourceBroken,
     SourceChanged,
 )
-from storage.sources.files.source_files import Counted, FoundFile, MeasuredFile
-from storage.sources.formats.csv import Csv
-from storage.sources.formats.jsonl import Jsonl
-from storage.sources.formats.parquet import Parquet
+from lakejoin.storage.sources.files.source_files import Counted, FoundFile, MeasuredFile
+from lakejoin.storage.sources.formats.csv import Csv
+from lakejoin.storage.sources.formats.jsonl import Jsonl
+from lakejoin.storage.sources.formats.parquet import Parquet
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def spark_counts(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], SparkSessio
 
     def session(records: int) -> SparkSession:
         counted = Counted(records, stray_quotes=True)
-        monkeypatch.setattr("storage.sources.formats.csv.count_records", lambda *_: counted)
+        monkeypatch.setattr("lakejoin.storage.sources.formats.csv.count_records", lambda *_: counted)
         return Mock(spec=SparkSession)
 
     return session

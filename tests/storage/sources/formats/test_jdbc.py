@@ -8,14 +8,14 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
 
-from storage.errors import SourceRefused, SourceUnreadable, without_credentials
-from storage.sources.database import queries
-from storage.sources.database.dumping import error_of, value_of
-from storage.sources.database.dumps import dumps, name_of, pattern_of, remove, time_of
-from storage.sources.formats import jdbc
-from storage.sources.formats.jdbc import Jdbc
-from storage.sources.formats.source_format import Look, SourceSpec
-from storage.sources.planned.planned_file import Known, PlannedFile
+from lakejoin.storage.errors import SourceRefused, SourceUnreadable, without_credentials
+from lakejoin.storage.sources.database import queries
+from lakejoin.storage.sources.database.dumping import error_of, value_of
+from lakejoin.storage.sources.database.dumps import dumps, name_of, pattern_of, remove, time_of
+from lakejoin.storage.sources.formats import jdbc
+from lakejoin.storage.sources.formats.jdbc import Jdbc
+from lakejoin.storage.sources.formats.source_format import Look, SourceSpec
+from lakejoin.storage.sources.planned.planned_file import Known, PlannedFile
 
 URL = "jdbc:postgresql://db:5432/shop"
 NOON = datetime(2026, 11, 28, 12, tzinfo=UTC)
@@ -112,7 +112,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def _measured(file: object) -> object:
-    from storage.sources.files.source_files import MeasuredFile
+    from lakejoin.storage.sources.files.source_files import MeasuredFile
 
     return MeasuredFile(**vars(file), fingerprint="", lines=1, complete=True)
 
@@ -169,7 +169,9 @@ def test_dump_that_is_removed_halfway_is_not_whole(folder: Path, monkeypatch: py
         delete_file = staticmethod(lambda path: Path(path).unlink())
         delete_dir = staticmethod(end)
 
-    monkeypatch.setattr("storage.sources.database.dumps.open_file_system", lambda path: (System, path))
+    monkeypatch.setattr(
+        "lakejoin.storage.sources.database.dumps.open_file_system", lambda path: (System, path)
+    )
     with pytest.raises(Ended):
         remove(str(folder), left)
     monkeypatch.undo()

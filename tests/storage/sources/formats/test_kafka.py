@@ -10,17 +10,17 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from orchestration.planning.pending_input import Group, cut
-from storage.errors import SourceChanged, SourceTrimmed, SourceUnreadable
-from storage.sources.formats.kafka import DebeziumTopic
-from storage.sources.formats.source_format import Look, SourceSpec
-from storage.sources.kafka import topic_client
-from storage.sources.kafka.topic_client import Content, Extent, Partition, TopicState
-from storage.sources.kafka.topic_records import KEY, VALUE, event_lines, row_lines
-from storage.sources.kafka.topics import Security, Topics, client_settings, spark_options
-from storage.sources.planned.planned_file import PlannedFile
-from transforms.model.schemas import CONTEXT, POSITION, RAW
-from transforms.parsing.row_ops import DEFAULT_OP, PRESETS
+from lakejoin.orchestration.planning.pending_input import Group, cut
+from lakejoin.storage.errors import SourceChanged, SourceTrimmed, SourceUnreadable
+from lakejoin.storage.sources.formats.kafka import DebeziumTopic
+from lakejoin.storage.sources.formats.source_format import Look, SourceSpec
+from lakejoin.storage.sources.kafka import topic_client
+from lakejoin.storage.sources.kafka.topic_client import Content, Extent, Partition, TopicState
+from lakejoin.storage.sources.kafka.topic_records import KEY, VALUE, event_lines, row_lines
+from lakejoin.storage.sources.kafka.topics import Security, Topics, client_settings, spark_options
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.transforms.model.schemas import CONTEXT, POSITION, RAW
+from lakejoin.transforms.parsing.row_ops import DEFAULT_OP, PRESETS
 
 NOW = Look(datetime.now(UTC))
 SPEC = SourceSpec("orders", "")

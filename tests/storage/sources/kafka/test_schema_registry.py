@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from storage.errors import SourceNotFound, SourceRefused
-from storage.sources.kafka.schema_registry import schema_of
+from lakejoin.storage.errors import SourceNotFound, SourceRefused
+from lakejoin.storage.sources.kafka.schema_registry import schema_of
 
 
 def record(name: str, *kinds: Any) -> str:

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from storage.errors import SourceBroken, SourceChanged, SourceTooLarge
-from storage.sources.files.limits import FileLimits
-from storage.sources.files.source_files import FoundFile, stat_file
-from storage.sources.formats.orc import Orc
-from storage.sources.orc.orc_footer import read_footer
+from lakejoin.storage.errors import SourceBroken, SourceChanged, SourceTooLarge
+from lakejoin.storage.sources.files.limits import FileLimits
+from lakejoin.storage.sources.files.source_files import FoundFile, stat_file
+from lakejoin.storage.sources.formats.orc import Orc
+from lakejoin.storage.sources.orc.orc_footer import read_footer
 
 Write = Callable[..., FoundFile]
 ROWS = pa.table(

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from storage.errors import SourceBroken, SourceTooLarge
-from storage.sources.files.limits import FileLimits
-from storage.sources.files.source_files import FoundFile, stat_file
-from storage.sources.formats.parquet import Parquet
-from storage.sources.parquet.parquet_pages import Page, Window, read_pages
-from storage.sources.parquet.parquet_size import check_parquet
+from lakejoin.storage.errors import SourceBroken, SourceTooLarge
+from lakejoin.storage.sources.files.limits import FileLimits
+from lakejoin.storage.sources.files.source_files import FoundFile, stat_file
+from lakejoin.storage.sources.formats.parquet import Parquet
+from lakejoin.storage.sources.parquet.parquet_pages import Page, Window, read_pages
+from lakejoin.storage.sources.parquet.parquet_size import check_parquet
 
 pytestmark = pytest.mark.bad_input(46)
 

@@ -7,12 +7,12 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
-from storage.lake.bookkeeping import row_schema
-from storage.lake.plan import Plan
-from storage.sources.files.source_files import FoundFile
-from storage.sources.planned.known_files import KnownFiles
-from storage.sources.planned.planned_file import PlannedFile
-from storage.sources.planned.planned_files import PlannedFiles, files_of, rows_of
+from lakejoin.storage.lake.bookkeeping import row_schema
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.storage.sources.files.source_files import FoundFile
+from lakejoin.storage.sources.planned.known_files import KnownFiles
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.sources.planned.planned_files import PlannedFiles, files_of, rows_of
 
 DAY = date(2013, 1, 9)
 PART = PlannedFile("t", "/in/a", "a", DAY, 10, 7, "print", 2, True, 0, 2)
@@ -47,7 +47,9 @@ def test_only_what_is_read_to_its_end_and_unchanged_is_left_out(*, alike: bool) 
         replace(FOUND, name="as large as grown", size=20),
     ]
 
-    with patch("storage.sources.planned.known_files.hash", (lambda _: 1) if alike else hash, create=True):
+    with patch(
+        "lakejoin.storage.sources.planned.known_files.hash", (lambda _: 1) if alike else hash, create=True
+    ):
         known = KnownFiles([rows for files in plans for rows in rows_of(files, "t")])
         unread = [file.name for file in known.unread(there)]
 

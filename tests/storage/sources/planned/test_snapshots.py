@@ -4,8 +4,8 @@ from datetime import date
 
 import pytest
 
-from storage.sources.planned.planned_file import PlannedFile
-from storage.sources.planned.snapshots import snapshots
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.sources.planned.snapshots import snapshots
 
 DAY = date(2024, 1, 1)
 

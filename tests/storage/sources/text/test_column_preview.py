@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.sources.text.column_preview import says_types
+from lakejoin.storage.sources.text.column_preview import says_types
 
 PLAIN = b'{"op":"c","after":{"id":1,"schema":"public","note":"{\\"a\\":1}"}}\n'
 

@@ -9,18 +9,18 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from lakejoin.storage.errors import SourceBroken
+from lakejoin.storage.sources.files.limits import FileLimits
+from lakejoin.storage.sources.files.source_files import find_files
+from lakejoin.storage.sources.files.text_counts import TextCounts
+from lakejoin.storage.sources.formats.csv import Csv
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.storage.sources.reader import read_records
+from lakejoin.transforms.model.schemas import DETAIL, POSITION, POSITION_TYPE, RAW, REASON
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.parsing.csv_dialect import CsvDialect
+from lakejoin.transforms.parsing.options import ParseOptions
 from packed_text import PACK
-from storage.errors import SourceBroken
-from storage.sources.files.limits import FileLimits
-from storage.sources.files.source_files import find_files
-from storage.sources.files.text_counts import TextCounts
-from storage.sources.formats.csv import Csv
-from storage.sources.planned.planned_file import PlannedFile
-from storage.sources.reader import read_records
-from transforms.model.schemas import DETAIL, POSITION, POSITION_TYPE, RAW, REASON
-from transforms.model.specs import TableSpec
-from transforms.parsing.csv_dialect import CsvDialect
-from transforms.parsing.options import ParseOptions
 
 COLUMNS = "id string, a string, n double, d date, t timestamp"
 NAMES = ("op", "id", "a", "n", "d", "t")

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from storage.errors import SourceBroken, SourceChanged, SourceTooLarge
-from storage.sources.files.limits import FileLimits
-from storage.sources.files.source_files import FoundFile
-from storage.sources.formats.jsonl import Jsonl
-from storage.sources.planned.planned_file import PlannedFile
-from transforms.model.schemas import CONTEXT, POSITION, RAW
-from transforms.parsing.options import ParseOptions
+from lakejoin.storage.errors import SourceBroken, SourceChanged, SourceTooLarge
+from lakejoin.storage.sources.files.limits import FileLimits
+from lakejoin.storage.sources.files.source_files import FoundFile
+from lakejoin.storage.sources.formats.jsonl import Jsonl
+from lakejoin.storage.sources.planned.planned_file import PlannedFile
+from lakejoin.transforms.model.schemas import CONTEXT, POSITION, RAW
+from lakejoin.transforms.parsing.options import ParseOptions
 
 FORM = Jsonl(one_per_line=False)
 DEEP = '{"a":' * 80 + "1" + "}" * 80

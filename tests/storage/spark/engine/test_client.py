@@ -13,10 +13,10 @@ from unittest.mock import patch
 
 import pytest
 
-from storage.spark.engine import client
-from storage.spark.engine.client import Lease, lease_engine, leave_off
-from storage.spark.engine.launch import Launch
-from storage.spark.engine.sockets import receive, send, socket_path
+from lakejoin.storage.spark.engine import client
+from lakejoin.storage.spark.engine.client import Lease, lease_engine, leave_off
+from lakejoin.storage.spark.engine.launch import Launch
+from lakejoin.storage.spark.engine.sockets import receive, send, socket_path
 
 
 @pytest.mark.parametrize(

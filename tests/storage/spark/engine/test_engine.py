@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from engines import is_gone, own_cache, until
-from orchestration.config import load
+from lakejoin.orchestration.config import load
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.spark.engine.sockets import answers, engine_folder, log_paths
 from recordings.tiny import DAYS, write_pipeline
-from storage.lake.journal import Journal
-from storage.lake.layout import Lake
-from storage.spark.engine.sockets import answers, engine_folder, log_paths
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="no sockets with a path")]
 
@@ -31,7 +31,7 @@ _CLIENT = """
 import json, sys
 from datetime import timedelta
 from pyspark import SparkContext
-from storage.spark.session import start_session
+from lakejoin.storage.spark.session import start_session
 
 conf, idle, text = json.loads(sys.argv[1])
 spark = start_session("local[2]", conf, idle=None if idle is None else timedelta(seconds=idle))
@@ -159,8 +159,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from dagster import DagsterInstance
-from orchestration.config import load
-from orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.config import load
+from lakejoin.orchestration.defs.code_location import pipeline_definitions
 
 job = pipeline_definitions(load(Path(sys.argv[1])), datetime.now(UTC)).resolve_job_def("tiny_job")
 day = {f"dagster/asset_partition_range_{end}": sys.argv[2] for end in ("start", "end")}
@@ -172,7 +172,7 @@ with DagsterInstance.ephemeral() as instance:
 def test_command_line_and_dagster_share_a_jvm(home: Home, tmp_path: Path) -> None:
     """A day by the one, the next by the other, then checks: each a process, all in one JVM."""
     path = str(write_pipeline(tmp_path, DAYS))
-    cli = ["-m", "orchestration.cli"]
+    cli = ["-m", "lakejoin"]
     for arguments in (
         [*cli, "run", path, "--to", DAYS[0]],
         ["-c", _BY_DAGSTER, path, DAYS[1]],
@@ -253,7 +253,7 @@ def test_interrupt_of_a_run_leaves_the_engine(home: Home) -> None:
 def test_run_whose_jvm_is_killed_learns_of_it_and_the_next_gets_another(home: Home) -> None:
     """As when the system had no memory left for it."""
     run = home.start(
-        "from orchestration.spark_errors import has_ended\n"
+        "from lakejoin.orchestration.spark_errors import has_ended\n"
         "print(process, flush=True)\n"
         f"try: {_ENDLESS}\n"
         "except Exception: tell(ended=has_ended(30))"

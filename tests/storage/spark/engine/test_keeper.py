@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from engines import until
-from storage.spark.engine import keeper
-from storage.spark.engine.jvm import Figures
-from storage.spark.engine.launch import Launch
-from storage.spark.engine.sockets import ask, connect, receive, send, socket_path
+from lakejoin.storage.spark.engine import keeper
+from lakejoin.storage.spark.engine.jvm import Figures
+from lakejoin.storage.spark.engine.launch import Launch
+from lakejoin.storage.spark.engine.sockets import ask, connect, receive, send, socket_path
 
 GIB = 1 << 30
 SLIM = Figures(heap=GIB // 8, most=4 * GIB, threads=30, files=300)

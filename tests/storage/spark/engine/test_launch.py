@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.spark.engine.launch import Launch, launch_of
+from lakejoin.storage.spark.engine.launch import Launch, launch_of
 
 SETTINGS = {
     "spark.driver.memory": "4g",

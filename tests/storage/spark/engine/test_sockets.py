@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
-from storage.spark.engine.sockets import (
+from lakejoin.storage.spark.engine.sockets import (
     NoFolder,
     ask,
     connect,

@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.stores.scan.order import Between, Bound, Place, Span, ahead, beginning_with, nearest, successor
+from lakejoin.storage.stores.scan.order import (
+    Between,
+    Bound,
+    Place,
+    Span,
+    ahead,
+    beginning_with,
+    nearest,
+    successor,
+)
 
 texts = st.text(st.sampled_from("\0\x01aß\ud7ff\ue000\uffff\U00010000\U0010ffff"), max_size=3)
 octets = st.binary(max_size=3)

@@ -1,0 +1,1 @@
+"""Keeps joins of change data up to date on a lakehouse."""
