@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from lakejoin.expectations.data_docs import DataDocs, open_context, publish
 from lakejoin.expectations.gate import broken_rules
@@ -105,7 +105,6 @@ def _results(asset: Asset) -> DataFrame:
         found.get(rule.name, {"rule": rule.name, "offending": 0, "sample": []})
         for rule in rules_for(asset.kind)
     ]
-    # from Arrow it is a relation of the plan; from rows it would go through Python workers at each use
-    return next(iter(asset.frames.values())).sparkSession.createDataFrame(
-        pa.Table.from_pylist(results, _RESULT)
-    )
+    # In the session that Great Expectations will find, which may be another than that of the frames. From Arrow it is a
+    # relation of the plan; from rows it would go through Python workers at each use.
+    return SparkSession.builder.getOrCreate().createDataFrame(pa.Table.from_pylist(results, _RESULT))

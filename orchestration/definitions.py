@@ -5,8 +5,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from dagster import Definitions, in_process_executor
+
 from lakejoin.orchestration.config import load
 from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.demo.example import DEMO
 
 
@@ -15,4 +18,8 @@ def configuration_file(environment: Mapping[str, str]) -> Path:
     return Path(environment.get("LAKEJOIN_CONFIG") or DEMO)
 
 
-defs = pipeline_definitions(load(configuration_file(os.environ)), datetime.now(UTC))
+# With one process for each step, each would import all again; whoever embeds a pipeline chooses for himself.
+defs = Definitions.merge(
+    pipeline_definitions(EmbeddedPipeline(load(configuration_file(os.environ))), datetime.now(UTC)),
+    Definitions(executor=in_process_executor),
+)

@@ -8,18 +8,16 @@ import json
 from collections.abc import Iterator, Sequence
 
 from dagster import (
-    AssetCheckExecutionContext,
     AssetCheckKey,
     AssetCheckResult,
-    AssetChecksDefinition,
     AssetCheckSpec,
+    AssetExecutionContext,
     AssetKey,
     MetadataValue,
     TableColumn,
     TableMetadataValue,
     TableRecord,
     TableSchema,
-    multi_asset_check,
 )
 
 from lakejoin.expectations.keys import Kind
@@ -29,77 +27,72 @@ from lakejoin.orchestration.checks.check_lake import Checked, check_lake
 from lakejoin.orchestration.checks.join_rules import JOIN_RULES
 from lakejoin.orchestration.checks.time_frames import HISTORY
 from lakejoin.orchestration.config import Group, Pipeline, Star
-from lakejoin.orchestration.defs.asset_keys import step_key, table_key
 from lakejoin.orchestration.defs.check_cursor import THROUGH, first_batch
-from lakejoin.orchestration.defs.spark_resource import RunSpark
-from lakejoin.orchestration.defs.told_errors import told_errors
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
+from lakejoin.orchestration.defs.op_checks import OpChecks
+from lakejoin.orchestration.defs.spark_resource import session_of
 from lakejoin.storage.lake.journal import Journal
 from lakejoin.storage.lake.layout import Lake
 from lakejoin.transforms.model.printable_text import printable, printable_code
 
 
-def pipeline_checks(pipeline: Pipeline) -> AssetChecksDefinition:
-    """Every rule of every table and joined table of a pipeline, in one op that can run any of them."""
-    subjects = _subjects(pipeline)
+def rule_checks(embedded: EmbeddedPipeline) -> OpChecks:
+    """Every rule of every table and joined table of a pipeline."""
+    pipeline, subjects = embedded.pipeline, _subjects(embedded)
 
-    @multi_asset_check(
-        name=f"{pipeline.name}_checks",
-        specs=[
+    def evaluate(
+        context: AssetExecutionContext, selected: Sequence[AssetCheckKey]
+    ) -> Iterator[AssetCheckResult]:
+        published = len(Journal(Lake(pipeline.lake)).published)
+        if not published:
+            for check in selected:
+                yield _nothing_to_check(check, "No batch is finished yet", through=0)
+            return
+        first = first_batch(context, selected, published)
+        checked = check_lake(
+            pipeline,
+            session_of(context, embedded),
+            batches=None if first is None else published - first + 1,
+            names={subjects[check][0] for check in selected},
+            run=f"Dagster run {context.run.run_id[:8]}",
+        )
+        if checked.unpublished is not None:
+            context.log.warning(printable(checked.unpublished))
+        through = _seen_through(checked, first)
+        for check in selected:
+            name, rule = subjects[check]
+            if name in checked.results:
+                result = next(result for result in checked.results[name] if result.rule == rule.name)
+                yield _rule_result(check, result, checked, through, before=first and first - 1)
+            else:
+                yield _nothing_to_check(check, "No batch has begun the join yet", through=through)
+
+    return OpChecks(
+        [
             AssetCheckSpec(key.name, asset=key.asset_key, description=rule.statement, blocking=True)
             for key, (_, rule) in subjects.items()
         ],
-        can_subset=True,
-        required_resource_keys={"spark"},
-        pool=pipeline.name,
+        evaluate,
     )
-    def checks(context: AssetCheckExecutionContext) -> Iterator[AssetCheckResult]:
-        with told_errors():
-            selected = sorted(context.selected_asset_check_keys)
-            published = len(Journal(Lake(pipeline.lake)).published)
-            if not published:
-                for check in selected:
-                    yield _nothing_to_check(check, "No batch is finished yet", through=0)
-                return
-            spark: RunSpark = context.op_execution_context.resources.spark
-            first = first_batch(context, selected, published)
-            names = {subjects[check][0] for check in selected}
-            checked = check_lake(
-                pipeline,
-                spark.session(),
-                batches=None if first is None else published - first + 1,
-                names=names,
-                run=f"Dagster run {context.run.run_id[:8]}",
-            )
-            if checked.unpublished is not None:
-                context.log.warning(printable(checked.unpublished))
-            through = _seen_through(checked, first)
-            for check in selected:
-                name, rule = subjects[check]
-                if name in checked.results:
-                    result = next(result for result in checked.results[name] if result.rule == rule.name)
-                    yield _rule_result(check, result, checked, through, before=first and first - 1)
-                else:
-                    yield _nothing_to_check(check, "No batch has begun the join yet", through=through)
-
-    return checks
 
 
-def _subjects(pipeline: Pipeline) -> dict[AssetCheckKey, tuple[str, Rule]]:
+def _subjects(embedded: EmbeddedPipeline) -> dict[AssetCheckKey, tuple[str, Rule]]:
     """What is checked: the name by which the rule is run, and the rule."""
+    pipeline = embedded.pipeline
     found: list[tuple[AssetKey, str, Kind]] = [
-        (table_key(pipeline, name), name, "table") for name in pipeline.tables
+        (embedded.table_key(name), name, "table") for name in pipeline.tables
     ]
     for name, table in pipeline.tables.items():
         if table.versioned:
-            found.append((step_key(pipeline, name, "versions"), HISTORY.format(name), "history"))
+            found.append((embedded.step_key(name, "versions"), HISTORY.format(name), "history"))
     for name, join in pipeline.joins.items():
-        rules, key = JOIN_RULES[type(join)], step_key(pipeline, name, "joined")
+        rules, key = JOIN_RULES[type(join)], embedded.step_key(name, "joined")
         found += [
             (key, name + after, kind) for after, kind in rules.kinds(pipeline.spec_of_join(name)).items()
         ]
         if rules.of_buffer and join.waits:
             called, kind = rules.of_buffer
-            found.append((step_key(pipeline, name, "buffer"), called.format(name), kind))
+            found.append((embedded.step_key(name, "buffer"), called.format(name), kind))
     return {
         AssetCheckKey(key, f"{_side(pipeline, name)}{rule.name}"): (name, rule)
         for key, name, kind in found

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from dagster import AssetKey
 
-from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.join_assets import JOIN_ASSETS
 from lakejoin.orchestration.defs.steps import STEPS
 from lakejoin.storage.lake.layout import changes_of, records_of
@@ -33,44 +33,32 @@ class LakeAsset:
         return self.name.split("/")[0]
 
 
-def lake_assets(pipeline: Pipeline) -> list[LakeAsset]:
+def lake_assets(embedded: EmbeddedPipeline) -> list[LakeAsset]:
     """The assets of a pipeline: its tables, then the steps of its joins in their order."""
-    found = [
-        LakeAsset(table_key(pipeline, name), "table", name, changes_of(name)) for name in pipeline.tables
-    ]
+    pipeline = embedded.pipeline
+    found = [LakeAsset(embedded.table_key(name), "table", name, changes_of(name)) for name in pipeline.tables]
     found += [
-        LakeAsset(step_key(pipeline, name, "versions"), "versions", name, changes_of(name))
+        LakeAsset(embedded.step_key(name, "versions"), "versions", name, changes_of(name))
         for name, table in pipeline.tables.items()
         if table.versioned
     ]
     found += [
-        LakeAsset(table_key(pipeline, name), "stream", name, records_of(name)) for name in pipeline.streams
+        LakeAsset(embedded.table_key(name), "stream", name, records_of(name)) for name in pipeline.streams
     ]
     for name, join in (pipeline.joins_of_streams | pipeline.kept_by_key).items():
         found += [
-            LakeAsset(step_key(pipeline, part, step), step, part, table)
+            LakeAsset(embedded.step_key(part, step), step, part, table)
             for part, step, table in JOIN_ASSETS[type(join)].steps(pipeline, name)
         ]
     return found
 
 
-def assets_of_tables(pipeline: Pipeline) -> dict[str, LakeAsset]:
+def assets_of_tables(embedded: EmbeddedPipeline) -> dict[str, LakeAsset]:
     """The asset that each table below the lake belongs to: of several that one stands for, the one that writes it.
 
     A folded base belongs to what its rows are of.
     """
-    assets = lake_assets(pipeline)
+    assets = lake_assets(embedded)
     found = {asset.table: asset for asset in reversed(assets)}  # who writes a table comes before who reads it
     bases = [(STEPS[asset.step].base, asset) for asset in assets]
     return found | {base(asset.name): asset for base, asset in bases if base is not None}
-
-
-def table_key(pipeline: Pipeline, name: str) -> AssetKey:
-    """Key of a declared table's asset."""
-    return AssetKey([pipeline.name, name])
-
-
-def step_key(pipeline: Pipeline, name: str, step: str) -> AssetKey:
-    """Key of the asset of one step; the joined table bears the join's own name, as tables and streams do theirs."""
-    own = step in {"table", "stream", "joined"}
-    return table_key(pipeline, name) if own else AssetKey([pipeline.name, *name.split("/"), step])

@@ -15,30 +15,39 @@ from dagster import (
 from pyspark.sql.types import StructType
 
 from lakejoin.orchestration.config import Pipeline
-from lakejoin.orchestration.defs.asset_keys import LakeAsset, step_key, table_key
+from lakejoin.orchestration.defs.asset_keys import LakeAsset
 from lakejoin.orchestration.defs.column_lineage import column_lineage
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.join_assets import JOIN_ASSETS
 from lakejoin.orchestration.defs.time_asset_specs import time_columns, time_description
 from lakejoin.storage.lake.layout import Lake
 from lakejoin.transforms.model.declaration import UNDECLARED, Declaration
 
+INTERNAL = ("subscription_log", "response_log", "versions", "buffer")
+"""Steps that nobody reads but who asks why a row is as it is; they have a group of their own."""
+
 
 def asset_spec(
-    pipeline: Pipeline, asset: LakeAsset, partitions: DailyPartitionsDefinition | None
+    embedded: EmbeddedPipeline, asset: LakeAsset, partitions: DailyPartitionsDefinition | None
 ) -> AssetSpec:
     """The asset as Dagster's graph and catalogue show it."""
+    pipeline, internal = embedded.pipeline, asset.step in INTERNAL
     return AssetSpec(
         asset.key,
-        deps=[AssetDep(key) for key in _upstream(pipeline, asset)],
+        deps=[AssetDep(key) for key in _upstream(embedded, asset)],
         description=_description(pipeline, asset),
         metadata={
             "dagster/column_schema": _column_schema(pipeline, asset),
             "dagster/uri": Lake(pipeline.lake).path(asset.table),
             **_named_in_catalog(_declared(pipeline, asset)),
-            **_lineage(pipeline, asset),
+            **_lineage(embedded, asset),
         },
-        group_name=pipeline.name,
+        group_name=embedded.internal_group if internal else embedded.group,
+        owners=[*embedded.owners],
+        tags={**embedded.tags},
         kinds={"deltalake", "spark"},
+        freshness_policy=None if internal else embedded.freshness_policy,
+        automation_condition=embedded.automation_condition,
         partitions_def=partitions,
     )
 
@@ -55,17 +64,18 @@ def _named_in_catalog(declared: Declaration) -> dict[str, str]:
     return {"dagster/table_name": declared.table} if declared.table else {}
 
 
-def _lineage(pipeline: Pipeline, asset: LakeAsset) -> dict[str, TableColumnLineage]:
+def _lineage(embedded: EmbeddedPipeline, asset: LakeAsset) -> dict[str, TableColumnLineage]:
     if asset.step != "joined":
         return {}
-    return {"dagster/column_lineage": column_lineage(pipeline, asset.name)}
+    return {"dagster/column_lineage": column_lineage(embedded, asset.name)}
 
 
-def _upstream(pipeline: Pipeline, asset: LakeAsset) -> list[AssetKey]:
+def _upstream(embedded: EmbeddedPipeline, asset: LakeAsset) -> list[AssetKey]:
+    pipeline = embedded.pipeline
     if asset.declared in pipeline.joins:
         kind = JOIN_ASSETS[type(pipeline.joins[asset.declared])]
-        return [step_key(pipeline, *read) for read in kind.upstream(pipeline, asset.name, asset.step)]
-    return [table_key(pipeline, asset.name)] if asset.step == "versions" else []
+        return [embedded.step_key(*read) for read in kind.upstream(pipeline, asset.name, asset.step)]
+    return [embedded.table_key(asset.name)] if asset.step == "versions" else []
 
 
 def _description(pipeline: Pipeline, asset: LakeAsset) -> str:

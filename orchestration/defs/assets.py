@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from dagster import (
+    AssetCheckResult,
     AssetExecutionContext,
     AssetMaterialization,
     AssetsDefinition,
@@ -23,13 +24,15 @@ from pydantic import Field
 from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.defs.asset_keys import LakeAsset, lake_assets
 from lakejoin.orchestration.defs.asset_specs import asset_spec
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.materializations import (
     Materialization,
     Reports,
     split,
 )
+from lakejoin.orchestration.defs.op_checks import OpChecks
 from lakejoin.orchestration.defs.partitions import dates_of_run, names_partitions
-from lakejoin.orchestration.defs.spark_resource import RunSpark
+from lakejoin.orchestration.defs.spark_resource import session_of
 from lakejoin.orchestration.defs.told_errors import told_errors
 from lakejoin.orchestration.planning.pending_input import BatchBy
 from lakejoin.orchestration.planning.replaced_files import day_or_name
@@ -38,7 +41,7 @@ from lakejoin.storage.lake.layout import Lake
 from lakejoin.storage.lake.plan import Published
 from lakejoin.transforms.model.printable_text import printable
 
-Event = MaterializeResult[None] | AssetMaterialization
+Event = MaterializeResult[None] | AssetMaterialization | AssetCheckResult
 
 
 class BatchOptions(Config):
@@ -75,42 +78,67 @@ def op_name(pipeline: Pipeline) -> str:
     return f"{pipeline.name}_batches"
 
 
-def pipeline_assets(pipeline: Pipeline, partitions: DailyPartitionsDefinition | None) -> AssetsDefinition:
-    """The assets of a pipeline as one op, `can_subset`, in a pool of its own: one writer at a time."""
-    assets = lake_assets(pipeline)
+def pipeline_assets(
+    embedded: EmbeddedPipeline, partitions: DailyPartitionsDefinition | None, checks: Sequence[OpChecks]
+) -> AssetsDefinition:
+    """The assets of a pipeline and their checks as one op, `can_subset`, in a pool of its own: one writer at a time.
+
+    A run that was started for checks alone works off no batch.
+    """
+    pipeline, assets = embedded.pipeline, lake_assets(embedded)
 
     @multi_asset(
         name=op_name(pipeline),
-        specs=[asset_spec(pipeline, asset, partitions) for asset in assets],
+        specs=[asset_spec(embedded, asset, partitions) for asset in assets],
+        check_specs=[spec for kind in checks for spec in kind.specs],
         can_subset=True,
         backfill_policy=BackfillPolicy.single_run() if partitions else None,
-        required_resource_keys={"spark"},
+        required_resource_keys={embedded.spark_key},
         pool=pipeline.name,
     )
     def work_off(context: AssetExecutionContext, config: BatchOptions) -> Iterator[Event]:
         with told_errors():
             selected = [asset for asset in assets if asset.key in context.selected_asset_keys]
-            if len(selected) < len(assets):
-                context.log.info(
-                    f"{len(selected)} of {len(assets)} assets are selected: batches cover the whole pipeline, "
-                    "and only the selected assets are reported."
+            if selected:
+                yield from _worked_off(
+                    context, embedded, config, selected, partitioned=partitions is not None
                 )
-            finished: list[Published] = []
-            targeted = _targeted(context, partitioned=partitions is not None)
-            try:
-                for batch in _batches(context, pipeline, config):
-                    context.log.info(printable(_summary(batch)))
-                    finished.append(batch)
-            except BaseException:
-                # what is published stays so, also when the run is cancelled, and nothing else would tell Dagster
-                rest = split(finished, (), partitioned=partitions is not None)[1]
-                yield from _beside(pipeline, selected, rest)
-                raise
-            outputs, rest = split(finished, targeted, partitioned=partitions is not None)
-            yield from _beside(pipeline, selected, rest)
-            yield from _results(context, pipeline, selected, targeted, outputs)
+            for kind in checks:
+                if due := kind.selected(context):
+                    yield from kind.evaluate(context, due)
 
     return work_off
+
+
+def _worked_off(
+    context: AssetExecutionContext,
+    embedded: EmbeddedPipeline,
+    config: BatchOptions,
+    selected: Sequence[LakeAsset],
+    *,
+    partitioned: bool,
+) -> Iterator[MaterializeResult[None] | AssetMaterialization]:
+    """Work off what is pending, and report it."""
+    pipeline = embedded.pipeline
+    if len(selected) < (number := len(lake_assets(embedded))):
+        context.log.info(
+            f"{len(selected)} of {number} assets are selected: batches cover the whole pipeline, "
+            "and only the selected assets are reported."
+        )
+    finished: list[Published] = []
+    targeted = _targeted(context, partitioned=partitioned)
+    try:
+        for batch in _batches(context, embedded, config):
+            context.log.info(printable(_summary(batch)))
+            finished.append(batch)
+    except BaseException:
+        # what is published stays so, also when the run is cancelled, and nothing else would tell Dagster
+        rest = split(finished, (), partitioned=partitioned)[1]
+        yield from _beside(pipeline, selected, rest)
+        raise
+    outputs, rest = split(finished, targeted, partitioned=partitioned)
+    yield from _beside(pipeline, selected, rest)
+    yield from _results(context, pipeline, selected, targeted, outputs)
 
 
 def _targeted(context: AssetExecutionContext, *, partitioned: bool) -> Sequence[str | None]:
@@ -123,12 +151,13 @@ def _targeted(context: AssetExecutionContext, *, partitioned: bool) -> Sequence[
     return keys
 
 
-def _batches(context: AssetExecutionContext, pipeline: Pipeline, config: BatchOptions) -> Iterator[Published]:
-    spark: RunSpark = context.resources.spark
+def _batches(
+    context: AssetExecutionContext, embedded: EmbeddedPipeline, config: BatchOptions
+) -> Iterator[Published]:
     settle = config.settle_seconds
     return run_batches(
-        pipeline,
-        spark.session(),
+        embedded.pipeline,
+        session_of(context, embedded),
         dates=dates_of_run(context),
         batch_by=config.batch_by,
         batch_rows=config.batch_rows,

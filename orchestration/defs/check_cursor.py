@@ -7,8 +7,8 @@ For that, every evaluation of a check says up to which batch it looked.
 from collections.abc import Collection, Iterable, Mapping
 
 from dagster import (
-    AssetCheckExecutionContext,
     AssetCheckKey,
+    AssetExecutionContext,
     AssetKey,
     AssetMaterialization,
     DagsterEventType,
@@ -27,7 +27,7 @@ _FIRST_EVENTS = 100
 
 
 def first_batch(
-    context: AssetCheckExecutionContext, selected: Collection[AssetCheckKey], published: int
+    context: AssetExecutionContext, selected: Collection[AssetCheckKey], published: int
 ) -> int | None:
     """The first batch that a run's checks look at; None for a run of checks only, which look at all rows.
 

@@ -1,9 +1,9 @@
 """Says what columns of its sides each column of a joined table is made of."""
 
-from dagster import AssetKey, TableColumnDep, TableColumnLineage
+from dagster import TableColumnDep, TableColumnLineage
 
-from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.config.schema.select import sources_of
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.transforms.model.result_spec import ResultSpec
 
 
@@ -13,12 +13,12 @@ def origins(join: ResultSpec) -> dict[str, str]:
     return {name: f"From {sources}" for name, sources in made_of.items() if sources}
 
 
-def column_lineage(pipeline: Pipeline, join: str) -> TableColumnLineage:
+def column_lineage(embedded: EmbeddedPipeline, join: str) -> TableColumnLineage:
     """The same for Dagster, by the assets of tables, streams and joins, which bear their names."""
-    made_of = sources_of(pipeline.spec_of_join(join))
+    made_of = sources_of(embedded.pipeline.spec_of_join(join))
     return TableColumnLineage(
         {
-            name: [TableColumnDep(AssetKey([pipeline.name, side]), column) for side, column in sources]
+            name: [TableColumnDep(embedded.table_key(side), column) for side, column in sources]
             for name, sources in made_of.items()
         }
     )

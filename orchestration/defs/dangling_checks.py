@@ -3,44 +3,47 @@
 It looks at all live rows of the joins that say `max_dangling`, once after a run's batches.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from dagster import (
-    AssetCheckExecutionContext,
     AssetCheckKey,
     AssetCheckResult,
-    AssetChecksDefinition,
     AssetCheckSeverity,
     AssetCheckSpec,
+    AssetExecutionContext,
     MetadataValue,
-    multi_asset_check,
 )
 
 from lakejoin.orchestration.checks.join_frames import checked_name
 from lakejoin.orchestration.checks.references import Dangling, check_dangling
-from lakejoin.orchestration.config import Pipeline
-from lakejoin.orchestration.defs.asset_keys import step_key
-from lakejoin.orchestration.defs.spark_resource import RunSpark
-from lakejoin.orchestration.defs.told_errors import told_errors
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
+from lakejoin.orchestration.defs.op_checks import OpChecks
+from lakejoin.orchestration.defs.spark_resource import session_of
 from lakejoin.storage.lake.journal import Journal
 from lakejoin.storage.lake.layout import Lake
 from lakejoin.transforms.model.specs import JoinSpec
 
 
-def dangling_checks(pipeline: Pipeline) -> list[AssetChecksDefinition]:
-    """The checks of all joins that say how many foreign keys may point nowhere, in one op; none where none does."""
+def dangling_checks(embedded: EmbeddedPipeline) -> OpChecks:
+    """The checks of all joins that say how many foreign keys may point nowhere."""
+    pipeline = embedded.pipeline
     subjects = {
-        AssetCheckKey(step_key(pipeline, name, "joined"), _name(part)): (name, checked_name(part))
+        AssetCheckKey(embedded.table_key(name), _name(part)): (name, checked_name(part))
         for name, join in pipeline.joins_of_tables.items()
         for part in pipeline.join_spec(name).parts
         if join.max_dangling_of(part.side) is not None
     }
-    if not subjects:
-        return []
 
-    @multi_asset_check(
-        name=f"{pipeline.name}_dangling_checks",
-        specs=[
+    def evaluate(
+        context: AssetExecutionContext, selected: Sequence[AssetCheckKey]
+    ) -> Iterator[AssetCheckResult]:
+        begun = {subjects[check][0] for check in selected} & {*Journal(Lake(pipeline.lake)).kept}
+        found = check_dangling(pipeline, session_of(context, embedded), begun) if begun else {}
+        for check in selected:
+            yield _result(check, found.get(subjects[check][1]))
+
+    return OpChecks(
+        [
             AssetCheckSpec(
                 key.name,
                 asset=key.asset_key,
@@ -49,20 +52,8 @@ def dangling_checks(pipeline: Pipeline) -> list[AssetChecksDefinition]:
             )
             for key in subjects
         ],
-        can_subset=True,
-        required_resource_keys={"spark"},
-        pool=pipeline.name,
+        evaluate,
     )
-    def checks(context: AssetCheckExecutionContext) -> Iterator[AssetCheckResult]:
-        with told_errors():
-            selected = sorted(context.selected_asset_check_keys)
-            begun = {subjects[check][0] for check in selected} & {*Journal(Lake(pipeline.lake)).kept}
-            spark: RunSpark = context.op_execution_context.resources.spark
-            found = check_dangling(pipeline, spark.session(), begun) if begun else {}
-            for check in selected:
-                yield _result(check, found.get(subjects[check][1]))
-
-    return [checks]
 
 
 def _name(part: JoinSpec) -> str:

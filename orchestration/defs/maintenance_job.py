@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from dagster import (
@@ -24,9 +25,9 @@ from dagster import (
 )
 from pydantic import Field
 
-from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.defs.asset_keys import assets_of_tables
-from lakejoin.orchestration.defs.spark_resource import RunSpark
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
+from lakejoin.orchestration.defs.spark_resource import session_of
 from lakejoin.orchestration.defs.told_errors import told_errors
 from lakejoin.orchestration.maintenance.maintain import Done, find_steps, maintain
 from lakejoin.transforms.model.printable_text import printable
@@ -49,18 +50,22 @@ class MaintenanceOptions(Config):
     everything: bool = Field(default=False, description="Do whatever would change anything, due or not.")
 
 
-def maintenance_job(pipeline: Pipeline) -> JobDefinition:
+def maintenance_job(embedded: EmbeddedPipeline) -> JobDefinition:
     """The job: one op in the pool of the pipeline, so that no run of it begins while one of batches is under way."""
+    pipeline = embedded.pipeline
 
-    @op(name=f"{pipeline.name}_maintain", required_resource_keys={"spark"}, pool=pipeline.name)
+    @op(
+        name=f"{pipeline.name}_maintain",
+        required_resource_keys={embedded.spark_key},
+        pool=pipeline.name,
+    )
     def work(context: OpExecutionContext, config: MaintenanceOptions) -> None:
         with told_errors():
-            spark: RunSpark = context.resources.spark
             done: list[Done] = []
             try:
                 for step in maintain(
                     pipeline,
-                    spark.session,
+                    partial(session_of, context, embedded),
                     everything=config.everything,
                     progress=lambda stage: context.log.debug(printable(stage)),
                 ):
@@ -69,7 +74,7 @@ def maintenance_job(pipeline: Pipeline) -> JobDefinition:
                         context.log.warning(printable(f"{_outcome(step)}: {step.skipped}"))
             finally:
                 context.add_output_metadata(_metadata(done))
-                for observation in _observations(pipeline, done):
+                for observation in _observations(embedded, done):
                     context.log_event(observation)
             if failed := [printable(f"{_outcome(step)}: {step.skipped}") for step in done if step.failed]:
                 raise Failure("\n".join(failed))
@@ -84,11 +89,11 @@ def maintenance_job(pipeline: Pipeline) -> JobDefinition:
     return maintenance
 
 
-def nightly_schedule(pipeline: Pipeline, work: JobDefinition) -> ScheduleDefinition:
+def nightly_schedule(embedded: EmbeddedPipeline, work: JobDefinition) -> ScheduleDefinition:
     """A schedule, stopped until somebody starts it, that maintains the lake if anything is due."""
 
     @schedule(
-        name=f"{pipeline.name}_nightly_maintenance",
+        name=f"{embedded.pipeline.name}_nightly_maintenance",
         job=work,
         cron_schedule=NIGHTLY,
         execution_timezone="UTC",
@@ -97,7 +102,7 @@ def nightly_schedule(pipeline: Pipeline, work: JobDefinition) -> ScheduleDefinit
     )
     def nightly() -> RunRequest | SkipReason:
         with told_errors():
-            due = any(step.finding.due for step in find_steps(pipeline))
+            due = any(step.finding.due for step in find_steps(embedded.pipeline))
         if not due:
             return SkipReason("Nothing is due: `lakejoin maintain --dry-run` says what decides about it.")
         # one run a day, however often the schedule is evaluated
@@ -142,12 +147,12 @@ def _figures(step: Done) -> dict[str, int]:
     }
 
 
-def _observations(pipeline: Pipeline, done: Iterable[Done]) -> Iterable[AssetObservation]:
+def _observations(embedded: EmbeddedPipeline, done: Iterable[Done]) -> Iterable[AssetObservation]:
     """One for each step on a table of an asset: the interface plots its figures there.
 
     Those of a folded base have names of their own, so that no line jumps between two tables.
     """
-    assets = assets_of_tables(pipeline)
+    assets = assets_of_tables(embedded)
     for step in done:
         asset = assets.get(step.step.table)
         if asset is None or step.skipped:

@@ -3,24 +3,20 @@
 A run that quarantines records has done what it should, so somebody has to be told. Reads the journal alone, no rows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dagster import (
-    AssetCheckExecutionContext,
     AssetCheckKey,
     AssetCheckResult,
-    AssetChecksDefinition,
     AssetCheckSeverity,
     AssetCheckSpec,
-    AssetKey,
+    AssetExecutionContext,
     MetadataValue,
-    multi_asset_check,
 )
 
-from lakejoin.orchestration.config import Pipeline
-from lakejoin.orchestration.defs.asset_keys import table_key
 from lakejoin.orchestration.defs.check_cursor import THROUGH, first_batch
-from lakejoin.orchestration.defs.told_errors import told_errors
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
+from lakejoin.orchestration.defs.op_checks import OpChecks
 from lakejoin.orchestration.lake_state.quarantine_counts import LATE, open_counts
 from lakejoin.storage.lake.journal import Journal
 from lakejoin.storage.lake.layout import Lake
@@ -28,29 +24,30 @@ from lakejoin.storage.lake.layout import Lake
 NAME = "records_accepted"
 
 
-def intake_checks(pipeline: Pipeline) -> AssetChecksDefinition:
+def intake_checks(embedded: EmbeddedPipeline) -> OpChecks:
     """The check of every table and stream: over the last batch and those it has not seen; by itself over what waits."""
-    names: dict[AssetKey, str] = {table_key(pipeline, name): name for name in pipeline.inputs}
+    pipeline = embedded.pipeline
+    names = {AssetCheckKey(embedded.table_key(name), NAME): name for name in pipeline.inputs}
 
-    @multi_asset_check(
-        name=f"{pipeline.name}_intake_checks",
-        specs=[
-            AssetCheckSpec(NAME, asset=key, description="No record was quarantined.", blocking=False)
+    def evaluate(
+        context: AssetExecutionContext, selected: Sequence[AssetCheckKey]
+    ) -> Iterator[AssetCheckResult]:
+        lake = Lake(pipeline.lake)
+        journal = Journal(lake)
+        first = first_batch(context, selected, len(journal.published)) if journal.published else None
+        waiting = open_counts(lake, journal)
+        for check in selected:
+            yield _result(check, names[check], journal, first, waiting)
+
+    return OpChecks(
+        [
+            AssetCheckSpec(
+                key.name, asset=key.asset_key, description="No record was quarantined.", blocking=False
+            )
             for key in names
         ],
-        can_subset=True,
+        evaluate,
     )
-    def checks(context: AssetCheckExecutionContext) -> Iterator[AssetCheckResult]:
-        with told_errors():
-            lake = Lake(pipeline.lake)
-            journal = Journal(lake)
-            selected = sorted(context.selected_asset_check_keys)
-            first = first_batch(context, selected, len(journal.published)) if journal.published else None
-            waiting = open_counts(lake, journal)
-            for check in selected:
-                yield _result(check, names[check.asset_key], journal, first, waiting)
-
-    return checks
 
 
 def _result(

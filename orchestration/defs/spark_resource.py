@@ -4,14 +4,15 @@ It takes its settings from the pipeline and not from Dagster's configuration, wh
 of Spark may hold the credentials of an object store.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from dagster import ResourceDefinition, resource
+from dagster import AssetExecutionContext, OpExecutionContext, ResourceDefinition, resource
 from pyspark.sql import SparkSession
 
 from lakejoin.orchestration.config import Pipeline
-from lakejoin.storage.spark.session import start_session
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
+from lakejoin.storage.spark.session import SessionUnusable, session_beside, start_session
 
 
 @dataclass
@@ -36,15 +37,33 @@ class RunSpark:
         self._session = None
 
 
-def spark_resource(pipeline: Pipeline) -> ResourceDefinition:
-    """The resource `spark`: a `RunSpark` with the settings of a pipeline."""
+def spark_resources(embedded: EmbeddedPipeline) -> Mapping[str, ResourceDefinition]:
+    """The resource that a pipeline brings: a `RunSpark` with its settings; none where the project has one for it."""
+    if embedded.spark is not None:
+        return {}
 
     @resource(description="The Spark session that all steps of a run share")
     def spark() -> Iterator[RunSpark]:
-        run = RunSpark(pipeline)
+        run = RunSpark(embedded.pipeline)
         try:
             yield run
         finally:
             run.stop()
 
-    return spark
+    return {embedded.spark_key: spark}
+
+
+def session_of(
+    context: AssetExecutionContext | OpExecutionContext, embedded: EmbeddedPipeline
+) -> SparkSession:
+    """The session of a run: the pipeline's, or one of ours beside the project's. Raises as these do."""
+    given = getattr(context.resources, embedded.spark_key)
+    if isinstance(given, RunSpark):
+        return given.session()
+    session = getattr(given, "spark_session", given)
+    if not isinstance(session, SparkSession):
+        raise SessionUnusable(
+            f"The resource {embedded.spark_key!r} is no Spark session: found {type(given).__name__}, expected a "
+            "pyspark.sql.SparkSession, or an object whose `spark_session` is one, as dagster_pyspark.PySparkResource."
+        )
+    return session_beside(session, embedded.pipeline.spark.conf)

@@ -9,8 +9,22 @@ from contextlib import contextmanager
 
 from dagster import Failure
 
-from lakejoin.storage.errors import LakejoinError
+from lakejoin.orchestration.spark_errors import WorkFailed
+from lakejoin.storage.errors import (
+    CatalogUnusable,
+    LakeBusy,
+    LakejoinError,
+    LakeUnusable,
+    SourceNotFound,
+    SourceUnreadable,
+)
+from lakejoin.storage.spark.jars import JarsNotFound
 from lakejoin.transforms.model.printable_text import printable, printable_lines
+
+PASSING = (
+    LakeBusy, LakeUnusable, CatalogUnusable, JarsNotFound, SourceNotFound, SourceUnreadable, WorkFailed
+)  # fmt: skip
+"""Errors that may be gone when a run is tried again; of the others somebody has to do something about the cause."""
 
 
 @contextmanager
@@ -32,7 +46,8 @@ def told_errors() -> Iterator[None]:
 def failure(what: str, error: LakejoinError) -> Failure:
     """Return the failure of a piece of work with an error's lines as its description."""
     first, *more = error.lines or ("",)
-    return Failure("\n".join(map(printable, [f"{what}: {first}", *more])))
+    lines = "\n".join(map(printable, [f"{what}: {first}", *more]))
+    return Failure(lines, allow_retries=isinstance(error, PASSING))
 
 
 def _is_printable(error: BaseException) -> bool:

@@ -9,13 +9,18 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from lakejoin.storage.errors import LakejoinError
 from lakejoin.storage.spark.engine.client import Lease, lease_engine, leave_off
 from lakejoin.storage.spark.engine.launch import with_archive
 from lakejoin.storage.spark.py4j_cache import remember_answers
-from lakejoin.storage.spark.start import NO_CONF, prepare
+from lakejoin.storage.spark.start import EXTENSION, NO_CONF, SETTINGS, prepare
 from lakejoin.transforms.model.sql_settings import PINNED, PREFIX, filed
 
 _NAME = "spark.job.description"
+
+
+class SessionUnusable(LakejoinError):
+    """A session that somebody else started cannot read and write the tables of a lake."""
 
 
 def start_session(
@@ -46,6 +51,29 @@ def start_session(
             builder = builder.config(key, value)
         with _environment(lease.variables if lease else {}), _held(lease):
             spark = builder.getOrCreate()
+    put_back(spark)
+    remember_answers(spark)
+    return spark
+
+
+def session_beside(given: SparkSession, conf: Mapping[str, str] = NO_CONF) -> SparkSession:
+    """Return a session of our own in the application of one that somebody else started, which stays as it is.
+
+    It has what a running application can still take of `conf` and of our own settings, and ends with the application.
+    JARs, memory and the time zone of the JVM are as they were given. Raises `SessionUnusable` where Delta Lake's
+    extension is not loaded.
+    """
+    loaded = given.conf.get("spark.sql.extensions", None) or ""
+    if EXTENSION not in map(str.strip, loaded.split(",")):
+        raise SessionUnusable(
+            "The given Spark session does not know Delta Lake: "
+            f"spark.sql.extensions is {loaded or 'not set'}, expected {EXTENSION} in it.",
+            "Start it with delta-spark's configure_spark_with_delta_pip, or leave the session to Lakejoin.",
+        )
+    spark = given.newSession()
+    for name, value in {**SETTINGS, **conf, **PINNED}.items():
+        if spark.conf.isModifiable(name):
+            spark.conf.set(name, value)
     put_back(spark)
     remember_answers(spark)
     return spark

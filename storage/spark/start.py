@@ -24,6 +24,9 @@ NO_CLEANUP = ("delta.enableExpiredLogCleanup", "false")
 NO_CONF: Mapping[str, str] = MappingProxyType({})
 """No settings beyond the project's own."""
 
+EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+"""By which Spark knows Delta Lake."""
+
 SETTINGS: Mapping[str, str] = MappingProxyType(
     {
         "spark.app.name": "lakejoin",
@@ -31,7 +34,7 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
         # Each broadcast takes at least a page, by default 16 MiB: many small lookups would fill the heap.
         "spark.buffer.pageSize": "2m",
         **PINNED,
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.extensions": EXTENSION,
         # By default 50 tasks compute each table's state, however small: 12 times slower for a small read.
         "spark.databricks.delta.snapshotPartitions": "1",
         # A commit whose answer was lost is recognised by its transaction identifier, not made twice.

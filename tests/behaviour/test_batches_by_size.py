@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from faults.shop import CONFIGURATION, joins, make_pipeline, make_shop, run
 from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.defs.asset_keys import LakeAsset, lake_assets
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.materializations import Reports
 from lakejoin.orchestration.planning.input_checks import TooManyBadRecords
 from lakejoin.storage.lake.journal import Journal
@@ -42,7 +43,7 @@ def at_once(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pi
 
 def assets(pipeline: Pipeline) -> dict[str, LakeAsset]:
     """The assets by their names."""
-    return {"/".join(asset.key.path[1:]): asset for asset in lake_assets(pipeline)}
+    return {"/".join(asset.key.path[1:]): asset for asset in lake_assets(EmbeddedPipeline(pipeline))}
 
 
 def test_days_together_leave_the_rows_of_daily_batches(

@@ -17,6 +17,7 @@ from faults.shop import make_pipeline
 from lakejoin.orchestration.checks.check_lake import check_lake
 from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
 from lakejoin.orchestration.runs.run import run_batches
 from lakejoin.orchestration.show.stores import stored_tables
@@ -181,7 +182,7 @@ def test_rules_hold_and_counts_add_up(pipeline: Pipeline, spark: SparkSession) -
 
 def test_dagster_shows_both_columns_as_the_key(pipeline: Pipeline) -> None:
     """Neither of them alone is unique."""
-    definitions = pipeline_definitions(pipeline, datetime(2024, 1, 20, tzinfo=UTC))
+    definitions = pipeline_definitions(EmbeddedPipeline(pipeline), datetime(2024, 1, 20, tzinfo=UTC))
     spec = definitions.resolve_asset_graph().get(AssetKey(["jan", "ab"]))
     columns = spec.metadata["dagster/column_schema"].columns
 

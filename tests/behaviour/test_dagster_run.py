@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from lakejoin.orchestration.config import Pipeline, load
 from lakejoin.orchestration.defs.assets import op_name
 from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.lake_state.inventory import state_tables
 from lakejoin.orchestration.runs.run import run_batches
 from lakejoin.storage.errors import LakeBusy
@@ -64,7 +65,9 @@ class Project:
 
     def run(self, first: str, last: str, *assets: str, **options: object) -> ExecuteInProcessResult:
         """Run the job over a range of days, for all assets or some; `options`: those of the batches."""
-        job = pipeline_definitions(self.pipeline, datetime.now(UTC)).resolve_job_def("tiny_job")
+        job = pipeline_definitions(EmbeddedPipeline(self.pipeline), datetime.now(UTC)).resolve_job_def(
+            "tiny_job"
+        )
         prefix = "dagster/asset_partition_range"
         return job.execute_in_process(
             instance=self.instance,
@@ -76,7 +79,9 @@ class Project:
 
     def check(self, asset: str) -> ExecuteInProcessResult:
         """Run the checks of an asset alone, as its page in Dagster does."""
-        job = pipeline_definitions(self.pipeline, datetime.now(UTC)).resolve_job_def("tiny_job")
+        job = pipeline_definitions(EmbeddedPipeline(self.pipeline), datetime.now(UTC)).resolve_job_def(
+            "tiny_job"
+        )
         keys = [
             key
             for key in job.asset_layer.asset_graph.asset_check_keys
@@ -223,7 +228,9 @@ def test_one_asset_again_is_reported_as_already_applied(history: History) -> Non
 def test_sensor_asks_for_no_run_once_everything_is_read(history: History) -> None:
     """Held against the plan, no file waits, without the cursor of a former look."""
     project = history.project
-    repository = pipeline_definitions(project.pipeline, datetime.now(UTC)).get_repository_def()
+    repository = pipeline_definitions(
+        EmbeddedPipeline(project.pipeline), datetime.now(UTC)
+    ).get_repository_def()
     tick = repository.get_sensor_def("tiny_new_files")(build_sensor_context(instance=project.instance))
     assert isinstance(tick, SensorResult)
     assert not tick.run_requests

@@ -18,6 +18,7 @@ from lakejoin.orchestration.cli import options
 from lakejoin.orchestration.cli.show_rows import open_report
 from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.show.references import DANGLING, FAN_OUT, UNREFERENCED, Report
 from reference.changed_rows import ChangedRows, Row
 
@@ -147,7 +148,9 @@ def _told(pipeline: Pipeline, join: str, report: Report, batch: int | None = Non
 
 def _warned(pipeline: Pipeline) -> set[str]:
     """The joins, and right sides of a star, of which Dagster's check warns; none of them fails the run."""
-    job = pipeline_definitions(pipeline, datetime(2024, 2, 1, tzinfo=UTC)).resolve_job_def("shop_job")
+    job = pipeline_definitions(EmbeddedPipeline(pipeline), datetime(2024, 2, 1, tzinfo=UTC)).resolve_job_def(
+        "shop_job"
+    )
     known = job.asset_layer.asset_graph.asset_check_keys
     checks = job.get_subset(
         asset_check_selection={key for key in known if key.name.endswith("dangling")}, asset_selection=set()

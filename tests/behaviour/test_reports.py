@@ -18,6 +18,7 @@ from lakejoin.orchestration.config import load
 from lakejoin.orchestration.defs.asset_checks import sample_table
 from lakejoin.orchestration.defs.asset_keys import LakeAsset
 from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.materializations import Reports, split
 from lakejoin.storage.errors import LakeBusy
 from lakejoin.storage.lake.layout import Lake
@@ -69,7 +70,7 @@ def materialize(
     path: Path, tags: dict[str, str], instance: DagsterInstance | None = None
 ) -> ExecuteInProcessResult:
     """Run the pipeline's job with these tags."""
-    job = pipeline_definitions(load(path), NOW).resolve_job_def("tiny_job")
+    job = pipeline_definitions(EmbeddedPipeline(load(path)), NOW).resolve_job_def("tiny_job")
     with nullcontext(instance) if instance else DagsterInstance.ephemeral() as remembered:
         return job.execute_in_process(instance=remembered, tags=tags, raise_on_error=False)
 

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from faults.shop import arrive, make_chosen, make_pipeline, result, run, write_lines
 from lakejoin.orchestration.checks.check_lake import check_lake
 from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
 from lakejoin.orchestration.show.stores import stored_tables
 from lakejoin.orchestration.show.tables import find_view
@@ -227,7 +228,9 @@ def test_dagster_tells_what_each_column_is_made_of(tmp_path: Path) -> None:
     pipeline = make_pipeline(tmp_path, TEXT)
     for table in pipeline.tables:
         (tmp_path / table).mkdir()
-    graph = pipeline_definitions(pipeline, datetime(2024, 1, 20, tzinfo=UTC)).resolve_asset_graph()
+    graph = pipeline_definitions(
+        EmbeddedPipeline(pipeline), datetime(2024, 1, 20, tzinfo=UTC)
+    ).resolve_asset_graph()
 
     def metadata(join: str) -> Mapping[str, Any]:
         return graph.get(AssetKey(["shop", join])).metadata

@@ -20,6 +20,7 @@ from hostile.texts import NAMES, TEXTS, unseen
 from lakejoin.orchestration.cli import app, options
 from lakejoin.orchestration.cli.quarantine import quarantine
 from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.storage.lake.layout import PUBLISHED, Lake, joined_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -229,7 +230,7 @@ def test_run_in_dagster_shows_nothing_that_acts(
 
     pipeline = load(make_source(tmp_path))
     lake = Lake(pipeline.lake)
-    job = pipeline_definitions(pipeline, datetime.now(UTC)).resolve_job_def("hostile_job")
+    job = pipeline_definitions(EmbeddedPipeline(pipeline), datetime.now(UTC)).resolve_job_def("hostile_job")
     assert job.execute_in_process(instance=instance).success
     change(tmp_path / "orders" / FOLDER)
     refused = job.execute_in_process(instance=instance, raise_on_error=False)

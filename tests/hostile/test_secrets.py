@@ -19,8 +19,9 @@ import sys
 from datetime import UTC, datetime
 from dagster import DagsterInstance
 from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.config import load
-job = pipeline_definitions(load(sys.argv[1]), datetime.now(UTC)).resolve_job_def("shop_job")
+job = pipeline_definitions(EmbeddedPipeline(load(sys.argv[1])), datetime.now(UTC)).resolve_job_def("shop_job")
 days = {"dagster/asset_partition_range_start": "2024-01-01", "dagster/asset_partition_range_end": sys.argv[2]}
 result = job.execute_in_process(instance=DagsterInstance.get(), tags=days, raise_on_error=False)
 sys.exit(0 if result.success else 1)

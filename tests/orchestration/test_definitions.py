@@ -18,6 +18,7 @@ from lakejoin.expectations.rules import rules_for
 from lakejoin.orchestration.cli.dev import prepare_home
 from lakejoin.orchestration.config import load
 from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.partitions import daily_partitions
 from recordings.tiny import DAYS, write_pipeline
 
@@ -48,7 +49,7 @@ def configuration(tmp_path: Path) -> Path:
 
 def definitions(path: Path, now: datetime = NOW) -> Definitions:
     """Return what Dagster gets for a configuration file."""
-    return pipeline_definitions(load(path), now)
+    return pipeline_definitions(EmbeddedPipeline(load(path)), now)
 
 
 def keys(path: Path, now: datetime = NOW) -> list[str]:
@@ -147,7 +148,7 @@ def test_assets_are_described_for_the_catalogue(configuration: Path) -> None:
     graph = definitions(configuration).resolve_asset_graph()
     for key in graph.get_all_asset_keys():
         node = graph.get(key)
-        assert node.group_name == "tiny"
+        assert node.group_name == ("tiny_internal" if key.path[-1].endswith("_log") else "tiny")
         assert node.kinds == {"deltalake", "spark"}
         assert node.description
         assert node.pools == {"tiny"}
@@ -230,10 +231,11 @@ def test_names_that_dagster_reserves_do_no_harm(tmp_path: Path) -> None:
     assert definitions(path).resolve_job_def("type_job")
 
 
-def test_every_job_runs_its_steps_in_one_process(configuration: Path) -> None:
-    """The executor is the definitions' own, so that the UI's runs and backfills take it, too."""
+def test_a_run_has_one_step_whatever_the_executor(configuration: Path) -> None:
+    """Batches and checks have one process and one session, also where each step has a process of its own."""
     repository = definitions(configuration).get_repository_def()
-    assert {job.executor_def.name for job in repository.get_all_jobs()} == {"in_process"}
+    assert {len(job.graph.nodes) for job in repository.get_all_jobs()} == {1}
+    assert definitions(configuration).executor is None
 
 
 def test_every_rule_is_a_blocking_check_of_its_asset(configuration: Path) -> None:

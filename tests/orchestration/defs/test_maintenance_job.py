@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from faults.shop import content, make_shop, run
 from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -18,7 +19,9 @@ def test_job_reports_what_each_table_took_before_and_after(tmp_path: Path, spark
     pipeline = make_shop(tmp_path, ["2024-01-01", "2024-01-02"])
     run(pipeline, spark)
     before = content(pipeline, spark)
-    job = pipeline_definitions(pipeline, datetime.now(UTC)).resolve_job_def("shop_maintenance")
+    job = pipeline_definitions(EmbeddedPipeline(pipeline), datetime.now(UTC)).resolve_job_def(
+        "shop_maintenance"
+    )
     options = {"ops": {"shop_maintain": {"config": {"everything": True}}}}
 
     with DagsterInstance.ephemeral() as instance:

@@ -19,6 +19,7 @@ from dagster import (
 
 from lakejoin.orchestration.config import load
 from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from recordings.tiny import DAYS, add_day, write_pipeline
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -33,7 +34,7 @@ def configuration(tmp_path: Path) -> Path:
 
 def definitions(path: Path) -> Definitions:
     """Return what Dagster gets for a configuration file."""
-    return pipeline_definitions(load(path), NOW)
+    return pipeline_definitions(EmbeddedPipeline(load(path)), NOW)
 
 
 def test_schedule_and_sensor_are_stopped_until_somebody_starts_them(configuration: Path) -> None:

@@ -10,6 +10,7 @@ from lakejoin.expectations.rules import rules_for
 from lakejoin.orchestration.config import Pipeline, load_text
 from lakejoin.orchestration.defs.asset_keys import lake_assets
 from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.maintenance_job import _observations
 from lakejoin.orchestration.defs.materializations import batch_metadata
 from lakejoin.orchestration.maintenance.maintain import Done
@@ -53,7 +54,7 @@ def pipeline(tmp_path: Path) -> Pipeline:
 
 def test_graph_leads_through_buffer_and_history(pipeline: Pipeline) -> None:
     """With grace from the stream through the buffer, beside the history; without it from stream and table."""
-    graph = pipeline_definitions(pipeline, NOW).resolve_asset_graph()
+    graph = pipeline_definitions(EmbeddedPipeline(pipeline), NOW).resolve_asset_graph()
 
     parents = {
         "/".join(key.path[1:]): {"/".join(parent.path[1:]) for parent in graph.get(key).parent_keys}
@@ -73,7 +74,7 @@ def test_graph_leads_through_buffer_and_history(pipeline: Pipeline) -> None:
 
 def test_rules_of_time_are_checks_of_what_they_are_about(pipeline: Pipeline) -> None:
     """The history's at the history, a join's at its joined table, and those of batches at the buffer."""
-    graph = pipeline_definitions(pipeline, NOW).resolve_asset_graph()
+    graph = pipeline_definitions(EmbeddedPipeline(pipeline), NOW).resolve_asset_graph()
     found: dict[str, set[str]] = {}
     for check in graph.asset_check_keys:
         found.setdefault("/".join(check.asset_key.path[1:]), set()).add(check.name)
@@ -86,7 +87,10 @@ def test_rules_of_time_are_checks_of_what_they_are_about(pipeline: Pipeline) -> 
 
 def test_assets_say_what_they_hold(pipeline: Pipeline) -> None:
     """Descriptions name the sides; the columns of a history have its validity, those of a buffer the stream's."""
-    specs = {spec.key: spec for spec in pipeline_definitions(pipeline, NOW).resolve_all_asset_specs()}
+    specs = {
+        spec.key: spec
+        for spec in pipeline_definitions(EmbeddedPipeline(pipeline), NOW).resolve_all_asset_specs()
+    }
     described = {"/".join(key.path[1:]): spec.description or "" for key, spec in specs.items()}
 
     assert "where kind = 'buy'" in described["clicks"]
@@ -121,7 +125,8 @@ def test_figures_of_maintenance_are_on_the_asset_that_writes_the_table(tmp_path:
     }
     done = [Done(Step("fold", table, Leftovers(1, 1)), Extent(9, 9, 9), Extent(2, 7, 9)) for table in tables]
     found = {
-        observation.metadata["table"].value: observation for observation in _observations(pipeline, done)
+        observation.metadata["table"].value: observation
+        for observation in _observations(EmbeddedPipeline(pipeline), done)
     }
 
     assert found.keys() == {table for table, place in tables.items() if place}
@@ -146,7 +151,7 @@ def test_batch_tells_clocks_and_what_waits(pipeline: Pipeline) -> None:
     lake = Lake(pipeline.lake)
     told = {
         "/".join(asset.key.path[1:]): batch_metadata(asset, published, lake, Journal(lake))
-        for asset in lake_assets(pipeline)
+        for asset in lake_assets(EmbeddedPipeline(pipeline))
     }
 
     assert told["priced/buffer"]["waiting"] == 4
@@ -182,10 +187,10 @@ joins:
   sold: {left: sales, right: prices, foreign_key: [item], how: left, history: {as_of: event_time}}
 """
     pipeline = load_text(text, tmp_path / "lakejoin.yaml")
-    definitions = pipeline_definitions(pipeline, NOW)
+    definitions = pipeline_definitions(EmbeddedPipeline(pipeline), NOW)
     graph, history = definitions.resolve_asset_graph(), AssetKey(["shop", "sold", "history"])
     specs = {spec.key: spec for spec in definitions.resolve_all_asset_specs()}
-    (asset,) = [asset for asset in lake_assets(pipeline) if asset.key == history]
+    (asset,) = [asset for asset in lake_assets(EmbeddedPipeline(pipeline)) if asset.key == history]
     published = Published(
         batch=1, kind="batch", planned_at=NOW, dates=(), versions={}, commits={}, rows={}, seconds={}, tables={},
         joins={}, clocks={"histories/sold": CLOCK},

@@ -161,8 +161,9 @@ from pathlib import Path
 from dagster import DagsterInstance
 from lakejoin.orchestration.config import load
 from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 
-job = pipeline_definitions(load(Path(sys.argv[1])), datetime.now(UTC)).resolve_job_def("tiny_job")
+job = pipeline_definitions(EmbeddedPipeline(load(Path(sys.argv[1]))), datetime.now(UTC)).resolve_job_def("tiny_job")
 day = {f"dagster/asset_partition_range_{end}": sys.argv[2] for end in ("start", "end")}
 with DagsterInstance.ephemeral() as instance:
     assert job.execute_in_process(instance=instance, tags=day).success
