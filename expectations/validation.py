@@ -1,20 +1,23 @@
-"""Validates assets: checks their frames against the rules through Great Expectations, and writes Data Docs.
+"""Validates assets: checks their frames against the rules, through Great Expectations with Data Docs, or without.
 
-This is the slow, visible way to run the rules: for asset checks, `lakejoin check` and people who look at Data Docs.
-Before a commit the rules are run by `expectations.gate` alone, of a first load also by `expectations.totals`.
+Great Expectations is the slow, visible way: for `lakejoin check` and people who look at Data Docs. What the gates of
+batches have not seen is checked without, after them. Before a commit the rules are run by `expectations.gate` alone, of
+a first load also by `expectations.totals`.
 """
 
 import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 
 from lakejoin.expectations.data_docs import DataDocs, open_context, publish
-from lakejoin.expectations.gate import broken_rules
+from lakejoin.expectations.gate import broken_rules, gate
 from lakejoin.expectations.keys import Kind
 from lakejoin.expectations.results import RuleResult, rule_results
 from lakejoin.expectations.rules import rules_for
@@ -76,6 +79,38 @@ def validate_assets(
         for validated in result.run_results.values()  # one: a checkpoint validates one asset
     }
     return Validated(results, unpublished)
+
+
+def judge_assets(assets: Sequence[Asset]) -> Mapping[str, list[RuleResult]]:
+    """Check each asset's frames against its rules without Great Expectations: all small assets by one Spark query.
+
+    Returns the results of each asset, in the order of its rules. Raises what Spark raises where frames cannot be read.
+    """
+    broken = {
+        asset.name: broken_rules(asset.frames, asset.kind, small=False) for asset in assets if not asset.small
+    }
+    small = [
+        gate(asset.frames, asset.kind, small=True).withColumn("asset", F.lit(asset.name))
+        for asset in assets
+        if asset.small
+    ]
+    for row in reduce(DataFrame.unionAll, small).collect() if small else ():
+        broken.setdefault(row["asset"], []).append(row)
+    return {asset.name: _judged(asset, broken.get(asset.name, [])) for asset in assets}
+
+
+def _judged(asset: Asset, broken: Sequence[Row]) -> list[RuleResult]:
+    found = {row["rule"]: row for row in broken}
+    return [
+        RuleResult(
+            rule.name,
+            rule.statement,
+            success=rule.name not in found,
+            unexpected_count=found[rule.name]["offending"] if rule.name in found else 0,
+            sample=tuple(found[rule.name]["sample"]) if rule.name in found else (),
+        )
+        for rule in rules_for(asset.kind)
+    ]
 
 
 def _check(context: "AbstractDataContext", asset: Asset, run: "RunIdentifier") -> "CheckpointResult":

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from lakejoin.expectations.data_docs import DataDocs
 from lakejoin.expectations.results import RuleResult
-from lakejoin.expectations.validation import Asset, Validated, validate_assets
+from lakejoin.expectations.validation import Asset, Validated, judge_assets, validate_assets
 from lakejoin.orchestration.checks.join_frames import Scope, table_asset
 from lakejoin.orchestration.checks.join_rules import JOIN_RULES
 from lakejoin.orchestration.checks.references import Dangling, count_dangling
@@ -33,7 +33,8 @@ class Checked:
 
     results: Mapping[str, list[RuleResult]]
     """Of each table and join, in the order of its rules."""
-    docs: DataDocs
+    docs: DataDocs | None
+    """Where these results are shown; None where nobody asked for it."""
     since: int | None
     """Only rows that batches after this one touched were looked at; None for all rows."""
     through: int
@@ -59,13 +60,15 @@ def check_lake(
     batches: int | None,
     names: Collection[str] | None = None,
     run: str = "check",
+    publish: bool = True,
 ) -> Checked:
     """Check a lake as its last finished batch left it, and write Data Docs, without which the results stand as well.
 
     `batches`: look at the rows that so many last batches touched, None for all rows. `names`: tables and
     joins to look at, by default every one; only then dangling foreign keys are counted, where the file says how many
-    may be. `run`: how Data Docs call this check. Raises `WrongUsage` where no batch is finished, `ConfigurationChanged`
-    where the lake was built with another configuration, `LakeInconsistent` where a file of it is gone or damaged.
+    may be. `run`: how Data Docs call this check. `publish`: whether they are written, by Great Expectations. Raises
+    `WrongUsage` where no batch is finished, `ConfigurationChanged` where the lake was built with another configuration,
+    `LakeInconsistent` where a file of it is gone or damaged.
     """
     lake = Lake(pipeline.lake)
     journal = Journal(lake)
@@ -76,12 +79,15 @@ def check_lake(
     scope = Scope(journal, state, since, _touched(journal, since or 0))
     with explained(pipeline, "a check"), closing(scope):
         every = _assets(pipeline, scope)
+        wanted = [asset for asset in every if names is None or asset.name in names]
         docs = DataDocs(docs_folder(lake), assets={asset.name for asset in every}.union(pipeline.joins))
-        found = _validated([asset for asset in every if names is None or asset.name in names], docs, run)
+        found = _validated(wanted, docs, run) if publish else Validated(judge_assets(wanted))
         begun = [name for name in pipeline.joins_of_tables if name in journal.kept]
         dangling = count_dangling(pipeline, state, begun) if names is None else ()
     not_begun = [name for name in pipeline.joins if name not in journal.kept]
-    return Checked(found.results, docs, since, finished, not_begun, found.unpublished, dangling)
+    return Checked(
+        found.results, docs if publish else None, since, finished, not_begun, found.unpublished, dangling
+    )
 
 
 def _validated(assets: Sequence[Asset], docs: DataDocs, run: str) -> Validated:

@@ -62,10 +62,10 @@ def print_checked(checked: "Checked") -> None:
         say(
             f"{name}: not checked; it was declared since: `lakejoin run` begins with it, or says what it needs"
         )
-    if checked.unpublished is None:
-        say(f"Data Docs: {checked.docs.index}")
-    else:
+    if checked.unpublished is not None:
         complain(f"warning: {checked.unpublished}")
+    elif checked.docs is not None:
+        say(f"Data Docs: {checked.docs.index}")
 
 
 def _print_dangling(checked: "Checked") -> None:

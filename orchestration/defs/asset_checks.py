@@ -1,11 +1,12 @@
 """Makes asset checks of the rules of `expectations`: run once after a run's batches, over the rows they touched.
 
-They also look at what earlier runs published and did not check any more. The checks block: a rule that does not hold
-fails the run, and shows the offending rows. Executed by themselves they look at all rows.
+What the gates of these batches have judged is taken as it is; the other rules are run without Great Expectations. They
+also look at what earlier runs published and did not check any more. The checks block: a rule that does not hold fails
+the run, and shows the offending rows. Executed by themselves they look at all rows, and write Data Docs.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dagster import (
     AssetCheckKey,
@@ -29,43 +30,38 @@ from lakejoin.orchestration.checks.time_frames import HISTORY
 from lakejoin.orchestration.config import Group, Pipeline, Star
 from lakejoin.orchestration.defs.check_cursor import THROUGH, first_batch
 from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
+from lakejoin.orchestration.defs.gated_rules import judged_by_gates
 from lakejoin.orchestration.defs.op_checks import OpChecks
 from lakejoin.orchestration.defs.spark_resource import session_of
 from lakejoin.storage.lake.journal import Journal
 from lakejoin.storage.lake.layout import Lake
 from lakejoin.transforms.model.printable_text import printable, printable_code
 
+Subjects = Mapping[AssetCheckKey, tuple[str, Rule]]
+"""What is checked: the name by which the rule is run, and the rule."""
+
 
 def rule_checks(embedded: EmbeddedPipeline) -> OpChecks:
     """Every rule of every table and joined table of a pipeline."""
     pipeline, subjects = embedded.pipeline, _subjects(embedded)
 
+    def known(journal: Journal, first: int) -> Mapping[AssetCheckKey, AssetCheckResult]:
+        judged = judged_by_gates(pipeline, journal, first)
+        through = len(journal.published)
+        return {key: _judged(key, first, through) for key, (name, _) in subjects.items() if name in judged}
+
     def evaluate(
         context: AssetExecutionContext, selected: Sequence[AssetCheckKey]
     ) -> Iterator[AssetCheckResult]:
-        published = len(Journal(Lake(pipeline.lake)).published)
-        if not published:
-            for check in selected:
-                yield _nothing_to_check(check, "No batch is finished yet", through=0)
+        journal = Journal(Lake(pipeline.lake))
+        if not journal.published:
+            yield from (_nothing_to_check(key, "No batch is finished yet", through=0) for key in selected)
             return
-        first = first_batch(context, selected, published)
-        checked = check_lake(
-            pipeline,
-            session_of(context, embedded),
-            batches=None if first is None else published - first + 1,
-            names={subjects[check][0] for check in selected},
-            run=f"Dagster run {context.run.run_id[:8]}",
-        )
-        if checked.unpublished is not None:
-            context.log.warning(printable(checked.unpublished))
-        through = _seen_through(checked, first)
-        for check in selected:
-            name, rule = subjects[check]
-            if name in checked.results:
-                result = next(result for result in checked.results[name] if result.rule == rule.name)
-                yield _rule_result(check, result, checked, through, before=first and first - 1)
-            else:
-                yield _nothing_to_check(check, "No batch has begun the join yet", through=through)
+        first = first_batch(context, selected, len(journal.published))
+        judged = {} if first is None else known(journal, first)
+        yield from (judged[key] for key in selected if key in judged)
+        if left := {key: subjects[key] for key in selected if key not in judged}:
+            yield from _looked_at(context, embedded, left, len(journal.published), first)
 
     return OpChecks(
         [
@@ -73,11 +69,38 @@ def rule_checks(embedded: EmbeddedPipeline) -> OpChecks:
             for key, (_, rule) in subjects.items()
         ],
         evaluate,
+        known,
     )
 
 
-def _subjects(embedded: EmbeddedPipeline) -> dict[AssetCheckKey, tuple[str, Rule]]:
-    """What is checked: the name by which the rule is run, and the rule."""
+def _looked_at(
+    context: AssetExecutionContext,
+    embedded: EmbeddedPipeline,
+    subjects: Subjects,
+    published: int,
+    first: int | None,
+) -> Iterator[AssetCheckResult]:
+    """Look at the rows that batches from `first` on touched, or at all rows."""
+    checked = check_lake(
+        embedded.pipeline,
+        session_of(context, embedded),
+        batches=None if first is None else published - first + 1,
+        names={name for name, _ in subjects.values()},
+        run=f"Dagster run {context.run.run_id[:8]}",
+        publish=first is None,
+    )
+    if checked.unpublished is not None:
+        context.log.warning(printable(checked.unpublished))
+    through = _seen_through(checked, first)
+    for check, (name, rule) in subjects.items():
+        if name in checked.results:
+            result = next(result for result in checked.results[name] if result.rule == rule.name)
+            yield _rule_result(check, result, checked, through, before=first and first - 1)
+        else:
+            yield _nothing_to_check(check, "No batch has begun the join yet", through=through)
+
+
+def _subjects(embedded: EmbeddedPipeline) -> Subjects:
     pipeline = embedded.pipeline
     found: list[tuple[AssetKey, str, Kind]] = [
         (embedded.table_key(name), name, "table") for name in pipeline.tables
@@ -124,7 +147,7 @@ def _rule_result(
         "offending_rows": MetadataValue.int(result.unexpected_count),
         "looked_at": MetadataValue.text(scope),
     }
-    if checked.unpublished is None:
+    if checked.docs is not None and checked.unpublished is None:
         metadata["data_docs"] = MetadataValue.path(str(checked.docs.index.absolute()))
     seen = before if result.error else through
     if seen is not None:
@@ -137,6 +160,21 @@ def _rule_result(
         passed=result.success,
         metadata=metadata,
         description=_verdict(result),
+    )
+
+
+def _judged(check: AssetCheckKey, first: int, through: int) -> AssetCheckResult:
+    """What a gate has found: a batch of which a rule did not hold was not published."""
+    return AssetCheckResult(
+        asset_key=check.asset_key,
+        check_name=check.name,
+        passed=True,
+        metadata={
+            "offending_rows": MetadataValue.int(0),
+            "looked_at": MetadataValue.text(f"rows of batches {first} to {through}, before each commit"),
+            THROUGH: MetadataValue.int(through),
+        },
+        description="Holds.",
     )
 
 

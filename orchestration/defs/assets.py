@@ -4,7 +4,7 @@ A batch always covers the whole pipeline, for only then do its tables fit togeth
 reported. A range of partitions is one run with its dates in order, so one Spark session serves it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
 
 from dagster import (
@@ -37,6 +37,7 @@ from lakejoin.orchestration.defs.told_errors import told_errors
 from lakejoin.orchestration.planning.pending_input import BatchBy
 from lakejoin.orchestration.planning.replaced_files import day_or_name
 from lakejoin.orchestration.runs.run import run_batches
+from lakejoin.storage.lake.journal import Journal
 from lakejoin.storage.lake.layout import Lake
 from lakejoin.storage.lake.plan import Published
 from lakejoin.transforms.model.printable_text import printable
@@ -126,6 +127,7 @@ def _worked_off(
             "and only the selected assets are reported."
         )
     finished: list[Published] = []
+    earlier = {day.isoformat() for batch in Journal(Lake(pipeline.lake)).published for day in batch.dates}
     targeted = _targeted(context, partitioned=partitioned)
     try:
         for batch in _batches(context, embedded, config):
@@ -135,6 +137,7 @@ def _worked_off(
         # what is published stays so, also when the run is cancelled, and nothing else would tell Dagster
         rest = split(finished, (), partitioned=partitioned)[1]
         yield from _beside(pipeline, selected, rest)
+        yield from _standing(pipeline, selected, (earlier & {*targeted}) - {done.partition for done in rest})
         raise
     outputs, rest = split(finished, targeted, partitioned=partitioned)
     yield from _beside(pipeline, selected, rest)
@@ -203,6 +206,18 @@ def _beside(
         for asset in selected:
             metadata = reports.of(asset, done.batch.batch, done.partition)
             yield AssetMaterialization(asset.key, partition=done.partition, metadata=metadata)
+
+
+def _standing(
+    pipeline: Pipeline, selected: Sequence[LakeAsset], days: Collection[str]
+) -> Iterator[AssetMaterialization]:
+    """Report days that earlier runs have worked off, for Dagster would show them as failed with the run."""
+    if not days:
+        return
+    reports = Reports(Lake(pipeline.lake), ())
+    for day in sorted(days):
+        for asset in selected:
+            yield AssetMaterialization(asset.key, partition=day, metadata=reports.standing(asset, day))
 
 
 def _summary(batch: Published) -> str:

@@ -71,6 +71,12 @@ def _first_reported(instance: DagsterInstance, assets: Iterable[AssetKey]) -> li
     return found
 
 
+def batches_of(instance: DagsterInstance, asset: AssetKey, *, limit: int) -> set[int]:
+    """The batches among the last reports of an asset."""
+    records = instance.fetch_materializations(asset, limit=limit).records
+    return {*_batches(record.asset_materialization for record in records if record.asset_materialization)}
+
+
 def _batches(events: Iterable[AssetMaterialization]) -> list[int]:
     numbers = (_number(event.metadata.get("batch")) for event in events)
     return [number for number in numbers if number]

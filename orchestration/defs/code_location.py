@@ -1,8 +1,15 @@
 """Builds Dagster's definitions of a pipeline: assets, their checks, jobs, schedules, a sensor, Spark's session."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from dagster import AssetSelection, Definitions, define_asset_job
+from dagster import (
+    AssetSelection,
+    DefaultScheduleStatus,
+    Definitions,
+    ScheduleDefinition,
+    define_asset_job,
+)
 
 from lakejoin.orchestration.defs.asset_checks import rule_checks
 from lakejoin.orchestration.defs.asset_keys import lake_assets
@@ -10,10 +17,14 @@ from lakejoin.orchestration.defs.assets import pipeline_assets
 from lakejoin.orchestration.defs.dangling_checks import dangling_checks
 from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.maintenance_job import maintenance_job, nightly_schedule
+from lakejoin.orchestration.defs.op_checks import OpChecks
 from lakejoin.orchestration.defs.partitions import daily_partitions
+from lakejoin.orchestration.defs.published_sensor import published_sensor
 from lakejoin.orchestration.defs.quarantine_checks import intake_checks
 from lakejoin.orchestration.defs.schedules_and_sensors import hourly_schedule, new_files_sensor
 from lakejoin.orchestration.defs.spark_resource import spark_resources
+
+AFTER_MAINTENANCE = "30 4 * * *"
 
 
 def pipeline_definitions(embedded: EmbeddedPipeline, now: datetime) -> Definitions:
@@ -36,7 +47,30 @@ def pipeline_definitions(embedded: EmbeddedPipeline, now: datetime) -> Definitio
             ),
             upkeep,
         ],
-        schedules=[hourly_schedule(pipeline, job, partitions), nightly_schedule(embedded, upkeep)],
-        sensors=[new_files_sensor(pipeline, job, partitions)],
+        schedules=[
+            hourly_schedule(pipeline, job, partitions),
+            nightly_schedule(embedded, upkeep),
+            _nightly_check(pipeline.name, checks),
+        ],
+        sensors=[
+            new_files_sensor(pipeline, job, partitions),
+            published_sensor(embedded, checks, partitioned=partitions is not None),
+        ],
         resources=spark_resources(embedded),
+    )
+
+
+def _nightly_check(name: str, checks: Sequence[OpChecks]) -> ScheduleDefinition:
+    """A schedule, stopped until somebody starts it, with its job of all checks alone: so they look at all rows."""
+    return ScheduleDefinition(
+        name=f"{name}_nightly_check",
+        job=define_asset_job(
+            f"{name}_check",
+            AssetSelection.checks(*[spec.key for kind in checks for spec in kind.specs]),
+            description=f"Checks all rows of `{name}`, and writes Data Docs.",
+        ),
+        cron_schedule=AFTER_MAINTENANCE,
+        execution_timezone="UTC",
+        default_status=DefaultScheduleStatus.STOPPED,
+        description="Checks all rows of the lake, and writes Data Docs.",
     )

@@ -4,11 +4,15 @@ They are evaluated by the op that makes the assets, so that one process and one 
 executor a project has.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dagster import AssetCheckKey, AssetCheckResult, AssetCheckSpec, AssetExecutionContext
 
+from lakejoin.storage.lake.journal import Journal
+
+Known = Callable[[Journal, int], Mapping[AssetCheckKey, AssetCheckResult]]
+"""What the batches of a lake, from one on, say of checks by themselves."""
 Evaluation = Callable[[AssetExecutionContext, Sequence[AssetCheckKey]], Iterator[AssetCheckResult]]
 """Evaluates checks that were selected, in their order."""
 
@@ -19,6 +23,8 @@ class OpChecks:
 
     specs: Sequence[AssetCheckSpec]
     evaluate: Evaluation
+    known: Known = lambda _, __: {}
+    """What is known without a look at any row."""
 
     def selected(self, context: AssetExecutionContext) -> list[AssetCheckKey]:
         """Those that a run was started for, sorted."""

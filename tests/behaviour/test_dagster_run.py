@@ -192,13 +192,15 @@ def test_backfill_materialises_every_partition_with_its_batch(history: History) 
 
 
 def test_checks_run_once_over_the_rows_of_the_run(history: History) -> None:
-    """All rules pass, say which batches they looked at, and lead to Data Docs."""
+    """All rules pass, and say which batches they looked at: those of a join had been judged by their gates."""
     checks = evaluations(history.backfill)
     assert {asset for asset, _ in checks} == {"flights", "planes", "flights_with_planes"}
     assert all(check.passed for check in checks.values())
     metadata = checks["flights_with_planes", "one_subscription"].metadata
-    assert metadata["looked_at"].value == "rows of batches 1 to 2"
-    assert Path(str(metadata["data_docs"].value)).is_file()
+    assert metadata["looked_at"].value == "rows of batches 1 to 2, before each commit"
+    of_table = checks["flights", "one_row_per_key"].metadata
+    assert of_table["looked_at"].value == "rows of batches 1 to 2"
+    assert not {"data_docs"} & {*metadata, *of_table}
 
 
 @pytest.mark.failure(8)
@@ -237,7 +239,7 @@ def test_sensor_asks_for_no_run_once_everything_is_read(history: History) -> Non
 
 
 def test_failing_check_makes_the_run_fail_and_shows_the_rows(history: History) -> None:
-    """The row that was lost is of a batch that had been looked at: only checks that look at all rows find it."""
+    """Checks that look at all rows find a row that was lost after its batch; they lead to Data Docs."""
     assert history.damaged.success, failure(history.damaged)
     assert reported(history.damaged)["flights", DAYS[2]]["status"] == "applied"
     assert not history.checks_alone.success
@@ -247,11 +249,13 @@ def test_failing_check_makes_the_run_fail_and_shows_the_rows(history: History) -
     assert pending["offending_rows"].value == 1
     assert pending["looked_at"].value == "all rows"
     assert '{"flight_id": 110}' in str(pending["sample"].value)
+    assert Path(str(pending["data_docs"].value)).is_file()
 
 
 @pytest.mark.failure(8)
-def test_loss_in_a_batch_of_a_failed_run_is_found_by_the_next_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+@pytest.mark.usefixtures("spark")
+def test_batch_of_a_failed_run_is_checked_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run that published it came to no check, and the next one asks for another day."""
 
@@ -265,15 +269,13 @@ def test_loss_in_a_batch_of_a_failed_run_is_found_by_the_next_run(
         with monkeypatch.context() as patched:
             patched.setattr("lakejoin.orchestration.defs.assets.run_batches", one_batch)
             assert failure(project.run(DAYS[0], DAYS[1], batch_by="date")).startswith("LakeBusy")
-        project.lose_row(spark)
         result = project.run(DAYS[1], DAYS[1])
         again = reported(project.run(DAYS[0], DAYS[0]))
 
     assert reported(result)["flights", DAYS[1]]["batch"] == 2
-    pending = evaluations(result)["flights_with_planes", "nothing_pending"]
-    assert pending.metadata["looked_at"].value == "rows of batches 1 to 2"
-    assert not pending.passed
-    assert not result.success
+    of_table = evaluations(result)["flights", "one_row_per_key"]
+    assert of_table.metadata["looked_at"].value == "rows of batches 1 to 2"
+    assert result.success, failure(result)
     assert {values["status"] for values in again.values()} == {"already applied"}
 
 

@@ -165,6 +165,7 @@ def steps(monkeypatch: pytest.MonkeyPatch, no_spark: None) -> Steps:
     monkeypatch.setattr("lakejoin.orchestration.defs.assets.run_batches", run_batches)
     monkeypatch.setattr("lakejoin.orchestration.defs.asset_checks.check_lake", check_lake)
     monkeypatch.setattr("lakejoin.orchestration.defs.asset_checks.Journal", lambda lake: found)
+    monkeypatch.setattr("lakejoin.orchestration.defs.asset_checks.judged_by_gates", lambda *_: set())
     return found
 
 

@@ -15,7 +15,7 @@ from lakejoin.expectations import validation
 from lakejoin.expectations.data_docs import DataDocs
 from lakejoin.expectations.results import RuleResult
 from lakejoin.expectations.rules import rules_for
-from lakejoin.expectations.validation import Asset, validate_assets
+from lakejoin.expectations.validation import Asset, judge_assets, validate_assets
 
 pytestmark = pytest.mark.spark
 
@@ -61,6 +61,19 @@ def test_sound_assets_succeed_in_one_go(sound: Any, frames: Callable[[Any], Fram
         "planes": [rule.name for rule in rules_for("table")],
     }
     assert all(result.success and not result.error for results in found.values() for result in results)
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_results_are_the_same_without_great_expectations(
+    stale: Frames, sound: Any, frames: Callable[[Any], Frames], *, small: bool
+) -> None:
+    """Of assets with a violation and without, large ones and small ones together."""
+    assets = [
+        Asset("stale", "inner", stale, small=small),
+        Asset("planes", "table", frames(sound("table")), small=True),
+        Asset("left", "left", frames(sound("left")), small=True),
+    ]
+    assert judge_assets(assets) == validate_assets(assets).results
 
 
 def test_data_docs_show_the_violation(stale: Frames, tmp_path: Path) -> None:

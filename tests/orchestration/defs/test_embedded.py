@@ -123,7 +123,7 @@ def test_mistakes_in_the_file_are_told_when_the_project_loads(tmp_path: Path) ->
 
 
 def test_a_module_of_the_user_that_is_called_as_one_of_ours_hides_nothing(tmp_path: Path) -> None:
-    """A project has a `storage.py`, an `orchestration.py` and so on, and imports them, and ours."""
+    """A project has a module `storage`, one called `orchestration` and so on, and imports them, and ours."""
     names = ("storage", "orchestration", "transforms", "expectations")
     for name in names:
         (tmp_path / f"{name}.py").write_text("THEIRS = True\n")

@@ -42,7 +42,7 @@ def test_schedule_and_sensor_are_stopped_until_somebody_starts_them(configuratio
     repository = definitions(configuration).get_repository_def()
     (sensor,) = repository.sensor_defs
     names = {schedule.name for schedule in repository.schedule_defs}
-    assert names == {"tiny_hourly", "tiny_nightly_maintenance"}
+    assert names == {"tiny_hourly", "tiny_nightly_check", "tiny_nightly_maintenance"}
     assert {schedule.default_status for schedule in repository.schedule_defs} == {
         DefaultScheduleStatus.STOPPED
     }
