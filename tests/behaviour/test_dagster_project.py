@@ -1,4 +1,4 @@
-"""The project of a user: a module called storage, an executor and a resource of its own, two pipelines, what follows them.
+"""The project of a user, with a module called storage, an executor and a resource of its own, and two pipelines.
 
 It is run as a user would, by `dg launch`, with a process for each step.
 """
