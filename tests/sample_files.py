@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from lakejoin.orchestration.proposals.file_samples import FileSample
 from lakejoin.orchestration.proposals.proposal import Proposal, completed, proposed_tables
-from lakejoin.orchestration.proposals.reading import FileSample
 from lakejoin.orchestration.proposals.records import Record, record_of
 
 Files = Mapping[str, Sequence[Any]]

@@ -56,12 +56,13 @@ def init(
 ) -> None:
     """Write a first lakejoin.yaml, by samples of data.
 
-    Without samples it is a small one to change by hand. The first records of some files say which tables there are, with columns, types, keys, order and joins. Whatever is
-    guessed is asked, and a comment in the file says why. A file that is there is never written over.
+    The first records of some files say which tables there are, with columns, types, keys, order and joins. Whatever is
+    guessed is asked, and a comment in the file says why. Without samples it is a small file to change by hand. One that
+    is there is never written over.
     """
     from lakejoin.orchestration.config import load, load_text
     from lakejoin.orchestration.errors import WrongUsage
-    from lakejoin.orchestration.proposals.tables import table_name
+    from lakejoin.orchestration.proposals.names import table_name
     from lakejoin.orchestration.proposals.yaml_text import template, text_of
 
     path = folder / FILE

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lakejoin.orchestration.proposals import paths
-from lakejoin.orchestration.proposals.reading import FileSample, Unreadable
+from lakejoin.orchestration.proposals.file_samples import FileSample, Unreadable
 from lakejoin.orchestration.proposals.tables import Sample
 from lakejoin.storage.errors import SourceError
 from lakejoin.storage.sources.files.file_names import out_of_order, without_keys

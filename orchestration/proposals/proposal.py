@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lakejoin.orchestration.proposals.clusters import samples_of
+from lakejoin.orchestration.proposals.file_samples import FileSample
 from lakejoin.orchestration.proposals.joins import Join, joins_of
-from lakejoin.orchestration.proposals.reading import FileSample
 from lakejoin.orchestration.proposals.tables import Table, tables_of
 
 

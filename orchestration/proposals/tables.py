@@ -1,21 +1,15 @@
 """Proposes tables: what is declared of each, with a word on all that was guessed."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lakejoin.orchestration.config.schema.column_types import parse_type
-from lakejoin.orchestration.config.schema.values import COLUMN_PATTERN
 from lakejoin.orchestration.proposals.keys import key_of, sequence_of
+from lakejoin.orchestration.proposals.names import column_name, known_type, table_name
 from lakejoin.orchestration.proposals.operations import beside, operation_of, taken_apart
 from lakejoin.orchestration.proposals.records import Record
 from lakejoin.orchestration.proposals.values import Guess, Writing, guess
 from lakejoin.transforms.parsing.row_ops import PRESETS
-
-_NO_NAME = re.compile(r"[^a-z0-9_]+")
-_UNSTORABLE = re.compile(r"[ ,;{}()\n\t=]+")
-_LONGEST = 63
 
 
 @dataclass(frozen=True)
@@ -184,43 +178,7 @@ def _columns(
         declared[name] = written
         place = f"`{name}`" if form == "jsonl" and ("." in name or name.startswith("$")) else name
         columns[written] = Column(
-            _parsed(found.type), place if written != name else None, found.unit if each_unit else None,
+            known_type(found.type), place if written != name else None, found.unit if each_unit else None,
             found.note,
         )  # fmt: skip
     return columns, declared
-
-
-def _parsed(dtype: str) -> str:
-    """The type as it may be declared: what the configuration does not know is text."""
-    try:
-        parse_type(dtype)
-    except ValueError:
-        return "string"
-    return dtype
-
-
-def table_name(text: str) -> str:
-    """Return a text as the name of a table.
-
-    >>> table_name("Order Lines"), table_name("2013_flights")
-    ('order_lines', 't_2013_flights')
-    """
-    name = _NO_NAME.sub("_", text.lower()).strip("_")[: _LONGEST - 10] or "table_1"
-    return name if name[0].isalpha() and name != "quarantine" else f"t_{name}"
-
-
-def column_name(name: str, taken: set[str]) -> str:
-    """Return the name of a column that Delta Lake stores and that no other has, in capitals or not."""
-    written = _UNSTORABLE.sub("_", name).strip("_") or "column"
-    written = (
-        written
-        if re.fullmatch(COLUMN_PATTERN, written) and not written.lower().startswith("_lj_")
-        else "c" + written
-    )
-    found, number = (
-        written if _UNSTORABLE.search(name) else (name if re.fullmatch(COLUMN_PATTERN, name) else written),
-        2,
-    )
-    while found.lower() in taken:
-        found, number = f"{written}_{number}", number + 1
-    return found

@@ -248,7 +248,7 @@ def test_dump_of_kafka_runs_as_proposed(tmp_path: Path) -> None:
 
     assert rows_of(path, "orders_with_customers") == [
         {"id": 1, "customer_id": 2, "amount": "9.25", "placed": "2026-11-01T08:00:00.000000",
-         "customers_id": 2, "customers_name": "n2", "customers_since": "2024-10-05"},
+         "customers_id": 2, "customers_name": "n2", "customers_since": "2024-10-06"},
         {"id": 2, "customer_id": 2, "amount": "2.50", "placed": "2026-11-01T08:00:00.000000",
-         "customers_id": 2, "customers_name": "n2", "customers_since": "2024-10-05"},
+         "customers_id": 2, "customers_name": "n2", "customers_since": "2024-10-06"},
     ]  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 from lakejoin.orchestration.config import load_text
 from lakejoin.orchestration.proposals.joins import Join
 from lakejoin.orchestration.proposals.keys import singular
-from lakejoin.orchestration.proposals.tables import column_name, table_name
+from lakejoin.orchestration.proposals.names import column_name, table_name
 from lakejoin.orchestration.proposals.yaml_text import flow, template, text_of
 from sample_files import event, proposed
 

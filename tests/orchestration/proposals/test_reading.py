@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
+from lakejoin.orchestration.proposals.file_samples import RECORDS, FileSample, Unreadable
 from lakejoin.orchestration.proposals.locating import files_at
-from lakejoin.orchestration.proposals.reading import RECORDS, FileSample, Unreadable, read_sample
+from lakejoin.orchestration.proposals.reading import read_sample
 from lakejoin.storage.errors import SourceNotFound
 
 ROW = {"op": "c", "id": 1}
