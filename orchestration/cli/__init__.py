@@ -18,6 +18,7 @@ from lakejoin.orchestration.cli.check import check
 from lakejoin.orchestration.cli.dangling import dangling
 from lakejoin.orchestration.cli.demo import demo
 from lakejoin.orchestration.cli.dev import dev
+from lakejoin.orchestration.cli.doctor import doctor
 from lakejoin.orchestration.cli.engine import engine
 from lakejoin.orchestration.cli.exit_codes import FAILED, Commands
 from lakejoin.orchestration.cli.init import ManyFiles, init
@@ -48,7 +49,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command(cls=ManyFiles)(init)
 for command in (
-    validate, run, status, show, dangling, references, check, maintain, migrate, reconcile, repair, dev, warm
+    validate, run, status, show, dangling, references, check, maintain, migrate, reconcile, repair, dev, warm, doctor
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(quarantine, name="quarantine")

@@ -162,9 +162,9 @@ def _columns_said(
 
 def _editor(folder: Path) -> str:
     """The line by which editors find the schema of the file, by a relative path where it lies below the folder."""
-    from lakejoin.orchestration.config.docs.reference import SCHEMA_FILE
+    from lakejoin.orchestration.config.docs import reference
 
-    schema = SCHEMA_FILE.resolve()
+    schema = reference.SCHEMA_FILE.resolve()
     top = folder.absolute().resolve()
     written = os.path.relpath(schema, top) if schema.is_relative_to(top) else str(schema)
     return f"# yaml-language-server: $schema={printable(written, None)}"

@@ -36,6 +36,7 @@ COMMANDS = (
     "repair",
     "dev",
     "warm",
+    "doctor",
     "quarantine",
     "engine",
 )

@@ -63,11 +63,11 @@ def test_template_is_written_once(tmp_path: Path) -> None:
 def test_schema_below_the_folder_is_named_relative_to_it() -> None:
     """As in a folder that has its environment within, whoever has cloned it."""
     from lakejoin.orchestration.cli.init import _editor
-    from lakejoin.orchestration.config.docs.reference import SCHEMA_FILE
+    from lakejoin.orchestration.config.docs import reference
 
-    assert _editor(SCHEMA_FILE.resolve().parents[1]).endswith(
-        f"$schema={SCHEMA_FILE.parent.name}/{SCHEMA_FILE.name}"
-    )
+    schema = reference.SCHEMA_FILE.resolve()
+
+    assert _editor(schema.parents[1]).endswith(f"$schema={schema.parent.name}/{schema.name}")
 
 
 def test_gitignore_of_the_user_stays(tmp_path: Path) -> None:
