@@ -7,6 +7,8 @@ from itertools import combinations
 from lakejoin.orchestration.proposals.records import Record
 
 _NAMED = re.compile(r"^_?id$|_id$|Id$|ID$|_(?:key|no|nr|code|number)$|^uuid$", re.IGNORECASE)
+_WITHIN = re.compile(r"(?:^|_)(?:line|item|pos|position|index|seq|part)$", re.IGNORECASE)
+"""Names of what tells the rows of one thing apart, such as the lines of an order."""
 _NO_KEYS = ("float", "double", "array", "map", "struct", "boolean", "timestamp", "date", "decimal", "binary")
 _ORDERS = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -45,10 +47,11 @@ def key_of(types: Mapping[str, str], records: Sequence[Record], table: str) -> t
             return (name,), why
         if all(is_there(row.get(name)) for row in new):
             is_one = len(new) == 1
-            return (
-                name,
-            ), "" if is_one else "repeats in the sample: taken for later versions of the same row"
-    for columns in (*((name,) for name in named), *combinations(named, 2), *((name,) for name in able)):
+            why = "" if is_one else "repeats in the sample: taken for later versions of the same row"
+            return (name,), why
+    within = [name for name in able if _WITHIN.search(name)]
+    pairs = [*combinations(named, 2), *((name, part) for name in named for part in within if name != part)]
+    for columns in (*((name,) for name in named), *pairs, *((name,) for name in able)):
         if _is_unique(new, columns):
             return columns, why
     return (), ""

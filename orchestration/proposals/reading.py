@@ -56,11 +56,16 @@ def _of_json(path: str, text: str, *, is_whole: bool) -> FileSample | None:
     if len(records) < len(found) / 2 and text.lstrip()[:1] in {"{", "["}:
         records = [record for record in map(record_of, _pieces(text)) if record is not None]
         written = {"one_per_line": False}
+    if not records and any(isinstance(line, dict) for line in found):
+        raise Unreadable(
+            f"{path}: holds no value in JSON; if these are values of Avro with a registry, declare their topic "
+            "with `format: kafka` and `registry`"
+        )
     if not records:
         return None
     if any(record.is_dumped and not record.is_event for record in records):
         raise Unreadable(
-            f"{path}: holds rows in the envelope of kcat, which are not read; dump the values alone "
+            f"{path}: holds rows that were dumped with their keys or topics, which are not read; dump the values alone "
             "(`kcat -C -e -f '%s\\n' …`)"
         )
     is_event = any(record.is_event for record in records)

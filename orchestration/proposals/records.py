@@ -13,7 +13,6 @@ from lakejoin.orchestration.proposals.connect_types import event_types, row_type
 from lakejoin.transforms.parsing.source_position import MEMBERS
 
 Row = Mapping[str, Any]
-_KCAT = {"topic", "partition", "offset", "payload"}
 _DEEPEST = 6
 """How often a record may be in a list of one or in a string."""
 
@@ -37,7 +36,7 @@ class Record:
     is_placed: bool = False
     """The event says where it stands in the log of its database."""
     is_dumped: bool = False
-    """The record is as kcat dumps it, and what it holds is no event."""
+    """The record is the value of one that was dumped with its key or topic."""
 
 
 def record_of(found: Any) -> Record | None:
@@ -45,13 +44,10 @@ def record_of(found: Any) -> Record | None:
     found = opened(found)
     if not isinstance(found, dict):
         return None
-    key: Any = found.get("key")
-    value: Any = found
-    is_dumped = found.keys() >= _KCAT
-    if is_dumped or ("value" in found and found.keys() <= {"topic", "partition", "offset", "key", "value"}):
-        value = opened(found["payload"] if is_dumped else found["value"])
-    else:
-        key = None
+    held = next((name for name in ("value", "payload") if name in found and "schema" not in found), None)
+    is_dumped = held is not None and ("topic" in found or found.keys() <= {held, "offset", "key"})
+    value: Any = opened(found[held]) if is_dumped else found
+    key = found.get("key") if is_dumped else None
     schema = None
     if isinstance(value, dict) and value.keys() == {"schema", "payload"}:
         schema, value = value["schema"], opened(value["payload"])

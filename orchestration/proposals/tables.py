@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lakejoin.orchestration.proposals.keys import key_of, sequence_of
+from lakejoin.orchestration.proposals.keys import is_there, key_of, sequence_of
 from lakejoin.orchestration.proposals.names import column_name, known_type, table_name
 from lakejoin.orchestration.proposals.operations import beside, operation_of, taken_apart
 from lakejoin.orchestration.proposals.records import Record
@@ -97,9 +97,7 @@ def _table(name: str, sample: Sample, preset: str, hidden: set[str]) -> Table:
         has_zone=preset in {"dms", "datastream", "fivetran"},
     )  # fmt: skip
     names = dict.fromkeys([*sample.names, *(name for record in records for name in record.row)])
-    known = {name: dtype for record in records[:1] for name, dtype in record.types.items()} | dict(
-        sample.types
-    )
+    known = {name: dtype for record in records for name, dtype in record.types.items()} | dict(sample.types)
     guesses = {
         name: Guess(known[name])
         if name in known
@@ -126,7 +124,13 @@ def _table(name: str, sample: Sample, preset: str, hidden: set[str]) -> Table:
         source.pop("file_order", None)
     if form in {"debezium", "jsonl"} and lacks_columns(new):
         source["absent"] = "keep"
+    if sequence == ("__lsn",) and not all(is_there(record.row.get("__lsn")) for record in new):
+        source["snapshots"] = "oldest"
     notes = {"key": why, "sequence": guessed}
+    if "absent" in source:
+        notes["source"] = (
+            "updates lack columns that rows before them have: `absent: keep` leaves these as they were"
+        )
     if isinstance(source.get("op"), dict):
         notes["source"] = (
             "rows do not say what happened: each is new or changed. Of whole tables: `mode: snapshot`, no `op`"
@@ -161,6 +165,8 @@ def _sequence(
         return ("source", "") if any(record.is_placed for record in records) else ((), "")
     if of_preset := tuple(beside(preset)):
         return of_preset, ""
+    if preset == "debezium-unwrapped" and "__lsn" in types:
+        return ("__lsn",), ""
     return sequence_of(types, records)
 
 

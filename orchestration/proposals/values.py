@@ -18,6 +18,8 @@ _TIMES = re.compile(
 _DATES = re.compile(r"date|(?:^|_)(?:day|since|until|dob|birth)", re.IGNORECASE)
 _KEYS = re.compile(r"(?:^|_)(?:id|no|nr|key|number|code)$|Id$")
 _FIXED = re.compile(r"[+-]?[0-9]+\.([0-9]+)")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}Z?")
+"""How Debezium writes a day as text."""
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _FIRST, _LAST = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (1990, 2100))
 _UNITS: tuple[tuple[TimeUnit, int], ...] = (("millis", 10**3), ("micros", 10**6), ("nanos", 10**9))
@@ -63,8 +65,14 @@ def guess(name: str, values: Sequence[Any], writing: Writing) -> Guess:
         case kinds if kinds == {bool} or kinds <= {int, float}:
             return Guess("boolean" if kinds == {bool} else "double")
         case kinds if kinds & {dict, list}:
-            return Guess("string", note="holds JSON; declare struct<…>, map<…> or array<…> to take it apart")
+            return _of_members(known)
     return Guess("string", note="values of several kinds")
+
+
+def _of_members(values: Sequence[Any]) -> Guess:
+    if all(isinstance(value, dict) and value.keys() == {"scale", "value"} for value in values):
+        return Guess("decimal(38,10)", note="numbers with a scale of their own")
+    return Guess("string", note="holds JSON; declare struct<…>, map<…> or array<…> to take it apart")
 
 
 def arrow_type(texts: Sequence[str]) -> pa.DataType:
@@ -107,6 +115,8 @@ def unit_of(name: str, numbers: Sequence[int], writing: Writing) -> TimeUnit | N
 
 
 def _of_texts(name: str, texts: Sequence[str], writing: Writing) -> Guess:
+    if writing.is_event and all(map(_DAY.fullmatch, texts)):
+        return Guess("date")
     found = arrow_type(texts)
     if pa.types.is_timestamp(found):
         return Guess("timestamp_ntz" if found.tz is None and not writing.has_zone else "timestamp")

@@ -188,6 +188,26 @@ def test_key_of_two_columns_is_found() -> None:
     ]
 
 
+def test_lines_of_an_order_have_its_key_and_their_own() -> None:
+    """The second column is called as what is within something often is."""
+    lines = [{"op": "c", "order_id": n // 2, "quantity": 1, "line": n % 2} for n in range(4)]
+
+    assert declared({"items.jsonl": lines})["items"].key == ("order_id", "line")
+
+
+def test_rows_without_envelope_are_in_the_order_of_the_log() -> None:
+    """Reads of an incremental snapshot have no place in it, and are older."""
+    rows = [
+        {"__op": "c", "__lsn": 5, "id": 1, "changed": "2026-11-27"},
+        {"__op": "r", "__lsn": None, "id": 2},
+    ]
+
+    table = declared({"a.jsonl": rows})["a"]
+
+    assert (table.sequence, table.source["snapshots"]) == (("__lsn",), "oldest")
+    assert "snapshots" not in declared({"a.jsonl": rows[:1]})["a"].source
+
+
 def test_numbers_that_happen_to_be_keys_make_no_join() -> None:
     """Of small numbers a name must speak for it; texts of which three are keys need none."""
     planes = [{"op": "c", "id": n, "code": f"N{n}"} for n in range(5)]

@@ -103,8 +103,10 @@ def test_what_cannot_be_looked_into_says_why(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match="Avro cannot be looked into without a JVM"):
         read_sample(str(tmp_path / "a.avro"))
     dumped = json.dumps({"topic": "t", "partition": 0, "offset": 1, "payload": json.dumps(ROW)})
-    with pytest.raises(Unreadable, match="envelope of kcat"):
+    with pytest.raises(Unreadable, match="dumped with their keys or topics"):
         sample(tmp_path, "dump.json", dumped)
+    with pytest.raises(Unreadable, match="no value in JSON"):
+        sample(tmp_path, "avro.json", json.dumps({"topic": "t", "key": "AAAAAAMC", "value": "AAAAAAcA"}))
     for content in ("", b"\x00\x01\x02", b"PAR1 torn", b"ORC torn"):
         with pytest.raises(Unreadable):
             sample(tmp_path, "a", content)

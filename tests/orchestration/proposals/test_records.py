@@ -80,6 +80,10 @@ def test_what_is_no_record_is_none() -> None:
     deleted = record_of({**EVENT, "op": "d", "before": ROW, "after": None})
     assert deleted is not None
     assert (deleted.row, deleted.is_event) == ({}, True)
-    dumped = record_of({**KCAT, "payload": json.dumps(ROW)})
-    assert dumped is not None
-    assert dumped.is_dumped
+    for line in ({**KCAT, "payload": json.dumps(ROW)}, {"key": "1", "value": ROW}):
+        dumped = record_of(line)
+        assert dumped is not None
+        assert (dumped.row, dumped.is_dumped) == (ROW, True)
+    plain = record_of({"key": 1, "value": 2, "other": 3})
+    assert plain is not None
+    assert not plain.is_dumped

@@ -33,6 +33,8 @@ MICROS, MILLIS, NANOS = 1357041300000000, 1357041300000, 1357041300000000000
         ("n", ["1.5", "2"], ROW, "string"),
         ("b", ["true", "false"], CSV, "boolean"),
         ("amount", ["1.50", "22.75"], CSV, "decimal(18,2)"),
+        ("amount", [{"scale": 1, "value": "FQ=="}], EVENT, "decimal(38,10)"),
+        ("day", ["1962-02-01Z", None], EVENT, "date"),
         ("amount", ["1.50", "-22.75"], EVENT, "decimal(18,2)"),
         ("amount", ["12345678901234567.50"], EVENT, "decimal(38,2)"),
     ],
