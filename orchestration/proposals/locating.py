@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lakejoin.storage.errors import SourceNotFound
 from lakejoin.storage.filesystem import is_local
+from lakejoin.storage.sources.files.file_listing import is_skipped
 from lakejoin.storage.sources.files.path_patterns import fixed
 from lakejoin.storage.sources.files.source_files import find_files
 
@@ -19,14 +20,19 @@ def files_at(places: Sequence[str], folder: Path) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for place in places:
-        is_there = is_local(place) and Path(place).exists()
-        path = fixed(place) if is_there else place
-        files = find_files(path, settle=timedelta(0), now=datetime.now(UTC))
-        if not files:
+        paths = _paths(place)
+        if not paths:
             raise SourceNotFound(
                 f"{place}: no file there; name a file with records, a folder, or a pattern in quotes"
             )
-        for file in files:
-            name = os.path.relpath(file.path, folder.absolute()) if is_local(file.path) else file.path
-            found[name] = file.path
+        for path in paths:
+            found[os.path.relpath(path, folder.absolute()) if is_local(path) else path] = path
     return found
+
+
+def _paths(place: str) -> list[str]:
+    there = Path(place)
+    if is_local(place) and there.is_file() and not is_skipped(there.name):
+        return [str(there.absolute())]  # a shell may have written thousands out, and each would be looked for
+    path = fixed(place) if is_local(place) and there.exists() else place
+    return [file.path for file in find_files(path, settle=timedelta(0), now=datetime.now(UTC))]

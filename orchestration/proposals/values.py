@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv
 
+from lakejoin.transforms.parsing.debezium_toast import UNAVAILABLE_VALUE
 from lakejoin.transforms.parsing.options import TimeUnit
 
 _TIMES = re.compile(
@@ -20,6 +21,8 @@ _KEYS = re.compile(r"(?:^|_)(?:id|no|nr|key|number|code)$|Id$")
 _FIXED = re.compile(r"[+-]?[0-9]+\.([0-9]+)")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}Z?")
 """How Debezium writes a day as text."""
+_NO_NUMBERS = ("NaN", "Infinity", "-Infinity")
+"""What stands as text in a column of doubles."""
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _FIRST, _LAST = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (1990, 2100))
 _UNITS: tuple[tuple[TimeUnit, int], ...] = (("millis", 10**3), ("micros", 10**6), ("nanos", 10**9))
@@ -54,7 +57,13 @@ class Guess:
 
 def guess(name: str, values: Sequence[Any], writing: Writing) -> Guess:
     """Return the type for a column with these values, of which null says nothing."""
-    known = [value for value in values if value is not None and not (writing.is_text and value == "")]
+    known = [
+        value
+        for value in values
+        if not (value is None or value == UNAVAILABLE_VALUE or (writing.is_text and value == ""))
+    ]
+    numbers = [value for value in known if value not in _NO_NUMBERS]
+    known = numbers if any(isinstance(value, float) for value in numbers) else known
     match {type(value) for value in known}:
         case kinds if not kinds:
             return Guess("string", note="null in the whole sample")
