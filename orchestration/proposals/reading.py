@@ -3,6 +3,7 @@
 import io
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ from lakejoin.storage.sources.files.fingerprint import open_text
 from lakejoin.storage.sources.orc.orc_files import orc_schema
 from lakejoin.storage.sources.parquet.parquet_files import parquet_schema
 
+_BESIDE = re.compile(r"\s*[^\t\n]+\t(?:[^\t\n]*\t)*\{")
+"""A value behind something else on the first line; a field of CSV with tabs would be in quotes."""
 _LINES = 20
 """Among how many lines there must be one that begins as JSON does."""
 
@@ -43,6 +46,11 @@ def read_sample(path: str) -> FileSample:
     text = content.decode("utf-8-sig" if encoding == "utf-8" else encoding, errors="replace")
     if not text.strip():
         raise Unreadable(f"{path}: is empty; give a file with records")
+    if _BESIDE.match(text):
+        raise Unreadable(
+            f"{path}: holds keys or times before its values, as a consumer on a console prints them with `print.key`; "
+            "dump the values alone, or with `kcat -J`"
+        )
     if _may_be_json(text) and (found := _of_json(path, text, is_whole=is_whole)) is not None:
         return found
     return csv_sample(path, text, encoding, is_whole=is_whole)

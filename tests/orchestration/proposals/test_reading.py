@@ -107,6 +107,9 @@ def test_what_cannot_be_looked_into_says_why(tmp_path: Path) -> None:
         sample(tmp_path, "dump.json", dumped)
     with pytest.raises(Unreadable, match="no value in JSON"):
         sample(tmp_path, "avro.json", json.dumps({"topic": "t", "key": "AAAAAAMC", "value": "AAAAAAcA"}))
+    for line in ('{"id":1}\t{"op":"c","id":1}', 'CreateTime:17935\tnull\t{"op":"c","id":1}'):
+        with pytest.raises(Unreadable, match="before its values"):
+            sample(tmp_path, "console.txt", f"{line}\n{line}\n")
     for content in ("", b"\x00\x01\x02", b"PAR1 torn", b"ORC torn"):
         with pytest.raises(Unreadable):
             sample(tmp_path, "a", content)
