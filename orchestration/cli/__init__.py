@@ -18,8 +18,10 @@ from lakejoin.orchestration.cli.check import check
 from lakejoin.orchestration.cli.dangling import dangling
 from lakejoin.orchestration.cli.demo import demo
 from lakejoin.orchestration.cli.dev import dev
+from lakejoin.orchestration.cli.doctor import doctor
 from lakejoin.orchestration.cli.engine import engine
 from lakejoin.orchestration.cli.exit_codes import FAILED, Commands
+from lakejoin.orchestration.cli.init import ManyFiles, init
 from lakejoin.orchestration.cli.maintain import maintain
 from lakejoin.orchestration.cli.migrate import migrate
 from lakejoin.orchestration.cli.quarantine import quarantine
@@ -40,13 +42,14 @@ app = typer.Typer(
     name="lakejoin",
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(demo)
+app.command(cls=ManyFiles)(init)
 for command in (
-    demo, validate, run, status, show, dangling, references, check, maintain, migrate, reconcile, repair, dev, warm
+    validate, run, status, show, dangling, references, check, maintain, migrate, reconcile, repair, dev, warm, doctor
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(quarantine, name="quarantine")

@@ -1,7 +1,6 @@
 """Runs `lakejoin dev`: Dagster's web interface over a pipeline, on this machine only."""
 
 import os
-import socket
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 """The loopback address: the interface has no password."""
+PORT = 3000
+"""Where it listens by default."""
 SETTINGS = """\
 # Made by Lakejoin; change it as you like, it is not written again.
 telemetry:
@@ -49,7 +50,7 @@ def dev(
     ] = None,
     port: Annotated[
         int, typer.Option(min=1, max=65535, metavar="N", help="Port of the web interface.")
-    ] = 3000,
+    ] = PORT,
 ) -> None:
     """Start Dagster's web interface.
 
@@ -98,16 +99,10 @@ def default_home(pipeline: "Pipeline") -> Path:
 
 def _check_port(port: int) -> None:
     from lakejoin.orchestration.errors import WrongUsage
+    from lakejoin.orchestration.health.machine import unusable_port
 
-    with socket.socket() as probe:
-        # As the server itself will: a port that was closed a moment ago counts as free.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError as error:
-            raise WrongUsage(
-                f"port {port} of {HOST} cannot be used ({error.strerror}); name another by --port"
-            ) from None
+    if (reason := unusable_port(HOST, port)) is not None:
+        raise WrongUsage(f"port {port} of {HOST} cannot be used ({reason}); name another by --port")
 
 
 def prepare_home(home: Path) -> Path:

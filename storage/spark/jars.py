@@ -107,6 +107,15 @@ def jar_name(coordinate: str) -> str:
     return f"{group}_{artifact}-{number}.jar"
 
 
+def no_resolver(*_: Sequence[str]) -> Resolve:
+    """Return a resolution that fetches nothing, and says by `JarsNotFound` what it was asked for."""
+
+    def resolve(coordinates: Sequence[str], _: Path) -> Path:
+        raise JarsNotFound(" and ".join(coordinates))
+
+    return resolve
+
+
 def spark_resolver(
     spark_home: Path, java_home: Path, conf: Mapping[str, str], not_fetched: Sequence[str] = _NOT_FOR_DELTA
 ) -> Resolve:

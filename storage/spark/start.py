@@ -13,7 +13,7 @@ import pyspark
 from lakejoin.storage.spark import avro, jdbc, kafka, s3
 from lakejoin.storage.spark.archive import OPTION_VARIABLES, Archive, archive_of
 from lakejoin.storage.spark.engine.launch import JAVA_OPTIONS, Launch, launch_of
-from lakejoin.storage.spark.jars import cache_directory, provide_jars, spark_resolver
+from lakejoin.storage.spark.jars import cache_directory, no_resolver, provide_jars, spark_resolver
 from lakejoin.storage.spark.java import Java, check_collector, find_java, locale_variables, wrap_java
 from lakejoin.transforms.model.sql_settings import PINNED
 
@@ -140,12 +140,18 @@ def prepare(
     conf: Mapping[str, str] = NO_CONF,
     places: Iterable[str] = (),
     formats: Iterable[str] = (),
+    *,
+    fetches: bool = True,
 ) -> Start:
-    """Return what a session is started with, after fetching what is not there yet; as for `start_session`."""
+    """Return what a session is started with, after fetching what is not there yet; as for `start_session`.
+
+    `fetches`: otherwise `JarsNotFound` is raised for JARs that are not there.
+    """
     cache = cache_directory(os.environ)
     java = find_java(os.environ)
     java_home = wrap_java(java, cache)
-    fetched, resolver = cache / "jars", partial(spark_resolver, _SPARK_HOME, java_home, conf)
+    fetched = cache / "jars"
+    resolver = partial(spark_resolver, _SPARK_HOME, java_home, conf) if fetches else no_resolver
     jars = provide_jars(fetched, resolver())
     if s3.on_s3(places):
         jars += s3.provide_s3_jars(fetched, resolver(s3.NOT_FETCHED))
@@ -162,7 +168,7 @@ def prepare(
         variables["SPARK_LOCAL_IP"] = "127.0.0.1"
         variables |= {name: value for name, value in _ARENAS.items() if name not in os.environ}
     wanted = settings(master, jars, cache, conf)
-    check_collector(java, _told_options(wanted))
+    check_collector(java, told_options(wanted))
     return Start(wanted, variables, java, cache)
 
 
@@ -202,7 +208,7 @@ def _on_class_path(master: str, jars: Sequence[Path]) -> dict[str, str]:
 
 def _collector(conf: Mapping[str, str], master: str) -> list[str]:
     """The options of our collector, unless one is chosen already."""
-    if re.search(_COLLECTORS, _told_options(conf)):
+    if re.search(_COLLECTORS, told_options(conf)):
         return []
     cores = _local_cores(master)
     if cores is None:
@@ -210,8 +216,8 @@ def _collector(conf: Mapping[str, str], master: str) -> list[str]:
     return [_COLLECTOR, f"-XX:MaxNewSize={_YOUNG_MIB * max(2, cores)}m", _GIVES_BACK]
 
 
-def _told_options(conf: Mapping[str, str]) -> str:
-    """The options of the JVM that settings and the environment say."""
+def told_options(conf: Mapping[str, str]) -> str:
+    """Return the options of the JVM that settings and the environment say."""
     return " ".join([conf.get(JAVA_OPTIONS, ""), *[os.environ.get(name, "") for name in OPTION_VARIABLES]])
 
 

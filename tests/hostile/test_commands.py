@@ -62,6 +62,8 @@ LOST = "k LIKE '%script%' OR k LIKE '%2J%'"
 """Two keys, whose joined rows are deleted by hand."""
 ELSEWHERE = {
     "demo": "prints rows, differences and checks as the others do; see test_sinks",
+    "init": "makes the file that the others need; see test_init",
+    "doctor": "reads no source, and prints no name of one; see test_doctor",
     "warm": "reads no source, and prints no name of one; see test_warm",
 }
 

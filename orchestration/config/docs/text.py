@@ -87,7 +87,7 @@ mistakes at once.
 $example```
 
 Editors that know JSON Schema complete and check the file as you type, with this as its first line
-(the schema lies in the package `orchestration`):
+(the schema lies in the package `orchestration`; `lakejoin init` writes the line with the path that it has there):
 
 ```yaml
 # yaml-language-server: $$schema=orchestration/lakejoin.schema.json

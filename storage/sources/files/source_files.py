@@ -23,6 +23,7 @@ from lakejoin.storage.sources.files.path_patterns import (
     FilePattern,
     Numbers,
     day_of,
+    fixed,
     has_hour,
     plain,
 )
@@ -213,7 +214,7 @@ def _pattern(path: str) -> FilePattern:
         raise SourceRefused(
             f"{plain(path)}: a name that begins with `.` or `_` or ends in `.tmp` is never read; rename it"
         )
-    return FilePattern(directory or "/", (name,))
+    return FilePattern(directory or "/", (fixed(name),))
 
 
 def _date(numbers: Numbers, path: str) -> date | None:

@@ -22,6 +22,7 @@ from lakejoin.storage.spark.engine import sockets
 ROOT = Path(__file__).parents[3]
 COMMANDS = (
     "demo",
+    "init",
     "validate",
     "run",
     "status",
@@ -35,6 +36,7 @@ COMMANDS = (
     "repair",
     "dev",
     "warm",
+    "doctor",
     "quarantine",
     "engine",
 )
@@ -106,6 +108,20 @@ def test_every_command_and_option_is_documented(command: str) -> None:
         assert all(option in section for option in parameter.opts if option.startswith("--")), parameter.name
 
 
+@pytest.mark.parametrize(
+    ("typed", "expected"), [("qu", ["quarantine"]), ("run --batch-", ["--batch-by", "--batch-rows"])]
+)
+def test_shells_complete_what_was_typed(typed: str, expected: list[str]) -> None:
+    """Commands and options, by what `--install-completion` has told bash to ask."""
+    words = f"lakejoin {typed}"
+    asked = {"_LAKEJOIN_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+
+    told = CliRunner().invoke(app, [], prog_name="lakejoin", env=asked)
+
+    assert (told.exit_code, told.stdout.split()) == (0, expected)
+    assert "complete -o default" in lakejoin("--show-completion", "bash").stdout
+
+
 def test_version_is_that_of_the_package() -> None:
     """`--version` needs no command."""
     result = lakejoin("--version")
@@ -134,6 +150,8 @@ def test_version_is_that_of_the_package() -> None:
         ("references", "{config}", "orders"),
         ("references", "{config}", "nonsense", "--unreferenced"),
         ("demo", "--example", "."),
+        ("init", "{config}"),
+        ("init", "{config}/..", "--from"),
     ],
     ids=" ".join,
 )

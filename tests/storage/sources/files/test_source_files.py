@@ -16,6 +16,7 @@ from lakejoin.storage.errors import (
     SourceUnreadable,
 )
 from lakejoin.storage.filesystem import reading
+from lakejoin.storage.sources.files.path_patterns import fixed
 from lakejoin.storage.sources.files.source_files import FoundFile, each_file, find_files, stat_file
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -145,6 +146,17 @@ def test_path_finds_what_it_names(
         write(unfinished)
 
     assert names(f"{tmp_path}/{pattern}") == expected
+
+
+@pytest.mark.parametrize("name", ["a[1].jsonl", "a*.jsonl", "{date}.jsonl"])
+def test_file_is_found_whose_name_looks_like_a_pattern(tmp_path: Path, name: str) -> None:
+    """A path that is written so that signs stand for themselves names it, and nothing else."""
+    for other in (name, "a1.jsonl", "2013-01-01.jsonl"):
+        (tmp_path / other).touch()
+
+    found = find_files(f"{tmp_path}/{fixed(name)}", settle=timedelta(0), now=datetime.now(UTC))
+
+    assert [file.name for file in found] == [name]
 
 
 def test_uri_finds_the_files_of_its_path(tmp_path: Path, write: Callable[..., FoundFile]) -> None:

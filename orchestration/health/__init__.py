@@ -1,0 +1,1 @@
+"""Finds what on this machine would keep a run from its work, without starting Spark."""

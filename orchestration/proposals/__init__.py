@@ -1,0 +1,1 @@
+"""Proposes a configuration file from samples: tables, columns with their types, keys, sequences, joins."""
