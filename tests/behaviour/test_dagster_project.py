@@ -3,6 +3,7 @@
 It is run as a user would, by `dg launch`, with a process for each step.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -79,7 +80,7 @@ attributes:
 post_processing:
   assets:
     - target: "*"
-      attributes: {owners: ["team:yard"]}
+      attributes: {group_name: theirs}
 """
 
 
@@ -132,7 +133,12 @@ def test_project_runs_blocks_and_goes_on(
     listed = dg("list", "defs", "--json")
     assert listed.returncode == 0, listed.stderr
     assert "warehouse/yard/sold" in listed.stdout
-    assert "team:yard" in listed.stdout
+    assert {asset["group_name"] for asset in json.loads(listed.stdout)["assets"]} == {
+        "default",
+        "shop",
+        "shop_internal",
+        "theirs",
+    }
 
     first = dg(*launch)
     assert first.returncode == 0, first.stderr[-2000:]
