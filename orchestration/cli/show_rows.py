@@ -8,9 +8,8 @@ from typing import Protocol
 from lakejoin.orchestration.cli import options
 from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.errors import WrongUsage
-from lakejoin.orchestration.lake_state.active_joins import check_up_to_date
-from lakejoin.orchestration.lake_state.config_fingerprints import check_shape
-from lakejoin.orchestration.lake_state.published_snapshot import check_kept, published_snapshot
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.lake_state.readable import check_all_readable, check_readable
 from lakejoin.orchestration.show.frame_view import View
 from lakejoin.orchestration.show.key_ranges import Range
 from lakejoin.orchestration.show.references import Report, report_view
@@ -24,7 +23,6 @@ from lakejoin.orchestration.spark_errors import explained
 from lakejoin.storage.errors import ConfigurationChanged
 from lakejoin.storage.lake.journal import Journal
 from lakejoin.storage.lake.layout import Lake, joined_of
-from lakejoin.storage.lake.plan import Plan
 from lakejoin.storage.state.pinned_state import State
 
 _WORK = "reading a table"
@@ -101,18 +99,18 @@ def open_shown(pipeline: Pipeline, asked: Asked) -> Shown:
     """
     lake, name, time = Lake(pipeline.lake), asked.table, asked.time
     opened = find_view(pipeline, name)
-    journal, names = Journal(lake), _names(pipeline, name)
+    journal = Journal(lake)
     if time is not None:
         opened = as_of_view(pipeline, name, journal, time)
     snapshot, of_history = published_snapshot(journal, asked.batch), time is not None
     try:
-        _check_readable(pipeline, journal, snapshot, names, kept=asked.batch is not None)
+        check_readable(pipeline, journal, snapshot, name, kept=asked.batch is not None)
     except (WrongUsage, ConfigurationChanged):
         if asked.batch is None or not _remembers_batches(pipeline, name):
             raise
         opened, of_history = result_after(pipeline, name, journal, asked.batch), True
         snapshot = published_snapshot(journal)
-        _check_readable(pipeline, journal, snapshot, names, kept=False)
+        check_readable(pipeline, journal, snapshot, name, kept=False)
     stored = stored_tables(pipeline).get(name) if asked.where is None and not of_history else None
     whole = asked.everything and not asked.range.given
     if stored is not None and not whole and stored.answers(asked.range):
@@ -143,7 +141,7 @@ def open_report(pipeline: Pipeline, join: str, report: Report, batch: int | None
     opened, lake = report_view(pipeline, join, report), Lake(pipeline.lake)
     journal, names = Journal(lake), [join, *[part.right for part in pipeline.join_spec(join).parts]]
     snapshot = published_snapshot(journal, batch)
-    _check_readable(pipeline, journal, snapshot, names, kept=batch is not None)
+    check_all_readable(pipeline, journal, snapshot, names, kept=batch is not None)
     if joined_of(join) not in snapshot.versions:
         raise WrongUsage(
             f"{join}: batch {snapshot.batch - 1} has not begun the join; `lakejoin run {pipeline.path}` begins joins "
@@ -152,25 +150,3 @@ def open_report(pipeline: Pipeline, join: str, report: Report, batch: int | None
     spark = options.open_session(pipeline)
     with explained(pipeline, _WORK):
         return _Frame(pipeline, opened(State(spark, lake, snapshot)), internal=False)
-
-
-def _names(pipeline: Pipeline, table: str) -> list[str]:
-    """What is declared of a table that is shown, and of what else it holds rows."""
-    declared = table.partition(".")[0]
-    if table == f"{declared}.buffer":
-        return [declared, pipeline.joins[declared].left_side]
-    return [declared]
-
-
-def _check_readable(
-    pipeline: Pipeline, journal: Journal, snapshot: Plan, names: Sequence[str], *, kept: bool
-) -> None:
-    """See that what is asked for was made as the file says, and with `kept` that it is still there as of a batch.
-
-    `names`: of a table or join, and of what is read beside it.
-    """
-    check_shape(pipeline, snapshot, names[0])
-    check_up_to_date(pipeline, journal, snapshot, names[0])
-    if kept:
-        for name in names:
-            check_kept(Lake(pipeline.lake), journal, snapshot, name)

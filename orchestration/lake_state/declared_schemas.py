@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from pyspark.sql.types import BooleanType, DataType, StructField, StructType
+from pyspark.sql.types import DataType, StructType
 
 from lakejoin.orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
 from lakejoin.orchestration.config.problems import KeyPath
@@ -24,7 +24,7 @@ from lakejoin.storage.lake.layout import (
     versions_of,
 )
 from lakejoin.transforms.changelog.versions import versions_schema
-from lakejoin.transforms.foreign_key_join.emissions import REDUNDANT, TOMBSTONE, joined_schema
+from lakejoin.transforms.foreign_key_join.emissions import changelog_schema, joined_schema
 from lakejoin.transforms.foreign_key_join.history import IS_CURRENT, UNTIL, history_schema
 from lakejoin.transforms.foreign_key_join.responses import response_schema
 from lakejoin.transforms.foreign_key_join.subscriptions import subscription_schema
@@ -74,8 +74,7 @@ def _of_groups(pipeline: Pipeline, name: str) -> Iterator[tuple[str, StructType]
 
 
 def _result(join: ResultSpec) -> Iterator[tuple[str, StructType]]:
-    told = [StructField(column, BooleanType()) for column in (TOMBSTONE, REDUNDANT)]
-    yield changelog_of(join.name), StructType([*joined_schema(join), *told])
+    yield changelog_of(join.name), changelog_schema(join)
     yield history_of(join.name), history_schema(join)
     yield joined_of(join.name), joined_schema(join)
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, StructType
+from pyspark.sql.types import StructType
 
 from lakejoin.orchestration.config import AnyJoin, Group, Join, Pipeline, Star, StreamJoin
 from lakejoin.orchestration.errors import unknown
@@ -23,7 +23,7 @@ from lakejoin.storage.lake.layout import (
     subscription_store_of,
 )
 from lakejoin.storage.state.pinned_state import State, read_log
-from lakejoin.transforms.foreign_key_join.emissions import TOMBSTONE, joined_schema
+from lakejoin.transforms.foreign_key_join.emissions import TOMBSTONE, changelog_schema
 from lakejoin.transforms.foreign_key_join.responses import response_schema
 from lakejoin.transforms.foreign_key_join.subscriptions import STEP, live_subscriptions, subscription_schema
 from lakejoin.transforms.model.group_spec import GroupSpec
@@ -138,8 +138,7 @@ def _store(join: JoinSpec, state: State) -> View:
 
 
 def _changelog(join: ResultSpec, state: State) -> View:
-    schema = StructType([*joined_schema(join)]).add(TOMBSTONE, BooleanType()).add("redundant", BooleanType())
-    rows = read_log(state, changelog_of(join.name), schema)
+    rows = read_log(state, changelog_of(join.name), changelog_schema(join))
     # where a row leaves a pair for another, the retraction comes first
     key = join.joined_key if isinstance(join, GroupSpec) else join.joined_left_key
     order = (*map(named, key), named(BATCH), named(TOMBSTONE).desc())

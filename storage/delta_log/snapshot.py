@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyarrow.lib import ArrowException
 
+from lakejoin.storage.delta_log.arrow_query import query
 from lakejoin.storage.errors import LakeInconsistent, LakeUnusable, file_lost, reason_of, remedy
 
 _TORN = ("deserialize", "Requested range was invalid")
@@ -66,4 +67,11 @@ class Snapshot:
     def arrow(self, columns: list[str] | None = None) -> pa.Table:
         """The same as Arrow's table."""
         with reading_table(self.delta.table_uri.removeprefix("file://").rstrip("/")):
-            return self.delta.to_pyarrow_table(columns=columns)
+            # pyarrow would read by a file system that is Python's, whose threads may abort a process that ends
+            # (apache/arrow#34314)
+            schema = pa.schema(self.delta.schema().to_arrow())
+            wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+            names = ", ".join(f'"{name}"' for name in wanted.names)
+            return (
+                query(f"SELECT {names} FROM bookkeeping", {"bookkeeping": self.delta}).read_all().cast(wanted)
+            )

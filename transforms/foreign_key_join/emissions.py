@@ -11,7 +11,7 @@ from operator import and_, or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import BooleanType, LongType, StructField, StructType
 
 from lakejoin.transforms.model.hashing import value_hash
 from lakejoin.transforms.model.join_sides import beside
@@ -47,6 +47,12 @@ TOLD = "told"
 def joined_schema(join: ResultSpec) -> StructType:
     """Schema of `joins/J/joined`: its columns, internal columns."""
     return StructType([*join.columns, StructField(BATCH, LongType()), *join.internal_columns])
+
+
+def changelog_schema(join: ResultSpec) -> StructType:
+    """Schema of `joins/J/changelog`: an emission, and whether it changed anything."""
+    own = [StructField(name, BooleanType()) for name in (TOMBSTONE, REDUNDANT)]
+    return StructType([*joined_schema(join), *own])
 
 
 def retract_and_add(pairs: DataFrame) -> DataFrame:
@@ -201,8 +207,7 @@ def changelog_rows(emissions: DataFrame, before: DataFrame, join: ResultSpec) ->
     `before`: as `redundant` wants it.
     """
     keyed = emissions.withColumn(PRIMARY_KEY, key_struct(join.joined_key))
-    columns = (*joined_schema(join).names, TOMBSTONE, REDUNDANT)
-    return redundant(keyed, before, join).select(*map(named, columns))
+    return redundant(keyed, before, join).select(*map(named, changelog_schema(join).names))
 
 
 def redundant(emissions: DataFrame, before: DataFrame, join: ResultSpec) -> DataFrame:
