@@ -119,7 +119,6 @@ def test_shells_complete_what_was_typed(typed: str, expected: list[str]) -> None
     told = CliRunner().invoke(app, [], prog_name="lakejoin", env=asked)
 
     assert (told.exit_code, told.stdout.split()) == (0, expected)
-    assert "complete -o default" in lakejoin("--show-completion", "bash").stdout
 
 
 def test_version_is_that_of_the_package() -> None:

@@ -136,6 +136,6 @@ def test_a_session_of_the_project_is_taken(project: Path, monkeypatch: pytest.Mo
 
 def test_a_component_says_what_its_attributes_are() -> None:
     """Those of the page are attributes of the component."""
-    document = yaml.safe_load(block("defs.yaml"))
+    document = yaml.safe_load(block("defs/shop/defs.yaml"))
     assert document["type"] == f"{LakejoinComponent.__module__}.{LakejoinComponent.__name__}"
     LakejoinComponent.model_validate(document["attributes"])

@@ -38,15 +38,17 @@ def definitions(path: Path) -> Definitions:
 
 
 def test_schedule_and_sensor_are_stopped_until_somebody_starts_them(configuration: Path) -> None:
-    """Opening the UI starts no runs by itself."""
+    """Opening the UI starts no runs by itself; the sensor that runs starts none."""
     repository = definitions(configuration).get_repository_def()
-    (sensor,) = repository.sensor_defs
     names = {schedule.name for schedule in repository.schedule_defs}
     assert names == {"tiny_hourly", "tiny_nightly_check", "tiny_nightly_maintenance"}
     assert {schedule.default_status for schedule in repository.schedule_defs} == {
         DefaultScheduleStatus.STOPPED
     }
-    assert sensor.default_status is DefaultSensorStatus.STOPPED
+    assert {sensor.name: sensor.default_status for sensor in repository.sensor_defs} == {
+        "tiny_new_files": DefaultSensorStatus.STOPPED,
+        "tiny_published": DefaultSensorStatus.RUNNING,
+    }
 
 
 def tick(path: Path, cursor: str | None) -> SensorResult:

@@ -4,6 +4,7 @@ import socket
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from packaging.requirements import Requirement
@@ -136,13 +137,14 @@ def test_jars_that_are_not_there_are_told_and_not_fetched(
     assert "cluster" in {found.about: found.text for found in java.of_java(cluster)}["archive"]
 
 
-def test_engines_need_a_folder_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engines_need_a_folder_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """None runs here; one that others may enter is not used."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with TemporaryDirectory() as short:  # the path of a socket has few characters
+        monkeypatch.setenv("XDG_CACHE_HOME", short)
 
-    assert java.engines() == Finding("engine", "ok", "none runs; a run starts one")
-    (tmp_path / "lakejoin" / "engines").chmod(0o755)
-    assert java.engines().verdict == "warning"
+        assert java.engines() == Finding("engine", "ok", "none runs; a run starts one")
+        (Path(short) / "lakejoin" / "engines").chmod(0o755)
+        assert java.engines().verdict == "warning"
 
 
 def test_heap_is_that_of_the_pipeline() -> None:
