@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lakejoin.reading import read as read
+    from lakejoin.running import run as run
 
-_MODULES = {"read": "lakejoin.reading"}
+_MODULES = {"read": "lakejoin.reading", "run": "lakejoin.running"}
 """Where the names of the API are, each imported when it is first asked for: so `import lakejoin` is quick."""
 
-__all__ = ["read"]
+__all__ = ["read", "run"]
 
 
 def __getattr__(name: str) -> Any:

@@ -44,6 +44,18 @@ def _build(source: Path, into: Path, *options: str) -> Path:
     return wheel
 
 
+def _committed(*paths: str) -> list[str]:
+    """Return the files of the last commit below some paths."""
+    listed = subprocess.run(
+        ["git", "ls-tree", "-r", "--name-only", "HEAD", *paths],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return listed.stdout.splitlines()
+
+
 def _content(wheel: Path) -> dict[str, int]:
     """Return the checksum of each file."""
     with zipfile.ZipFile(wheel) as files:
@@ -60,16 +72,11 @@ def test_wheel_has_one_name_in_site_packages(built: Built) -> None:
 
 
 def test_wheel_has_each_file_of_the_package(built: Built) -> None:
-    """Every module of the last commit, and the files that they read."""
-    listed = subprocess.run(
-        ["git", "ls-tree", "-r", "--name-only", "HEAD", "lakejoin", *ROOMS],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    files = [name for name in listed.stdout.splitlines() if re.search(r"\.\w+$", name)]
+    """Every module of the last commit, the files that they read, and the example that the demo runs."""
+    files = [name for name in _committed("lakejoin", *ROOMS) if re.search(r"\.\w+$", name)]
     expected = {name if name.startswith("lakejoin/") else f"lakejoin/{name}" for name in files}
+    example = _committed("examples/flights/lakejoin.yaml", "examples/flights/data")
+    expected |= {name.replace("examples/", "lakejoin/orchestration/demo/", 1) for name in example}
     assert len(expected) > 100
     assert {name for name in _content(built.wheel) if name.startswith("lakejoin/")} == expected
 

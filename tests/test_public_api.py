@@ -2,15 +2,18 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 import lakejoin
 from lakejoin.orchestration.config import ConfigurationError, load
 from lakejoin.orchestration.errors import WrongUsage
 from lakejoin.reading import Results, read
+from lakejoin.stores import PipelineStores, open_stores
 
 TEXT = """\
 name: shop
@@ -19,6 +22,13 @@ tables:
   orders: {source: {format: jsonl, path: "orders/*.jsonl"}, columns: {id: bigint}, key: [id]}
 """
 HEAVY = {"dagster", "deltalake", "great_expectations", "pandas", "pyarrow", "pydantic", "pyspark"}
+
+
+def write(folder: Path) -> Path:
+    """Write the file of a pipeline without any input."""
+    path = folder / "lakejoin.yaml"
+    path.write_text(TEXT)
+    return path
 
 
 def _modules_after(program: str) -> set[str]:
@@ -65,3 +75,49 @@ def test_missing_polars_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     results = object.__new__(Results)
     with pytest.raises(WrongUsage, match=r"polars is not installed, .*; `pip install 'lakejoin\[polars\]'`"):
         results.polars("sold")
+
+
+def test_nothing_pending_needs_no_spark(tmp_path: Path) -> None:
+    """A run that finds nothing returns at once, and makes no lake."""
+    path = write(tmp_path)
+    (tmp_path / "orders").mkdir()
+    assert lakejoin.run(path) == []
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.spark
+def test_a_run_from_python_says_what_its_batches_did(tmp_path: Path, spark: SparkSession) -> None:
+    """In the application of a session that is given; what it wrote is read as results and as stores."""
+    path = write(tmp_path)
+    (tmp_path / "orders").mkdir()
+    (tmp_path / "orders" / "1.jsonl").write_text('{"op": "c", "id": 1}\n{"op": "c", "id": 2}\nbroken\n')
+
+    (batch,) = lakejoin.run(path, spark)
+
+    assert (batch.number, batch.kind, batch.dates, batch.joins) == (1, "batch", (), {})
+    assert (batch.tables["orders"]["applied"], batch.tables["orders"]["quarantined"]) == (2, 1)
+    assert sorted(lakejoin.read(path).arrow("orders").column("id").to_pylist()) == [1, 2]
+    assert [row.key for row in open_stores(path).rows("orders").all()] == [1, 2]
+    assert lakejoin.run(path, spark) == []
+
+
+@pytest.mark.parametrize(
+    ("opened", "message"),
+    [
+        (lambda stores: stores.rows("order"), "table 'order'"),
+        (lambda stores: stores.versions("orders"), "versioned table 'orders'"),
+        (lambda stores: stores.joined("sold"), "join of tables 'sold'"),
+        (lambda stores: stores.subscriptions("sold"), "join 'sold'"),
+        (lambda stores: stores.buffer("sold"), "join with a grace period 'sold'"),
+    ],
+)
+def test_stores_of_what_is_not_there_are_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: Callable[[PipelineStores], object], message: str
+) -> None:
+    """With what was asked for; a lake without a batch has none at all."""
+    path = write(tmp_path)
+    with pytest.raises(WrongUsage, match="no finished batch yet"):
+        open_stores(path)
+    monkeypatch.setattr("lakejoin.stores.published_snapshot", lambda *_: None)
+    with pytest.raises(WrongUsage, match=message):
+        opened(open_stores(path))

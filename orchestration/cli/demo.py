@@ -41,7 +41,7 @@ def demo(
         typer.Option(
             metavar="DIR",
             file_okay=False,
-            help="Folder with lakejoin.yaml and data; by default examples/flights.",
+            help="Folder with lakejoin.yaml and data; by default a week of flights.",
         ),
     ] = None,
 ) -> None:
@@ -51,9 +51,9 @@ def demo(
     lake. Exit code 1 unless every comparison is equal, every other weather has a cause and every check passes.
     """
     from lakejoin.orchestration.demo.days import empty_lake
-    from lakejoin.orchestration.demo.example import EXAMPLE, open_example
+    from lakejoin.orchestration.demo.example import open_example, own_example
 
-    opened = open_example(example or EXAMPLE, lake)
+    opened = open_example(example or own_example(), lake)
     empty_lake(opened.pipeline)
     days, spark = _run(opened)
     print_summary([day.batch for day in days])

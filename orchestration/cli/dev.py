@@ -21,6 +21,9 @@ SETTINGS = """\
 # Made by Lakejoin; change it as you like, it is not written again.
 telemetry:
   enabled: false
+# no invitation to a newsletter over the first page
+nux:
+  enabled: false
 concurrency:
   pools:
     # A pipeline is a pool: its runs wait for one another.
@@ -57,9 +60,9 @@ def dev(
     It listens on the loopback address, with the pipeline in it, until Ctrl-C ends it. Nothing is sent
     anywhere: Dagster's telemetry is off.
     """
-    from lakejoin.orchestration.demo.example import DEMO
+    from lakejoin.orchestration.demo.example import DEMO, own_example
 
-    pipeline = options.load_pipeline(config or DEMO)
+    pipeline = options.load_pipeline(config or own_example() / DEMO.name)
     _check_port(port)
     directory = prepare_home(home or default_home(pipeline))
     say(f"{pipeline.name}: http://{HOST}:{port} (Dagster's records are in {directory}; Ctrl-C ends it)")

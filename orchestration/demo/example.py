@@ -1,5 +1,6 @@
 """Opens an example: a pipeline with its data, and what a database answered after each day of them."""
 
+import shutil
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path, PurePath
@@ -8,10 +9,23 @@ from lakejoin.orchestration.config import Pipeline, load
 from lakejoin.orchestration.errors import WrongUsage
 from lakejoin.transforms.model.specs import JoinSpec
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "flights"
-"""The example that comes with the project."""
+EXAMPLE = (Path(__file__).parent / "flights").resolve()
+"""The example that comes with the project: in the source tree a link leads there."""
 DEMO = EXAMPLE / "lakejoin.yaml"
 """Its configuration: what the demo runs and the web interface shows unless told otherwise."""
+
+
+def own_example() -> Path:
+    """Return the example's folder, where it may be written beside it: of an installed package a copy in this directory.
+
+    The copy is made once.
+    """
+    if EXAMPLE.parent != Path(__file__).resolve().parent:
+        return EXAMPLE
+    copy = Path("lakejoin-demo")
+    if not copy.exists():
+        shutil.copytree(EXAMPLE, copy)
+    return copy
 
 
 @dataclass(frozen=True)
