@@ -69,10 +69,9 @@ class Example:
 def open_example(folder: Path, lake: Path | None) -> Example:
     """Read an example's configuration; `lake` replaces the lake it names."""
     if not (folder / "data" / "expected").is_dir():
-        raise WrongUsage(
-            f"{folder}: no example with lakejoin.yaml and data/expected; the demo runs from a source tree"
-        )
+        raise WrongUsage(f"{folder}: no example; it has lakejoin.yaml and data/expected")
     pipeline = load(folder / "lakejoin.yaml")
     if lake is not None:
         pipeline = pipeline.model_copy(update={"lake": str(lake.resolve())})
-    return Example(pipeline, folder / "data" / "expected")
+    # a JVM that stays has another working directory
+    return Example(pipeline, (folder / "data" / "expected").absolute())
