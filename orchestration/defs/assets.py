@@ -1,7 +1,7 @@
 """Makes the multi-asset of a pipeline: its op works off what is pending and reports it, batch after batch.
 
-A batch always covers the whole pipeline, for only then do its tables fit together; a selection of assets says what is
-reported. A range of partitions is one run with its dates in order, so one Spark session serves it.
+A batch always covers the whole pipeline, for only then do its tables fit together; all assets are reported, whichever
+were selected. A range of partitions is one run with its dates in order, so one Spark session serves it.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -120,11 +120,12 @@ def _worked_off(
     partitioned: bool,
 ) -> Iterator[MaterializeResult[None] | AssetMaterialization]:
     """Work off what is pending, and report it."""
-    pipeline = embedded.pipeline
-    if len(selected) < (number := len(lake_assets(embedded))):
+    pipeline, assets = embedded.pipeline, lake_assets(embedded)
+    others = [asset for asset in assets if asset not in selected]
+    if others:
         context.log.info(
-            f"{len(selected)} of {number} assets are selected: batches cover the whole pipeline, "
-            "and only the selected assets are reported."
+            f"{len(selected)} of {len(assets)} assets are selected: batches cover the whole pipeline, "
+            "so the others are reported beside them."
         )
     finished: list[Published] = []
     earlier = {day.isoformat() for batch in Journal(Lake(pipeline.lake)).published for day in batch.dates}
@@ -136,11 +137,12 @@ def _worked_off(
     except BaseException:
         # what is published stays so, also when the run is cancelled, and nothing else would tell Dagster
         rest = split(finished, (), partitioned=partitioned)[1]
-        yield from _beside(pipeline, selected, rest)
+        yield from _beside(pipeline, assets, rest)
         yield from _standing(pipeline, selected, (earlier & {*targeted}) - {done.partition for done in rest})
         raise
     outputs, rest = split(finished, targeted, partitioned=partitioned)
-    yield from _beside(pipeline, selected, rest)
+    yield from _beside(pipeline, assets, rest)
+    yield from _beside(pipeline, others, [Materialization(day, batch) for day, batch in outputs.items()])
     yield from _results(context, pipeline, selected, targeted, outputs)
 
 
@@ -196,14 +198,14 @@ def _results(
 
 
 def _beside(
-    pipeline: Pipeline, selected: Sequence[LakeAsset], rest: Sequence[Materialization]
+    pipeline: Pipeline, assets: Sequence[LakeAsset], rest: Sequence[Materialization]
 ) -> Iterator[AssetMaterialization]:
     """Report batches that no output of this run stands for."""
     if not rest:
         return
     reports = Reports(Lake(pipeline.lake), [done.batch for done in rest])
     for done in rest:
-        for asset in selected:
+        for asset in assets:
             metadata = reports.of(asset, done.batch.batch, done.partition)
             yield AssetMaterialization(asset.key, partition=done.partition, metadata=metadata)
 

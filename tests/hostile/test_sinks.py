@@ -49,7 +49,6 @@ DATA = {
     "orchestration/defs/asset_specs.py:asset_spec: AssetSpec": "names of the configuration; the lake's path, exact",
     "orchestration/defs/assets.py:_beside: AssetMaterialization": "numbers and names of the configuration",
     "orchestration/defs/assets.py:_standing: AssetMaterialization": "numbers and names of the configuration",
-    "orchestration/defs/assets.py:_worked_off: context.log.info": "numbers",
     "orchestration/defs/assets.py:_results: MaterializeResult": "numbers and names of the configuration",
     "orchestration/defs/assets.py:_results: context.add_asset_metadata": "numbers and names of the configuration",
     "orchestration/defs/code_location.py:_nightly_check: define_asset_job": "names of the configuration",
