@@ -2,9 +2,8 @@
 
 import io
 import itertools
-import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from lakejoin.storage.filesystem import open_file_system
 from lakejoin.storage.sources.files.fingerprint import open_text
 from lakejoin.storage.sources.orc.orc_files import orc_schema
 from lakejoin.storage.sources.parquet.parquet_files import parquet_schema
+from lakejoin.storage.sources.text.column_preview import parsed, pieces
 
 _BESIDE = re.compile(r"\s*[^\t\n]+\t(?:[^\t\n]*\t)*\{")
 """A value behind something else on the first line; a field of CSV with tabs would be in quotes."""
@@ -58,11 +58,13 @@ def read_sample(path: str) -> FileSample:
 
 def _of_json(path: str, text: str, *, is_whole: bool) -> FileSample | None:
     lines = text.splitlines()
-    found = list(map(_parsed, itertools.islice(lines if is_whole or len(lines) < 2 else lines[:-1], RECORDS)))
+    found = list(map(parsed, itertools.islice(lines if is_whole or len(lines) < 2 else lines[:-1], RECORDS)))
     records = [record for record in map(record_of, found) if record is not None]
     written: dict[str, Any] = {}
     if len(records) < len(found) / 2 and text.lstrip()[:1] in {"{", "["}:
-        records = [record for record in map(record_of, _pieces(text)) if record is not None]
+        records = [
+            record for record in map(record_of, itertools.islice(pieces(text), RECORDS)) if record is not None
+        ]
         written = {"one_per_line": False}
     if not records and any(isinstance(line, dict) for line in found):
         raise Unreadable(
@@ -83,25 +85,6 @@ def _of_json(path: str, text: str, *, is_whole: bool) -> FileSample | None:
 
 def _may_be_json(text: str) -> bool:
     return any(line.lstrip()[:1] in {"{", "[", '"'} for line in itertools.islice(io.StringIO(text), _LINES))
-
-
-def _parsed(line: str) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _pieces(text: str) -> Iterator[Any]:
-    """Objects that share lines, span lines or lie in lists."""
-    decoder, place = json.JSONDecoder(), text.find("{")
-    for _ in range(RECORDS):
-        try:
-            found, place = decoder.raw_decode(text, place)
-        except (ValueError, RecursionError):
-            return
-        yield found
-        place = text.find("{", place)
 
 
 def _of_parquet(path: str) -> FileSample:

@@ -56,10 +56,15 @@ def json_objects(file: FoundFile, *, one_per_line: bool = True) -> Iterator[Any]
     """Yield the first records of a file of JSON; one that is torn or broken tells nothing about columns."""
     text = beginning(file)
     if one_per_line:
-        yield from filter(None, map(_parsed, itertools.islice(text.splitlines(), RECORDS)))
-        return
+        yield from filter(None, map(parsed, itertools.islice(text.splitlines(), RECORDS)))
+    else:
+        yield from itertools.islice(pieces(text), RECORDS)
+
+
+def pieces(text: str) -> Iterator[Any]:
+    """Yield objects that share lines, span lines or lie in lists, up to the first that is broken."""
     decoder, place = json.JSONDecoder(), text.find("{")
-    for _ in range(RECORDS):
+    while place >= 0:
         try:
             found, place = decoder.raw_decode(text, place)
         except (ValueError, RecursionError):
@@ -68,7 +73,8 @@ def json_objects(file: FoundFile, *, one_per_line: bool = True) -> Iterator[Any]
         place = text.find("{", place)
 
 
-def _parsed(line: str) -> Any:
+def parsed(line: str) -> Any:
+    """Return what a line holds; None for one that is broken."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
