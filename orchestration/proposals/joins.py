@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakejoin.orchestration.proposals.keys import is_there, singular
+from lakejoin.orchestration.proposals.names import free_name
 from lakejoin.orchestration.proposals.tables import Table
 
 _ENOUGH = 0.9
@@ -114,7 +115,9 @@ def _named(joins: Sequence[Join], tables: Mapping[str, Table]) -> list[Join]:
         word = singular(join.right)
         if len(several) > 1:
             name, word = f"{name}_by_{'_'.join(join.foreign_key).lower()}", "_".join(join.foreign_key).lower()
-        name = _free("".join(sign if sign.isascii() and sign.isalnum() else "_" for sign in name)[:60], taken)
+        name = free_name(
+            "".join(sign if sign.isascii() and sign.isalnum() else "_" for sign in name)[:60], taken
+        )
         taken.add(name)
         prefix = f"{word}_"
         left = {column.lower() for column in tables[join.left].columns}
@@ -123,10 +126,3 @@ def _named(joins: Sequence[Join], tables: Mapping[str, Table]) -> list[Join]:
             prefix = next(others)
         named.append(Join(join.left, join.right, join.foreign_key, prefix, name, join.found, join.values))
     return named
-
-
-def _free(name: str, taken: set[str]) -> str:
-    number, found = 2, name
-    while found in taken:
-        found, number = f"{name}_{number}", number + 1
-    return found

@@ -1,6 +1,7 @@
 """Makes names of tables and columns, and their types, such as a configuration takes."""
 
 import re
+from collections.abc import Collection
 
 from lakejoin.orchestration.config.schema.column_types import parse_type
 from lakejoin.orchestration.config.schema.values import COLUMN_PATTERN
@@ -43,4 +44,12 @@ def column_name(name: str, taken: set[str]) -> str:
     )
     while found.lower() in taken:
         found, number = f"{written}_{number}", number + 1
+    return found
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return a name, with a number behind it where it is taken."""
+    found, number = name, 2
+    while found in taken:
+        found, number = f"{name}_{number}", number + 1
     return found

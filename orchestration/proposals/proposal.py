@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from lakejoin.orchestration.proposals.clusters import samples_of
 from lakejoin.orchestration.proposals.file_samples import FileSample
 from lakejoin.orchestration.proposals.joins import Join, joins_of
+from lakejoin.orchestration.proposals.names import free_name
 from lakejoin.orchestration.proposals.tables import Table, tables_of
 
 
@@ -39,11 +40,3 @@ def completed(tables: Sequence[Table], left_out: Sequence[str]) -> Proposal:
         f"{table.source['path']}: table {table.name}: {table.missing}" for table in tables if table.missing
     ]
     return Proposal(usable, joins_of(usable), [*left_out, *missing])
-
-
-def free_name(name: str, taken: Sequence[str]) -> str:
-    """Return a name, with a number behind it where it is taken."""
-    found, number = name, 2
-    while found in taken:
-        found, number = f"{name}_{number}", number + 1
-    return found
