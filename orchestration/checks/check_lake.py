@@ -78,7 +78,8 @@ def check_lake(
     since = None if batches is None else max(finished - batches, 0)
     scope = Scope(journal, state, since, _touched(journal, since or 0))
     with explained(pipeline, "a check"), closing(scope):
-        every = _assets(pipeline, scope)
+        # Data Docs list all of them; what nobody asked for is not even planned
+        every = _assets(pipeline, scope, None if publish else names)
         wanted = [asset for asset in every if names is None or asset.name in names]
         docs = DataDocs(docs_folder(lake), assets={asset.name for asset in every}.union(pipeline.joins))
         found = _validated(wanted, docs, run) if publish else Validated(judge_assets(wanted))
@@ -105,14 +106,17 @@ def docs_folder(lake: Lake) -> Path:
     return lake.local / "_data_docs" if lake.local is not None else Path("data_docs")
 
 
-def _assets(pipeline: Pipeline, scope: Scope) -> list[Asset]:
-    tables = [table_asset(table.spec, scope) for table in pipeline.tables.values()]
-    histories = [history_asset(table.spec, scope) for table in pipeline.tables.values() if table.versioned]
+def _assets(pipeline: Pipeline, scope: Scope, names: Collection[str] | None) -> list[Asset]:
+    """What is checked: all of it, or at least what has these names."""
+    begins = None if names is None else {name.split(".")[0] for name in names}
+    declared = {name: table for name, table in pipeline.tables.items() if begins is None or name in begins}
+    tables = [table_asset(table.spec, scope) for table in declared.values()]
+    histories = [history_asset(table.spec, scope) for table in declared.values() if table.versioned]
     of_joins, of_streams = (
         [
             asset
             for name, join in joins.items()
-            if name in scope.journal.kept
+            if name in scope.journal.kept and (begins is None or name in begins)
             for asset in (
                 *JOIN_RULES[type(join)].assets(pipeline, name, scope),
                 *version_assets(pipeline, pipeline.spec_of_join(name), scope),
