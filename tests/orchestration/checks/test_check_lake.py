@@ -68,7 +68,7 @@ def broken(
     scope = Scope(journal, State(spark, Lake(pipeline.lake), snapshot), since=1, touched=10)
     return {
         asset.name: {row["rule"] for row in broken_rules(asset.frames, asset.kind, small=asset.small)}
-        for asset in check_lake._assets(pipeline, scope)
+        for asset in check_lake._assets(pipeline, scope, None)
         if asset.name in names
     }
 
