@@ -1,5 +1,6 @@
 """What joins select of recorded days, stars, groups and histories, beside SQL over what PostgreSQL answered."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,7 @@ def test_days_that_come_out_of_order_end_with_the_rows_of_the_database(
     for day in (days[-1], days[2], days[0], *days[3:-1], days[1]):
         for table in ("flights", "planes", "weather"):
             (tmp_path / "data" / table).mkdir(parents=True, exist_ok=True)
-            (tmp_path / "data" / table / f"{day}.jsonl.gz").symlink_to(data / table / f"{day}.jsonl.gz")
+            shutil.copy2(data / table / f"{day}.jsonl.gz", tmp_path / "data" / table)
         assert run(pipeline, spark) == 1
 
     _compare(pipeline, spark, Journal(Lake(pipeline.lake)).published[-1], data / "expected" / days[-1])
