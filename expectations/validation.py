@@ -7,10 +7,10 @@ a first load also by `expectations.totals`.
 
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -99,16 +99,25 @@ def judge_assets(assets: Sequence[Asset]) -> Mapping[str, list[RuleResult]]:
     return {asset.name: _judged(asset, broken.get(asset.name, [])) for asset in assets}
 
 
-def _judged(asset: Asset, broken: Sequence[Row]) -> list[RuleResult]:
-    found = {row["rule"]: row for row in broken}
+def _judged(asset: Asset, broken: Iterable[Row]) -> list[RuleResult]:
+    statements = {rule.name: rule.statement for rule in rules_for(asset.kind)}
     return [
         RuleResult(
-            rule.name,
-            rule.statement,
-            success=rule.name not in found,
-            unexpected_count=found[rule.name]["offending"] if rule.name in found else 0,
-            sample=tuple(found[rule.name]["sample"]) if rule.name in found else (),
+            found["rule"],
+            statements[found["rule"]],
+            success=not found["offending"],
+            unexpected_count=found["offending"],
+            sample=tuple(found["sample"]),
         )
+        for found in _of_each_rule(asset, broken)
+    ]
+
+
+def _of_each_rule(asset: Asset, broken: Iterable[Row]) -> list[dict[str, Any]]:
+    """The rows of a gate in the order of the rules, with one for each rule that holds."""
+    found = {row["rule"]: row.asDict() for row in broken}
+    return [
+        found.get(rule.name, {"rule": rule.name, "offending": 0, "sample": []})
         for rule in rules_for(asset.kind)
     ]
 
@@ -134,12 +143,7 @@ def _check(context: "AbstractDataContext", asset: Asset, run: "RunIdentifier") -
 
 def _results(asset: Asset) -> DataFrame:
     """Return the result of every rule, those that hold included; a query of them starts no Spark job."""
-    broken = broken_rules(asset.frames, asset.kind, small=asset.small)
-    found = {row["rule"]: row.asDict() for row in broken}
-    results = [
-        found.get(rule.name, {"rule": rule.name, "offending": 0, "sample": []})
-        for rule in rules_for(asset.kind)
-    ]
+    results = _of_each_rule(asset, broken_rules(asset.frames, asset.kind, small=asset.small))
     # In the session that Great Expectations will find, which may be another than that of the frames. From Arrow it is a
     # relation of the plan; from rows it would go through Python workers at each use.
     return SparkSession.builder.getOrCreate().createDataFrame(pa.Table.from_pylist(results, _RESULT))

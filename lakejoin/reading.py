@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.config import Pipeline, pipeline_of
 from lakejoin.orchestration.errors import WrongUsage, unknown
 from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
 from lakejoin.orchestration.lake_state.readable import check_readable
@@ -199,4 +199,4 @@ def read(pipeline: str | os.PathLike[str] | Pipeline) -> Results:
     Raises `ConfigurationError` for a file with mistakes, `WrongUsage` for a lake in which no batch is finished, and
     `LakeUnusable` or `LakeInconsistent` for one that cannot be read.
     """
-    return Results(pipeline if isinstance(pipeline, Pipeline) else load(pipeline))
+    return Results(pipeline_of(pipeline))

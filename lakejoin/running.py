@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
-from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.config import Pipeline, pipeline_of
 from lakejoin.orchestration.planning.backlog import backlog
 from lakejoin.orchestration.planning.pending_input import BatchBy
 from lakejoin.storage.lake.plan import Published
@@ -58,7 +58,7 @@ def run(  # noqa: PLR0913 - the options of `lakejoin run`
     from lakejoin.orchestration.runs.run import run_batches
     from lakejoin.storage.spark.session import session_beside, start_session
 
-    declared = pipeline if isinstance(pipeline, Pipeline) else load(pipeline)
+    declared = pipeline_of(pipeline)
     dates = None if start is None and end is None else (start or date.min, end or date.max)
     if not rebuild and not flush and backlog(declared, datetime.now(UTC), dates=dates).is_empty:
         return []

@@ -2,7 +2,7 @@
 
 import os
 
-from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.config import Pipeline, pipeline_of
 from lakejoin.orchestration.errors import unknown
 from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
 from lakejoin.storage.lake.journal import Journal
@@ -84,4 +84,4 @@ def open_stores(pipeline: str | os.PathLike[str] | Pipeline, batch: int | None =
 
     Raises `ConfigurationError` for a file with mistakes, `WrongUsage` for a batch that is not finished.
     """
-    return PipelineStores(pipeline if isinstance(pipeline, Pipeline) else load(pipeline), batch)
+    return PipelineStores(pipeline_of(pipeline), batch)

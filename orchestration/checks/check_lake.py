@@ -81,14 +81,13 @@ def check_lake(
         # Data Docs list all of them; what nobody asked for is not even planned
         every = _assets(pipeline, scope, None if publish else names)
         wanted = [asset for asset in every if names is None or asset.name in names]
-        docs = DataDocs(docs_folder(lake), assets={asset.name for asset in every}.union(pipeline.joins))
-        found = _validated(wanted, docs, run) if publish else Validated(judge_assets(wanted))
+        named = {asset.name for asset in every}.union(pipeline.joins)
+        docs = DataDocs(docs_folder(lake), assets=named) if publish else None
+        found = Validated(judge_assets(wanted)) if docs is None else _validated(wanted, docs, run)
         begun = [name for name in pipeline.joins_of_tables if name in journal.kept]
         dangling = count_dangling(pipeline, state, begun) if names is None else ()
     not_begun = [name for name in pipeline.joins if name not in journal.kept]
-    return Checked(
-        found.results, docs if publish else None, since, finished, not_begun, found.unpublished, dangling
-    )
+    return Checked(found.results, docs, since, finished, not_begun, found.unpublished, dangling)
 
 
 def _validated(assets: Sequence[Asset], docs: DataDocs, run: str) -> Validated:

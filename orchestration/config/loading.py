@@ -27,6 +27,11 @@ def load(path: str | os.PathLike[str]) -> Pipeline:
     return load_text(_read(Path(path)), path)
 
 
+def pipeline_of(given: str | os.PathLike[str] | Pipeline) -> Pipeline:
+    """Return the pipeline that is given as such, or by the path of its file. Raises as `load`."""
+    return given if isinstance(given, Pipeline) else load(given)
+
+
 def load_text(text: str, path: str | os.PathLike[str]) -> Pipeline:
     """Check the text of a configuration file as if it stood at `path`. Raises `ConfigurationError`."""
     document = read_document(text, os.fspath(path))

@@ -31,8 +31,7 @@ from lakejoin.orchestration.config import Group, Pipeline, Star
 from lakejoin.orchestration.defs.check_cursor import THROUGH, first_batch
 from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.gated_rules import judged_by_gates
-from lakejoin.orchestration.defs.op_checks import OpChecks
-from lakejoin.orchestration.defs.spark_resource import session_of
+from lakejoin.orchestration.defs.op_checks import OpChecks, Session
 from lakejoin.storage.lake.journal import Journal
 from lakejoin.storage.lake.layout import Lake
 from lakejoin.transforms.model.printable_text import printable, printable_code
@@ -51,7 +50,7 @@ def rule_checks(embedded: EmbeddedPipeline) -> OpChecks:
         return {key: _judged(key, first, through) for key, (name, _) in subjects.items() if name in judged}
 
     def evaluate(
-        context: AssetExecutionContext, selected: Sequence[AssetCheckKey]
+        context: AssetExecutionContext, selected: Sequence[AssetCheckKey], session: Session
     ) -> Iterator[AssetCheckResult]:
         journal = Journal(Lake(pipeline.lake))
         if not journal.published:
@@ -61,7 +60,17 @@ def rule_checks(embedded: EmbeddedPipeline) -> OpChecks:
         judged = {} if first is None else known(journal, first)
         yield from (judged[key] for key in selected if key in judged)
         if left := {key: subjects[key] for key in selected if key not in judged}:
-            yield from _looked_at(context, embedded, left, len(journal.published), first)
+            checked = check_lake(
+                pipeline,
+                session(),
+                batches=None if first is None else len(journal.published) - first + 1,
+                names={name for name, _ in left.values()},
+                run=f"Dagster run {context.run.run_id[:8]}",
+                publish=first is None,
+            )
+            if checked.unpublished is not None:
+                context.log.warning(printable(checked.unpublished))
+            yield from _looked_at(checked, left, first)
 
     return OpChecks(
         [
@@ -73,24 +82,8 @@ def rule_checks(embedded: EmbeddedPipeline) -> OpChecks:
     )
 
 
-def _looked_at(
-    context: AssetExecutionContext,
-    embedded: EmbeddedPipeline,
-    subjects: Subjects,
-    published: int,
-    first: int | None,
-) -> Iterator[AssetCheckResult]:
-    """Look at the rows that batches from `first` on touched, or at all rows."""
-    checked = check_lake(
-        embedded.pipeline,
-        session_of(context, embedded),
-        batches=None if first is None else published - first + 1,
-        names={name for name, _ in subjects.values()},
-        run=f"Dagster run {context.run.run_id[:8]}",
-        publish=first is None,
-    )
-    if checked.unpublished is not None:
-        context.log.warning(printable(checked.unpublished))
+def _looked_at(checked: Checked, subjects: Subjects, first: int | None) -> Iterator[AssetCheckResult]:
+    """What was found in the rows that batches from `first` on touched, or in all rows."""
     through = _seen_through(checked, first)
     for check, (name, rule) in subjects.items():
         if name in checked.results:

@@ -4,8 +4,9 @@ A batch always covers the whole pipeline, for only then do its tables fit togeth
 were selected. A range of partitions is one run with its dates in order, so one Spark session serves it.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import timedelta
+from functools import cache, partial
 
 from dagster import (
     AssetCheckResult,
@@ -28,9 +29,10 @@ from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.materializations import (
     Materialization,
     Reports,
+    beside,
     split,
 )
-from lakejoin.orchestration.defs.op_checks import OpChecks
+from lakejoin.orchestration.defs.op_checks import OpChecks, Session
 from lakejoin.orchestration.defs.partitions import dates_of_run, names_partitions
 from lakejoin.orchestration.defs.spark_resource import session_of
 from lakejoin.orchestration.defs.told_errors import told_errors
@@ -98,15 +100,17 @@ def pipeline_assets(
         pool=pipeline.name,
     )
     def work_off(context: AssetExecutionContext, config: BatchOptions) -> Iterator[Event]:
+        session = cache(partial(session_of, context, embedded))
         with told_errors():
             selected = [asset for asset in assets if asset.key in context.selected_asset_keys]
             if selected:
+                batches = partial(_batches, context, pipeline, session, config)
                 yield from _worked_off(
-                    context, embedded, config, selected, partitioned=partitions is not None
+                    context, embedded, batches, selected, partitioned=partitions is not None
                 )
             for kind in checks:
                 if due := kind.selected(context):
-                    yield from kind.evaluate(context, due)
+                    yield from kind.evaluate(context, due, session)
 
     return work_off
 
@@ -114,13 +118,13 @@ def pipeline_assets(
 def _worked_off(
     context: AssetExecutionContext,
     embedded: EmbeddedPipeline,
-    config: BatchOptions,
+    batches: Callable[[], Iterator[Published]],
     selected: Sequence[LakeAsset],
     *,
     partitioned: bool,
 ) -> Iterator[MaterializeResult[None] | AssetMaterialization]:
     """Work off what is pending, and report it."""
-    pipeline, assets = embedded.pipeline, lake_assets(embedded)
+    lake, assets = Lake(embedded.pipeline.lake), lake_assets(embedded)
     others = [asset for asset in assets if asset not in selected]
     if others:
         context.log.info(
@@ -128,22 +132,26 @@ def _worked_off(
             "so the others are reported beside them."
         )
     finished: list[Published] = []
-    earlier = {day.isoformat() for batch in Journal(Lake(pipeline.lake)).published for day in batch.dates}
+    earlier = {day.isoformat() for batch in Journal(lake).published for day in batch.dates}
     targeted = _targeted(context, partitioned=partitioned)
     try:
-        for batch in _batches(context, embedded, config):
+        for batch in batches():
             context.log.info(printable(_summary(batch)))
             finished.append(batch)
     except BaseException:
         # what is published stays so, also when the run is cancelled, and nothing else would tell Dagster
         rest = split(finished, (), partitioned=partitioned)[1]
-        yield from _beside(pipeline, assets, rest)
-        yield from _standing(pipeline, selected, (earlier & {*targeted}) - {done.partition for done in rest})
+        standing = (earlier & {*targeted}) - {done.partition for done in rest}
+        if rest or standing:
+            reports = Reports(lake, finished)
+            yield from beside(reports, assets, rest)
+            yield from _standing(reports, selected, standing)
         raise
     outputs, rest = split(finished, targeted, partitioned=partitioned)
-    yield from _beside(pipeline, assets, rest)
-    yield from _beside(pipeline, others, [Materialization(day, batch) for day, batch in outputs.items()])
-    yield from _results(context, pipeline, selected, targeted, outputs)
+    reports = Reports(lake, finished)
+    yield from beside(reports, assets, rest)
+    yield from beside(reports, others, [Materialization(day, batch) for day, batch in outputs.items()])
+    yield from _results(context, reports, selected, targeted, outputs)
 
 
 def _targeted(context: AssetExecutionContext, *, partitioned: bool) -> Sequence[str | None]:
@@ -157,12 +165,12 @@ def _targeted(context: AssetExecutionContext, *, partitioned: bool) -> Sequence[
 
 
 def _batches(
-    context: AssetExecutionContext, embedded: EmbeddedPipeline, config: BatchOptions
+    context: AssetExecutionContext, pipeline: Pipeline, session: Session, config: BatchOptions
 ) -> Iterator[Published]:
     settle = config.settle_seconds
     return run_batches(
-        embedded.pipeline,
-        session_of(context, embedded),
+        pipeline,
+        session(),
         dates=dates_of_run(context),
         batch_by=config.batch_by,
         batch_rows=config.batch_rows,
@@ -177,13 +185,12 @@ def _batches(
 
 def _results(
     context: AssetExecutionContext,
-    pipeline: Pipeline,
+    reports: Reports,
     selected: Sequence[LakeAsset],
     targeted: Sequence[str | None],
     outputs: dict[str | None, Published],
 ) -> Iterator[MaterializeResult[None]]:
     """One result for each selected asset, of which Dagster makes a materialisation for each partition."""
-    reports = Reports(Lake(pipeline.lake), outputs.values())
     for asset in selected:
         metadata = {
             partition: reports.of(asset, outputs[partition].batch, partition)
@@ -197,26 +204,10 @@ def _results(
         yield MaterializeResult(asset_key=asset.key, metadata=metadata.get(None))
 
 
-def _beside(
-    pipeline: Pipeline, assets: Sequence[LakeAsset], rest: Sequence[Materialization]
-) -> Iterator[AssetMaterialization]:
-    """Report batches that no output of this run stands for."""
-    if not rest:
-        return
-    reports = Reports(Lake(pipeline.lake), [done.batch for done in rest])
-    for done in rest:
-        for asset in assets:
-            metadata = reports.of(asset, done.batch.batch, done.partition)
-            yield AssetMaterialization(asset.key, partition=done.partition, metadata=metadata)
-
-
 def _standing(
-    pipeline: Pipeline, selected: Sequence[LakeAsset], days: Collection[str]
+    reports: Reports, selected: Sequence[LakeAsset], days: Collection[str]
 ) -> Iterator[AssetMaterialization]:
     """Report days that earlier runs have worked off, for Dagster would show them as failed with the run."""
-    if not days:
-        return
-    reports = Reports(Lake(pipeline.lake), ())
     for day in sorted(days):
         for asset in selected:
             yield AssetMaterialization(asset.key, partition=day, metadata=reports.standing(asset, day))

@@ -17,8 +17,7 @@ from dagster import (
 from lakejoin.orchestration.checks.join_frames import checked_name
 from lakejoin.orchestration.checks.references import Dangling, check_dangling
 from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
-from lakejoin.orchestration.defs.op_checks import OpChecks
-from lakejoin.orchestration.defs.spark_resource import session_of
+from lakejoin.orchestration.defs.op_checks import OpChecks, Session
 from lakejoin.storage.lake.journal import Journal
 from lakejoin.storage.lake.layout import Lake
 from lakejoin.transforms.model.specs import JoinSpec
@@ -35,10 +34,10 @@ def dangling_checks(embedded: EmbeddedPipeline) -> OpChecks:
     }
 
     def evaluate(
-        context: AssetExecutionContext, selected: Sequence[AssetCheckKey]
+        _context: AssetExecutionContext, selected: Sequence[AssetCheckKey], session: Session
     ) -> Iterator[AssetCheckResult]:
         begun = {subjects[check][0] for check in selected} & {*Journal(Lake(pipeline.lake)).kept}
-        found = check_dangling(pipeline, session_of(context, embedded), begun) if begun else {}
+        found = check_dangling(pipeline, session(), begun) if begun else {}
         for check in selected:
             yield _result(check, found.get(subjects[check][1]))
 

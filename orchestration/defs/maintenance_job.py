@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from dagster import (
@@ -65,7 +65,7 @@ def maintenance_job(embedded: EmbeddedPipeline) -> JobDefinition:
             try:
                 for step in maintain(
                     pipeline,
-                    partial(session_of, context, embedded),
+                    cache(partial(session_of, context, embedded)),
                     everything=config.everything,
                     progress=lambda stage: context.log.debug(printable(stage)),
                 ):

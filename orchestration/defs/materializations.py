@@ -3,13 +3,14 @@
 Dagster plots numbers in metadata over the materialisations of an asset, so they carry the same names in each.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from typing import Any
 
 import pyarrow.dataset as ds
+from dagster import AssetMaterialization
 
 from lakejoin.orchestration.batch.tables.verdicts import VERDICTS
 from lakejoin.orchestration.defs.asset_keys import LakeAsset
@@ -118,6 +119,16 @@ class Reports:
             }
             found[day] = {name: sums.get(name, kinds.get(name, 0)) for name in names}
         return found
+
+
+def beside(
+    reports: Reports, assets: Sequence[LakeAsset], done: Iterable[Materialization]
+) -> Iterator[AssetMaterialization]:
+    """Report batches for which no output of a run stands."""
+    for one in done:
+        for asset in assets:
+            metadata = reports.of(asset, one.batch.batch, one.partition)
+            yield AssetMaterialization(asset.key, partition=one.partition, metadata=metadata)
 
 
 def batch_metadata(asset: LakeAsset, batch: Published, lake: Lake, journal: Journal) -> dict[str, Any]:

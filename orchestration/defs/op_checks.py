@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dagster import AssetCheckKey, AssetCheckResult, AssetCheckSpec, AssetExecutionContext
+from pyspark.sql import SparkSession
 
 from lakejoin.storage.lake.journal import Journal
 
 Known = Callable[[Journal, int], Mapping[AssetCheckKey, AssetCheckResult]]
 """What the batches of a lake, from one on, say of checks by themselves."""
-Evaluation = Callable[[AssetExecutionContext, Sequence[AssetCheckKey]], Iterator[AssetCheckResult]]
+Session = Callable[[], SparkSession]
+"""Gives the session of a run, which is started, or begun beside another, when it is first asked for."""
+Evaluation = Callable[[AssetExecutionContext, Sequence[AssetCheckKey], Session], Iterator[AssetCheckResult]]
 """Evaluates checks that were selected, in their order."""
 
 

@@ -23,12 +23,11 @@ from dagster import (
 from lakejoin.orchestration.defs.asset_keys import LakeAsset, lake_assets
 from lakejoin.orchestration.defs.check_cursor import batches_of
 from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
-from lakejoin.orchestration.defs.materializations import Reports, split
+from lakejoin.orchestration.defs.materializations import Reports, beside, split
 from lakejoin.orchestration.defs.op_checks import OpChecks
 from lakejoin.orchestration.defs.told_errors import told_errors
 from lakejoin.storage.lake.journal import Journal
 from lakejoin.storage.lake.layout import Lake
-from lakejoin.storage.lake.plan import Published
 
 INTERVAL_SECONDS = 30
 SECONDS = 20
@@ -69,7 +68,7 @@ def published_sensor(
             new = [batch for batch in batches[seen:] if batch.batch not in told]
             reports, events = Reports(lake, ()), list[AssetMaterialization | AssetCheckEvaluation]()
             for batch in new:
-                events += _events(batch, assets, reports, partitioned=partitioned)
+                events += beside(reports, assets, split([batch], (), partitioned=partitioned)[1])
                 seen = batch.batch
                 if time.monotonic() > ends:
                     break
@@ -80,16 +79,6 @@ def published_sensor(
             return SensorResult(asset_events=events, cursor=str(seen))
 
     return published
-
-
-def _events(
-    batch: Published, assets: list[LakeAsset], reports: Reports, *, partitioned: bool
-) -> Iterator[AssetMaterialization]:
-    """What a run would have reported of a batch."""
-    for done in split([batch], (), partitioned=partitioned)[1]:
-        for asset in assets:
-            metadata = reports.of(asset, batch.batch, done.partition)
-            yield AssetMaterialization(asset.key, partition=done.partition, metadata=metadata)
 
 
 def _evaluations(checks: Iterable[OpChecks], journal: Journal, first: int) -> Iterator[AssetCheckEvaluation]:

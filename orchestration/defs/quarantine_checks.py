@@ -16,7 +16,7 @@ from dagster import (
 
 from lakejoin.orchestration.defs.check_cursor import THROUGH, first_batch
 from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
-from lakejoin.orchestration.defs.op_checks import OpChecks
+from lakejoin.orchestration.defs.op_checks import OpChecks, Session
 from lakejoin.orchestration.lake_state.quarantine_counts import LATE, open_counts
 from lakejoin.storage.lake.journal import Journal
 from lakejoin.storage.lake.layout import Lake
@@ -29,19 +29,17 @@ def intake_checks(embedded: EmbeddedPipeline) -> OpChecks:
     pipeline = embedded.pipeline
     names = {AssetCheckKey(embedded.table_key(name), NAME): name for name in pipeline.inputs}
 
-    def evaluate(
-        context: AssetExecutionContext, selected: Sequence[AssetCheckKey]
-    ) -> Iterator[AssetCheckResult]:
-        lake = Lake(pipeline.lake)
-        journal = Journal(lake)
-        first = first_batch(context, selected, len(journal.published)) if journal.published else None
-        waiting = open_counts(lake, journal)
-        for check in selected:
-            yield _result(check, names[check], journal, first, waiting)
-
-    def known(journal: Journal, first: int) -> Mapping[AssetCheckKey, AssetCheckResult]:
+    def known(journal: Journal, first: int | None) -> Mapping[AssetCheckKey, AssetCheckResult]:
         waiting = open_counts(Lake(pipeline.lake), journal)
         return {key: _result(key, name, journal, first, waiting) for key, name in names.items()}
+
+    def evaluate(
+        context: AssetExecutionContext, selected: Sequence[AssetCheckKey], _session: Session
+    ) -> Iterator[AssetCheckResult]:
+        journal = Journal(Lake(pipeline.lake))
+        first = first_batch(context, selected, len(journal.published)) if journal.published else None
+        found = known(journal, first)
+        yield from (found[key] for key in selected)
 
     return OpChecks(
         [

@@ -26,9 +26,7 @@ def of_java(session: SessionArguments) -> Iterator[Finding]:
 
 def driver_memory(session: SessionArguments) -> str:
     """Return the heap that a session asks for, as Spark writes sizes."""
-    return settings(session["master"], (), cache_directory(os.environ), session["conf"])[
-        "spark.driver.memory"
-    ]
+    return _settings(session)["spark.driver.memory"]
 
 
 def engines() -> Finding:
@@ -42,10 +40,13 @@ def engines() -> Finding:
     return Finding("engine", "ok", said)
 
 
+def _settings(session: SessionArguments) -> dict[str, str]:
+    return settings(session["master"], (), cache_directory(os.environ), session["conf"])
+
+
 def _collector(java: Java, session: SessionArguments) -> Finding:
-    wanted = settings(session["master"], (), cache_directory(os.environ), session["conf"])
     try:
-        check_collector(java, told_options(wanted))
+        check_collector(java, told_options(_settings(session)))
     except CollectorRefused as error:
         return Finding("collector", "wrong", " ".join(error.lines))
     return Finding("collector", "ok", "none that this Java corrupts data with")

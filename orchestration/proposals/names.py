@@ -38,10 +38,8 @@ def column_name(name: str, taken: set[str]) -> str:
         if re.fullmatch(COLUMN_PATTERN, written) and not written.lower().startswith("_lj_")
         else "c" + written
     )
-    found, number = (
-        written if _UNSTORABLE.search(name) else (name if re.fullmatch(COLUMN_PATTERN, name) else written),
-        2,
-    )
+    is_storable = re.fullmatch(COLUMN_PATTERN, name) and not _UNSTORABLE.search(name)
+    found, number = name if is_storable else written, 2
     while found.lower() in taken:
         found, number = f"{written}_{number}", number + 1
     return found

@@ -3,7 +3,7 @@
 import io
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -59,12 +59,10 @@ def read_sample(path: str) -> FileSample:
 def _of_json(path: str, text: str, *, is_whole: bool) -> FileSample | None:
     lines = text.splitlines()
     found = list(map(parsed, itertools.islice(lines if is_whole or len(lines) < 2 else lines[:-1], RECORDS)))
-    records = [record for record in map(record_of, found) if record is not None]
+    records = _records(found)
     written: dict[str, Any] = {}
     if len(records) < len(found) / 2 and text.lstrip()[:1] in {"{", "["}:
-        records = [
-            record for record in map(record_of, itertools.islice(pieces(text), RECORDS)) if record is not None
-        ]
+        records = _records(itertools.islice(pieces(text), RECORDS))
         written = {"one_per_line": False}
     if not records and any(isinstance(line, dict) for line in found):
         raise Unreadable(
@@ -81,6 +79,10 @@ def _of_json(path: str, text: str, *, is_whole: bool) -> FileSample | None:
     is_event = any(record.is_event for record in records)
     records = [record for record in records if record.is_event == is_event]
     return FileSample(path, "debezium" if is_event else "jsonl", records, written=written)
+
+
+def _records(found: Iterable[Any]) -> list[Record]:
+    return [record for record in map(record_of, found) if record is not None]
 
 
 def _may_be_json(text: str) -> bool:

@@ -9,6 +9,11 @@ _CONFIGURATION = {"datafusion.sql_parser.enable_ident_normalization": "false"}
 """A name without quotes is the column as it is written, capitals and all."""
 
 
+def identifier(name: str) -> str:
+    """Return a name as SQL has it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def query(sql: str, tables: Mapping[str, DeltaTable]) -> pa.RecordBatchReader:
     """Begin to read what SQL makes of tables, each at the version that it was opened at, by the names given here.
 

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyarrow.lib import ArrowException
 
-from lakejoin.storage.delta_log.arrow_query import query
+from lakejoin.storage.delta_log.arrow_query import identifier, query
 from lakejoin.storage.errors import LakeInconsistent, LakeUnusable, file_lost, reason_of, remedy
 
 _TORN = ("deserialize", "Requested range was invalid")
@@ -71,7 +71,7 @@ class Snapshot:
             # (apache/arrow#34314)
             schema = pa.schema(self.delta.schema().to_arrow())
             wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-            names = ", ".join(f'"{name}"' for name in wanted.names)
+            names = ", ".join(map(identifier, wanted.names))
             return (
                 query(f"SELECT {names} FROM bookkeeping", {"bookkeeping": self.delta}).read_all().cast(wanted)
             )

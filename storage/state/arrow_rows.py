@@ -14,7 +14,7 @@ from pyarrow.lib import ArrowException
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from lakejoin.storage.delta_log.arrow_query import query
+from lakejoin.storage.delta_log.arrow_query import identifier, query
 from lakejoin.storage.delta_log.open_table import opened
 from lakejoin.storage.delta_log.snapshot import reading_table
 from lakejoin.storage.errors import LakejoinError, reason_of
@@ -119,7 +119,7 @@ def current_rows(table: TableSpec) -> ArrowRows:
     columns, key = _listed(schema.names), _listed(table.key)
 
     def sql(plan: Plan, names: Mapping[str, str]) -> str:
-        parts, behind = [], f"{_quoted(BATCH)} > {plan.folded.get(base, 0)}"
+        parts, behind = [], f"{identifier(BATCH)} > {plan.folded.get(base, 0)}"
         if base in names:
             parts.append(f"SELECT {columns} FROM {names[base]}")
         if log in names:
@@ -150,7 +150,7 @@ def table_versions(table: TableSpec) -> ArrowRows:
             parts.append(f"SELECT {columns} FROM {names[base]}")
         if log in names:
             of_log = ", ".join(
-                f"{_quoted(n)} AS {_quoted(s)}" for n, s in zip(renamed, stored_names, strict=True)
+                f"{identifier(n)} AS {identifier(s)}" for n, s in zip(renamed, stored_names, strict=True)
             )
             parts.append(
                 f"SELECT {of_log} FROM {names[log]} WHERE {BATCH} > {plan.folded.get(base, 0)} AND "
@@ -170,12 +170,7 @@ def _first(rows: str, columns: str, key: str, order: str, where: str = "true") -
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(_quoted, names))
-
-
-def _quoted(name: str) -> str:
-    """A name as an identifier of DataFusion's SQL."""
-    return '"' + name.replace('"', '""') + '"'
+    return ", ".join(map(identifier, names))
 
 
 def _text(text: str) -> str:

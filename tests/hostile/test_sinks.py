@@ -47,7 +47,6 @@ DATA = {
     "orchestration/defs/asset_checks.py:rule_checks: AssetCheckSpec": "statements of the rules",
     "orchestration/defs/asset_specs.py:_columns: TableColumn": "names of the configuration",
     "orchestration/defs/asset_specs.py:asset_spec: AssetSpec": "names of the configuration; the lake's path, exact",
-    "orchestration/defs/assets.py:_beside: AssetMaterialization": "numbers and names of the configuration",
     "orchestration/defs/assets.py:_standing: AssetMaterialization": "numbers and names of the configuration",
     "orchestration/defs/assets.py:_results: MaterializeResult": "numbers and names of the configuration",
     "orchestration/defs/assets.py:_results: context.add_asset_metadata": "numbers and names of the configuration",
@@ -56,8 +55,8 @@ DATA = {
     "orchestration/defs/dangling_checks.py:_result: AssetCheckResult": "numbers and texts of the code",
     "orchestration/defs/maintenance_job.py:_observations: AssetObservation": "numbers and names of tables",
     "orchestration/defs/maintenance_job.py:module: TableColumn": "texts of the code",
+    "orchestration/defs/materializations.py:beside: AssetMaterialization": "numbers and names of the configuration",
     "orchestration/defs/published_sensor.py:_evaluations: AssetCheckEvaluation": "verdicts of gates and counts",
-    "orchestration/defs/published_sensor.py:_events: AssetMaterialization": "numbers and names of the configuration",
     "orchestration/defs/quarantine_checks.py:_result: AssetCheckResult": "numbers and reasons of the code",
 }
 """Sinks of data that nobody but the code and the author of the configuration decides, and why."""

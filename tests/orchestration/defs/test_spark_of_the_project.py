@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from types import SimpleNamespace
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import pytest
 from dagster import DagsterInstance, Definitions, ExecuteInProcessResult
@@ -56,9 +56,12 @@ def test_batches_and_checks_run_beside_the_session_of_the_project(
     config: Path, theirs: SparkSession, *, wrapped: bool
 ) -> None:
     """In its application, with the settings that results need; its own session stays as it is."""
-    done = run(config, SimpleNamespace(spark_session=theirs) if wrapped else theirs)
+    beside = "lakejoin.orchestration.defs.spark_resource.session_beside"
+    with patch(beside, wraps=session_beside) as begun:
+        done = run(config, SimpleNamespace(spark_session=theirs) if wrapped else theirs)
 
     assert done.success
+    assert begun.call_count == 1
     assert [check for check in done.get_asset_check_evaluations() if not check.passed] == []
     joined = theirs.read.format("delta").load(str(config.parent / "lake" / "joins" / "sold" / "joined"))
     assert [tuple(row) for row in joined.select("id", "c_name", joined["at"].cast("string")).collect()] == [
