@@ -21,6 +21,7 @@ from lakejoin.orchestration.cli.dev import dev
 from lakejoin.orchestration.cli.doctor import doctor
 from lakejoin.orchestration.cli.engine import engine
 from lakejoin.orchestration.cli.exit_codes import FAILED, Commands
+from lakejoin.orchestration.cli.explain import explain
 from lakejoin.orchestration.cli.init import ManyFiles, init
 from lakejoin.orchestration.cli.maintain import maintain
 from lakejoin.orchestration.cli.migrate import migrate
@@ -49,7 +50,8 @@ app = typer.Typer(
 app.command()(demo)
 app.command(cls=ManyFiles)(init)
 for command in (
-    validate, run, status, show, dangling, references, check, maintain, migrate, reconcile, repair, dev, warm, doctor
+    validate, run, status, show, explain, dangling, references, check, maintain, migrate, reconcile, repair, dev, warm,
+    doctor,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(quarantine, name="quarantine")

@@ -65,8 +65,8 @@ def _doubled(text: str) -> str:
 def _field_text(row: Row, field: StructField, keys: Collection[str]) -> str | None:
     parts = _key_parts(row, field, keys)
     if parts is None:
-        return _text(row[field.name], field.dataType, own=is_own(field.name, keys))
-    return _text(*parts[0]) if len(parts) == 1 else _array(parts) if parts else None
+        return text_of(row[field.name], field.dataType, own=is_own(field.name, keys))
+    return text_of(*parts[0]) if len(parts) == 1 else _array(parts) if parts else None
 
 
 def _field_json(row: Row, field: StructField, keys: Collection[str]) -> str:
@@ -88,7 +88,8 @@ def _array(parts: Sequence[tuple[Any, DataType]]) -> str:
     return "[" + ",".join(_json(value, kind) for value, kind in parts) + "]"
 
 
-def _text(value: Any, kind: DataType, *, own: bool = False) -> str | None:
+def text_of(value: Any, kind: DataType, *, own: bool = False) -> str | None:
+    """Return a value as text, None for null. `own`: whether an internal column has it, as a hash or a position."""
     if value is None:
         return None
     if own and is_hash(kind):
@@ -144,12 +145,12 @@ def _json(value: Any, kind: DataType, *, own: bool = False) -> str:
         case ArrayType(elementType=element):
             return "[" + ",".join(_json(item, element) for item in value) + "]"
         case MapType():
-            return _object([(_text(k, kind.keyType) or "", _json(v, kind.valueType)) for k, v in value])
+            return _object([(text_of(k, kind.keyType) or "", _json(v, kind.valueType)) for k, v in value])
         case StructType() if not (own and (is_hash(kind) or is_position(kind))):
             return _object(
                 [(field.name, _json(value[field.name], field.dataType, own=own)) for field in kind]
             )
-    text = _text(value, kind, own=own)
+    text = text_of(value, kind, own=own)
     if text is None:
         return "null"
     quoted = isinstance(kind, (*_QUOTED_IN_JSON, StructType)) or text in _WORDS.values()

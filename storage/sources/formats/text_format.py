@@ -42,7 +42,7 @@ class JsonFormat(LineRecords, TextFormat):
     """A format of JSON, with a record a line unless it is declared that they lie otherwise."""
 
     def __init__(self, *, one_per_line: bool = True, lists: Sequence[str] = ()) -> None:
-        self._one_per_line, self._lists = one_per_line, lists
+        self.one_per_line, self._lists = one_per_line, lists
 
     def written_as(
         self, dialect: CsvDialect, *, one_per_line: bool = True, lists: Sequence[str] = ()
@@ -52,19 +52,19 @@ class JsonFormat(LineRecords, TextFormat):
 
     def lines(self, spark: SparkSession, options: ParseOptions, ranges: Ranges) -> DataFrame:
         """Read the records of files."""
-        return read_lines(spark, ranges) if self._one_per_line else read_pieces(spark, ranges, self._lists)
+        return read_lines(spark, ranges) if self.one_per_line else read_pieces(spark, ranges, self._lists)
 
     def columns_of(self, file: FoundFile, row_op: RowOp) -> list[str]:
         """Look at the first records."""
-        found = json_objects(file, one_per_line=self._one_per_line)
+        found = json_objects(file, one_per_line=self.one_per_line)
         return names_of(self.row_of(record, row_op) for record in found)
 
     def scan(self, found: FoundFile, known: MeasuredFile | None, limits: FileLimits) -> FileContent:
         """Pass over a file's bytes; what lies over several lines is read whole, and never grows."""
-        if not self._one_per_line and known is not None and found.size > known.size:
+        if not self.one_per_line and known is not None and found.size > known.size:
             raise changed(found, "has grown, which only files of a record a line may")
         content = super().scan(found, known, limits)
-        if not self._one_per_line:
+        if not self.one_per_line:
             limits.check_memory(found.path, f"the file{WIDE_TEXT}", content.size * WIDE)
         return content
 
@@ -72,7 +72,7 @@ class JsonFormat(LineRecords, TextFormat):
         self, found: FoundFile, known: MeasuredFile | None, content: FileContent, spark: SparkSession | None
     ) -> Counted:
         """Count the lines, or else what Spark finds in them."""
-        if self._one_per_line or not found.size:
+        if self.one_per_line or not found.size:
             return super().count(found, known, content, spark)
         if known is not None:
             return Counted(known.lines)

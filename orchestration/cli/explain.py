@@ -1,0 +1,61 @@
+"""Runs `lakejoin explain`: says why a row is as it is, or why it is not there."""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from lakejoin.orchestration.cli import options
+from lakejoin.orchestration.cli.options import AsOfBatch, Config
+from lakejoin.orchestration.cli.terminal import say, say_data, say_json
+
+if TYPE_CHECKING:
+    from lakejoin.orchestration.explain.explanation import Explanation
+
+
+def explain(  # noqa: PLR0913 - one parameter for each option
+    config: Config,
+    name: Annotated[str, typer.Argument(metavar="RESULT", help="A join or groups, a table or a stream.")],
+    *,
+    key: Annotated[
+        str, typer.Option("--key", metavar="K", help="Key of the row; a composite one is a JSON array.")
+    ],
+    column: Annotated[
+        str | None, typer.Option(metavar="C", help="Only where the value of this column comes from.")
+    ] = None,
+    impact: Annotated[
+        bool, typer.Option("--impact", help="What is made of the row, instead of what it is made of.")
+    ] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="With the text of each record, from its file.")] = False,
+    as_of_batch: AsOfBatch = None,
+    form: Annotated[
+        Literal["tree", "json", "html"],
+        typer.Option("--format", help="Indented lines, JSON, or a page for a browser."),
+    ] = "tree",
+) -> None:
+    """Say why a row is as it is, or why there is none.
+
+    Follows it down to the records of the sources: which were applied, which came late or out of order,
+    what the left row asked and what it was answered. Starts no Spark.
+    """
+    from lakejoin.orchestration.explain.explain import Question, explained
+
+    asked = Question(name, key, as_of_batch, column, impact, raw)
+    found = explained(options.load_pipeline(config), asked)
+    if form == "json":
+        say_json(found.plain())
+    elif form == "html":
+        from lakejoin.orchestration.explain.page import render_page
+
+        say_data([render_page(found)])
+    else:
+        _say_tree(found)
+
+
+def _say_tree(found: "Explanation") -> None:
+    say(f"{found.answer}.")
+    say(f"As batch {found.batch} left it:")
+    for finding in found.findings:
+        for depth, text in finding.lines():
+            say(f"{'  ' * (depth + 1)}{text}")
+    if found.next:
+        say(f"Next, it could be changed by: {'; '.join(found.next)}.")

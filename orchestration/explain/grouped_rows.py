@@ -1,0 +1,99 @@
+"""Says why a row of groups is as it is or is not there: which rows are in its group."""
+
+import sqlglot
+from sqlglot import exp
+
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.explain.explanation import Explanation, Finding
+from lakejoin.orchestration.explain.joined_rows import history_findings, joined_row, row_findings
+from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs
+from lakejoin.orchestration.explain.messages import first_of, subscribers
+from lakejoin.orchestration.show.arrow_tables import arrow_tables
+from lakejoin.storage.delta_log.arrow_query import identifier
+from lakejoin.storage.lake.layout import subscription_log_of
+from lakejoin.transforms.model.group_spec import GroupSpec
+from lakejoin.transforms.model.schemas import BATCH
+
+_PLAIN = (exp.Column, exp.Identifier, exp.Cast, exp.DataType)
+"""What means the same to Spark and to DataFusion."""
+_TO = {exp.DataType.Type.DATE, exp.DataType.Type.BIGINT, exp.DataType.Type.INT}
+
+
+def explain_group(pipeline: Pipeline, logs: Logs, group: GroupSpec, key: Key) -> Explanation:
+    """Explain the row of a group, or why there is none. Raises what reading the logs raises."""
+    row = joined_row(logs, group, key)
+    members = _members(pipeline, logs, group, key)
+    if row is not None:
+        answer = f"{group.name} {key} is there, as batch {row[BATCH]} wrote it"
+    elif group.having is not None:
+        answer = (
+            f"{group.name} {key} is not there: it has no rows, or does not meet its condition: {group.having}"
+        )
+    else:
+        answer = f"{group.name} {key} is not there: no row of {group.left} is in the group"
+    return Explanation(
+        group.name,
+        key.texts,
+        logs.batch,
+        row is not None,
+        answer,
+        (*row_findings(group, row), *history_findings(logs, group, key), *members),
+        (f"a row of {group.left} that comes into the group, leaves it, or changes within it",),
+    )
+
+
+def _members(pipeline: Pipeline, logs: Logs, group: GroupSpec, key: Key) -> list[Finding]:
+    """The rows that are in a group: how many, and those that changed last."""
+    if logs.has(subscription_log_of(group.name)):
+        held = key.among(group.joined_key, "foreign_key")
+        number, first = subscribers(logs, group.parts[0], held)
+        says = f"{number:,} rows of {group.left} are in the group{first_of(number, first)}"
+        return [Finding(says, {"rows": number, "first": first})]
+    conditions = _conditions(group, key)
+    if conditions is None:
+        by = ", ".join(entry.sql for entry in group.by)
+        return [
+            Finding(
+                f"its rows are those of {group.left} with these values of {by}: `lakejoin show --where` lists them"
+            )
+        ]
+    rows = arrow_tables(pipeline)[group.left]
+    if not any(map(logs.has, rows.tables)):
+        return []
+    table = rows.table(logs.lake, logs.plan, [*group.left_key, BATCH], conditions)
+    newest = table.sort_by([(BATCH, "descending"), *[(name, "ascending") for name in group.left_key]])
+    last = Finding(
+        "those that changed last",
+        because=tuple(
+            Finding(
+                f"batch {member[BATCH]}: {group.left} {', '.join(str(member[name]) for name in group.left_key)}"
+            )
+            for member in newest.slice(0, MOST).to_pylist()
+        ),
+    )
+    count = Finding(f"{table.num_rows:,} rows of {group.left} are in the group", {"rows": table.num_rows})
+    return [Finding(count.says, count.values, (last,))] if table.num_rows else [count]
+
+
+def _conditions(group: GroupSpec, key: Key) -> str | None:
+    """The condition that a row is in a group; None where only Spark can tell."""
+    found: list[str] = []
+    for entry, value, column in zip(group.by, key.values, key.columns, strict=True):
+        text = identifier(entry.column) if entry.column else _translated(entry.sql)
+        if text is None:
+            return None
+        one = Key(type(key.columns)([column]), (value,)).among(["it"])
+        found.append(one.replace(identifier("it"), f"({text})", 1))
+    return " AND ".join(found)
+
+
+def _translated(sql: str) -> str | None:
+    """An expression as DataFusion has it, where it surely means the same there."""
+    tree = sqlglot.parse_one(sql, read="spark")
+    nodes = list(tree.walk())
+    casts = [node for node in nodes if isinstance(node, exp.Cast)]
+    if not all(isinstance(node, _PLAIN) for node in nodes) or not all(cast.to.this in _TO for cast in casts):
+        return None
+    for column in tree.find_all(exp.Identifier):
+        column.set("quoted", True)
+    return tree.sql(dialect="postgres")

@@ -1,0 +1,225 @@
+"""Tells what became of the source records of a key: of a declared table or of a stream."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql.types import StructType
+
+from lakejoin.orchestration.explain.explanation import Finding
+from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs, Row, value_text
+from lakejoin.storage.delta_log.arrow_query import identifier
+from lakejoin.storage.lake.layout import QUARANTINE, changes_of, records_of
+from lakejoin.transforms.model.schemas import (
+    BATCH,
+    CURRENT,
+    DELETED,
+    DERIVED,
+    HASH,
+    OP,
+    POSITION,
+    SEQUENCE,
+    VERDICT,
+    Op,
+    Verdict,
+    changes_schema,
+    is_internal,
+)
+from lakejoin.transforms.model.specs import TableSpec
+from lakejoin.transforms.stream_join.records import stream_schema
+
+BY_PLACE = (BATCH, *[f"{identifier(POSITION)}['{part}']" for part in ("date", "file", "line")])
+"""The order in which records were read."""
+OPERATIONS: Mapping[Op, str] = {
+    "upsert": "new or changed row",
+    "delete": "delete",
+    "filtered": "row that the condition of its table leaves out",
+    "tombstone": "tombstone",
+    "truncate": "truncation of the table",
+    "ignored": "record that is no change",
+    "restored": "state without a file that was replaced",
+}
+VERDICTS: Mapping[Verdict, str] = {
+    "applied": "applied",
+    "history": "out of order: too old for the row, kept as a version",
+    "out_of_order": "out of order: a later one was applied before, so it changes nothing",
+    "duplicate": "duplicate of the one that was applied, so it changes nothing",
+    "tombstone": "tombstone that repeats the delete before it",
+    "expired": "expired: older than what the lake remembers of the key, so it changes nothing",
+    "late": "late: it came after its grace period, and no join took it",
+    "ignored": "ignored: no event of the stream, by its condition or because it deletes",
+    "quarantined": "quarantined: it could not be accepted",
+}
+
+
+@dataclass(frozen=True)
+class Records:
+    """The source records of a key, the newest of them, in the order in which they were read."""
+
+    table: TableSpec
+    key: Key
+    rows: Sequence[Row]
+    in_all: int
+    suspects: Sequence[Row]
+    """Records in quarantine whose text holds the values of the key."""
+    raw: Callable[[str, Row], str] | None = None
+
+    @property
+    def current(self) -> Row | None:
+        """The change that is the state of the key; None where none came, and for a stream."""
+        return next((row for row in reversed(self.rows) if row.get(CURRENT)), None)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the key has a live row."""
+        return self.current is not None and not self.current[DELETED]
+
+    @property
+    def called(self) -> str:
+        """The row, as sentences name it."""
+        return f"{self.table.name} {self.key}"
+
+    @property
+    def answer(self) -> str:
+        """Why the row is there or not."""
+        row = self.current
+        if row is None:
+            seen = "none of its records was applied" if self.rows else "no record of it was ever accepted"
+            return f"{self.called} is not there: {seen}{self._suspected}"
+        if self.is_there:
+            return f"{self.called} is there, as the record at {place(row)} made it in batch {row[BATCH]}"
+        how = {"truncate": "by a truncation of the table", "filtered": f"by its condition: {self._condition}"}
+        by = how.get(row[OP], "by a delete")
+        return f"{self.called} is not there: taken away {by}, {place(row)}, in batch {row[BATCH]}"
+
+    @property
+    def values(self) -> dict[str, str | None]:
+        """Its declared columns; none where it is not there."""
+        return shown_values(self.current, self.table.columns) if self.current and self.is_there else {}
+
+    @property
+    def columns(self) -> dict[str, Finding]:
+        """Of each column of a live row which record gave it its value."""
+        return {name: self._since(name, text) for name, text in self.values.items()}
+
+    def _since(self, name: str, text: str | None) -> Finding:
+        """The first record of those that went on saying the value that a column has now."""
+        assert self.current is not None
+        first, now = self.current, self.current[name]
+        for row in reversed([row for row in self.rows if row.get(CURRENT)]):
+            if row[DELETED] or row[name] != now:
+                break
+            first = row
+        says = f"{name} of {self.called} is {'null' if text is None else text}"
+        record = f"since the record at {place(first)}, batch {first[BATCH]}"
+        return Finding(f"{says}, {record}", {"value": text, "at": place(first), "batch": first[BATCH]})
+
+    @property
+    def _condition(self) -> str:
+        return self.table.where.text if self.table.where else "where"
+
+    @property
+    def _suspected(self) -> str:
+        number = len(self.suspects)
+        return f"; {number} in quarantine may be of it" if number else ""
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """A sentence for each record, in the order in which they were read; then the suspects."""
+        found = [self._of_record(row) for row in self.rows]
+        if self.in_all > len(self.rows):
+            found.insert(0, Finding(f"{self.in_all - len(self.rows):,} older records are left out"))
+        found += [
+            Finding(
+                f"batch {row[BATCH]}: in quarantine, {place(row)}, its text has this key: {row['reason']}"
+                + (f" ({row['detail']})" if row["detail"] else ""),
+                {"batch": row[BATCH], "at": place(row), "reason": row["reason"], "raw": row["raw"]},
+            )
+            for row in self.suspects
+        ]
+        return tuple(found)
+
+    def _of_record(self, row: Row) -> Finding:
+        what, verdict = OPERATIONS[row[OP]] if OP in row else "event", row[VERDICT]
+        says = VERDICTS[verdict]
+        if verdict == "applied" and CURRENT in row:
+            says = self._applied(row)
+        derived = ", derived from what stands there" if row.get(DERIVED) else ""
+        order = {
+            name: value_text(row[SEQUENCE][name], self.table.sequence[name].dataType)
+            for name in row[SEQUENCE]
+        }
+        known = ", ".join(f"{name.removeprefix('_lj_')} {text}" for name, text in order.items() if text)
+        own = {"file", "line", "date"} >= set(order)  # the position once more
+        return Finding(
+            f"batch {row[BATCH]}: {what}, {place(row)}{derived}{'' if own or not known else f', {known}'}: {says}",
+            {
+                "batch": row[BATCH],
+                "operation": row.get(OP),
+                "status": verdict,
+                "at": place(row),
+                "sequence": order,
+            }
+            | {"row": shown_values(row, self.table.columns)},
+            () if self.raw is None else (Finding(self.raw(self.table.name, row)),),
+        )
+
+    def _applied(self, row: Row) -> str:
+        if row is self.current:
+            return "applied; nothing has changed it since"
+        if row[CURRENT]:
+            return "applied, the row until a later batch changed it"
+        return "applied, and changed again within its batch"
+
+
+def table_records(logs: Logs, table: TableSpec, key: Key) -> Records:
+    """Return the records of a key of a declared table. Raises `LakeUnusable` and `LakeInconsistent`."""
+    schema = changes_schema(table.columns, table.sequence)
+    return _records(logs, changes_of(table.name), table, key, schema)
+
+
+def stream_records(logs: Logs, stream: TableSpec, key: Key) -> Records:
+    """Return the records of a key of a stream; each is an event. Raises as `table_records`."""
+    return _records(logs, records_of(stream.name), stream, key, stream_schema(stream))
+
+
+def _records(logs: Logs, log: str, table: TableSpec, key: Key, schema: StructType) -> Records:
+    columns = [name for name in schema.names if name != HASH]
+    where = key.among(table.key)
+    rows = logs.rows(log, columns, where, last_by=BY_PLACE)
+    in_all = len(rows) if len(rows) < MOST else logs.count(log, where)
+    return Records(table, key, rows, in_all, _suspects(logs, table, key), logs.raw)
+
+
+def _suspects(logs: Logs, table: TableSpec, key: Key) -> list[Row]:
+    """The newest records in quarantine whose text holds all values of a key: they were not parsed so far."""
+    texts = [text for text in key.texts if text]
+    if not texts:
+        return []
+    holds = " AND ".join(f"strpos(raw, '{_quoted(text)}') > 0" for text in texts)
+    columns = [BATCH, "date", "file", "line", "reason", "detail", "raw"]
+    where = f"\"table\" = '{_quoted(table.name)}' AND {holds}"
+    return logs.rows(QUARANTINE, columns, where, last_by=(BATCH, "file", "line"), most=5)
+
+
+def place(row: Row) -> str:
+    """Where a record stood: file and line, or topic, partition and offset."""
+    position = row.get(POSITION, row)
+    return f"{position['file']}:{position['line']}" if position["file"] else "no place in a file"
+
+
+def shown_values(row: Row, columns: StructType) -> dict[str, str | None]:
+    """Return the values of columns as `lakejoin show` writes them."""
+    return {
+        field.name: value_text(row[field.name], field.dataType)
+        for field in columns
+        if not is_internal(field.name)
+    }
+
+
+def listed(values: Mapping[str, str | None]) -> str:
+    """Return columns with their values, as a sentence lists them."""
+    return ", ".join(f"{name} {'null' if text is None else text}" for name, text in values.items())
+
+
+def _quoted(text: str) -> str:
+    return text.replace("'", "''")
