@@ -8,6 +8,7 @@ from lakejoin.orchestration.explain.explanation import Explanation, Finding
 from lakejoin.orchestration.explain.joined_rows import history_findings, joined_row, row_findings
 from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs
 from lakejoin.orchestration.explain.messages import first_of, subscribers
+from lakejoin.orchestration.explain.records import counted
 from lakejoin.orchestration.show.arrow_tables import arrow_tables
 from lakejoin.storage.delta_log.arrow_query import identifier
 from lakejoin.storage.lake.layout import subscription_log_of
@@ -25,10 +26,8 @@ def explain_group(pipeline: Pipeline, logs: Logs, group: GroupSpec, key: Key) ->
     members = _members(pipeline, logs, group, key)
     if row is not None:
         answer = f"{group.name} {key} is there, as batch {row[BATCH]} wrote it"
-    elif group.having is not None:
-        answer = (
-            f"{group.name} {key} is not there: it has no rows, or does not meet its condition: {group.having}"
-        )
+    elif group.having is not None and not any(finding.values.get("rows") == 0 for finding in members):
+        answer = f"{group.name} {key} is not there: it does not meet its condition: {group.having}"
     else:
         answer = f"{group.name} {key} is not there: no row of {group.left} is in the group"
     return Explanation(
@@ -47,7 +46,7 @@ def _members(pipeline: Pipeline, logs: Logs, group: GroupSpec, key: Key) -> list
     if logs.has(subscription_log_of(group.name)):
         held = key.among(group.joined_key, "foreign_key")
         number, first = subscribers(logs, group.parts[0], held)
-        says = f"{number:,} rows of {group.left} are in the group{first_of(number, first)}"
+        says = f"in the group: {counted(number, 'row')} of {group.left}{first_of(number, first)}"
         return [Finding(says, {"rows": number, "first": first})]
     conditions = _conditions(group, key)
     if conditions is None:
@@ -71,7 +70,9 @@ def _members(pipeline: Pipeline, logs: Logs, group: GroupSpec, key: Key) -> list
             for member in newest.slice(0, MOST).to_pylist()
         ),
     )
-    count = Finding(f"{table.num_rows:,} rows of {group.left} are in the group", {"rows": table.num_rows})
+    count = Finding(
+        f"in the group: {counted(table.num_rows, 'row')} of {group.left}", {"rows": table.num_rows}
+    )
     return [Finding(count.says, count.values, (last,))] if table.num_rows else [count]
 
 

@@ -6,6 +6,7 @@ from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.explain.explanation import Finding
 from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs
 from lakejoin.orchestration.explain.messages import exchange, first_of, subscribers
+from lakejoin.orchestration.explain.records import counted
 from lakejoin.storage.delta_log.arrow_query import identifier
 from lakejoin.storage.lake.layout import joined_of, response_log_of
 from lakejoin.transforms.model.result_spec import ResultSpec
@@ -64,14 +65,15 @@ def _as_right(logs: Logs, key: Key, part: JoinSpec) -> Finding:
     )
     changes = [
         Finding(
-            f"batch {row[BATCH]}: its change reached {row['n']:,} rows",
+            f"batch {row[BATCH]}: its change reached {counted(row['n'], 'row')}",
             {"batch": row[BATCH], "rows": row["n"]},
         )
         for row in reached
     ]
     number, first = subscribers(logs, part, held)
+    refer = f"{counted(number, 'row')} of {part.left} refer{'s' * (number == 1)} to it"
     return Finding(
-        f"{part.name.partition('/')[0]}: {number:,} rows of {part.left} refer to it{first_of(number, first)}",
+        f"{part.name.partition('/')[0]}: {refer}{first_of(number, first)}",
         {"referring": number, "first": first},
         tuple(changes),
     )
@@ -87,4 +89,4 @@ def _met(logs: Logs, key: Key, part: JoinSpec) -> Finding:
     number = logs.count(
         joined_of(part.name), f"{key.among(names)} AND {identifier('_lj_right_hash')} IS NOT NULL"
     )
-    return Finding(f"{part.name}: {number:,} events of {part.left} have met it", {"events": number})
+    return Finding(f"{part.name}: {counted(number, 'event')} of {part.left} met it", {"events": number})

@@ -13,7 +13,7 @@ from lakejoin.orchestration.explain.messages import Exchange, exchange
 from lakejoin.orchestration.explain.records import listed, shown_values
 from lakejoin.storage.lake.layout import history_of, joined_of
 from lakejoin.transforms.model.result_spec import ResultSpec
-from lakejoin.transforms.model.schemas import BATCH, VALID_FROM, VALID_TO, VALIDITY
+from lakejoin.transforms.model.schemas import BATCH, VALID_FROM, VALID_TO, VALIDITY, quoted
 from lakejoin.transforms.model.specs import JoinSpec, StarSpec
 
 Explain = Callable[[str, Key], Explanation]
@@ -38,7 +38,7 @@ class _Side:
 
     @property
     def expression(self) -> str:
-        return ", ".join(self.part.foreign_key)
+        return ", ".join(map(_plain, self.part.foreign_key))
 
     @property
     def finding(self) -> Finding:
@@ -147,8 +147,9 @@ def pair_columns(
     made = dict(left)
     for part, right in rights.items():
         for field in part.right_columns:
-            absent = Finding(f"it is null, for there is no row of {part.right}", {"value": None})
-            made[part.prefix + field.name] = right.columns[field.name] if right and right.found else absent
+            why = right.answer if right else "the foreign key is null"
+            absent = Finding(f"there is no row of {part.right} to take it from: {why}", {"value": None})
+            made[part.prefix + field.name] = right.columns.get(field.name, absent) if right else absent
     return made
 
 
@@ -189,6 +190,12 @@ def _why_absent(join: JoinSpec | StarSpec, key: Key, left: Explanation, sides: S
         "although its sides are there; that must not be: `lakejoin check` looks at the whole result, and "
         f"`lakejoin run --rebuild {join.name}` computes it anew"
     )
+
+
+def _plain(text: str) -> str:
+    """An expression, or a column without backticks."""
+    column = text[1:-1]
+    return column if text == quoted(column) else text
 
 
 def _next(join: JoinSpec | StarSpec, left: Key, sides: Sequence[_Side]) -> list[str]:

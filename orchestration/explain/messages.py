@@ -64,8 +64,9 @@ class Exchange:
     def _of_message(self, row: Row) -> Finding:
         key = self._right(row)
         does = INSTRUCTIONS[row["instruction"]].format(key=key)
+        cause = f" ({place(row)})" if row[POSITION] else ""  # a change of another join's result has no line
         return Finding(
-            f"batch {row[BATCH]}: the left row {does} ({place(row)})",
+            f"batch {row[BATCH]}: the left row {does}{cause}",
             {
                 "batch": row[BATCH],
                 "foreign_key": row["foreign_key"] and list(map(str, row["foreign_key"].values())),

@@ -1,5 +1,6 @@
 """Tells what became of the source records of a key: of a declared table or of a stream."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from lakejoin.transforms.model.schemas import (
     HASH,
     OP,
     POSITION,
+    POSITION_TYPE,
     SEQUENCE,
     VERDICT,
     Op,
@@ -60,7 +62,7 @@ class Records:
     rows: Sequence[Row]
     in_all: int
     suspects: Sequence[Row]
-    """Records in quarantine whose text holds the values of the key."""
+    """Records in quarantine whose text says the key."""
     raw: Callable[[str, Row], str] | None = None
 
     @property
@@ -144,14 +146,10 @@ class Records:
         if verdict == "applied" and CURRENT in row:
             says = self._applied(row)
         derived = ", derived from what stands there" if row.get(DERIVED) else ""
-        order = {
-            name: value_text(row[SEQUENCE][name], self.table.sequence[name].dataType)
-            for name in row[SEQUENCE]
-        }
-        known = ", ".join(f"{name.removeprefix('_lj_')} {text}" for name, text in order.items() if text)
-        own = {"file", "line", "date"} >= set(order)  # the position once more
+        order = self._order(row)
+        known = "".join(f", {name.removeprefix('_lj_')} {text}" for name, text in order.items() if text)
         return Finding(
-            f"batch {row[BATCH]}: {what}, {place(row)}{derived}{'' if own or not known else f', {known}'}: {says}",
+            f"batch {row[BATCH]}: {what}, {place(row)}{derived}{known}: {says}",
             {
                 "batch": row[BATCH],
                 "operation": row.get(OP),
@@ -162,6 +160,12 @@ class Records:
             | {"row": shown_values(row, self.table.columns)},
             () if self.raw is None else (Finding(self.raw(self.table.name, row)),),
         )
+
+    def _order(self, row: Row) -> dict[str, str | None]:
+        """What orders the changes of the key, beside the place of the record."""
+        place_alone = set(POSITION_TYPE.names) if set(POSITION_TYPE.names) <= set(row[SEQUENCE]) else set()
+        fields = [field for field in self.table.sequence if field.name not in place_alone]
+        return {field.name: value_text(row[SEQUENCE][field.name], field.dataType) for field in fields}
 
     def _applied(self, row: Row) -> str:
         if row is self.current:
@@ -187,24 +191,35 @@ def _records(logs: Logs, log: str, table: TableSpec, key: Key, schema: StructTyp
     where = key.among(table.key)
     rows = logs.rows(log, columns, where, last_by=BY_PLACE)
     in_all = len(rows) if len(rows) < MOST else logs.count(log, where)
-    return Records(table, key, rows, in_all, _suspects(logs, table, key), logs.raw)
+    return Records(table, key, rows, in_all, _suspects(logs, table, key, rows), logs.raw)
 
 
-def _suspects(logs: Logs, table: TableSpec, key: Key) -> list[Row]:
-    """The newest records in quarantine whose text holds all values of a key: they were not parsed so far."""
-    texts = [text for text in key.texts if text]
-    if not texts:
+def _suspects(logs: Logs, table: TableSpec, key: Key, logged: Sequence[Row]) -> list[Row]:
+    """The newest records in quarantine whose text says the key, in JSON by its names; they were not parsed so far."""
+    if None in key.texts:
         return []
-    holds = " AND ".join(f"strpos(raw, '{_quoted(text)}') > 0" for text in texts)
+    says = [
+        f"regexp_like(raw, '{_quoted(_said(table.name_in_source(name), text or ''))}')"
+        for name, text in zip(table.key, key.texts, strict=True)
+    ]
     columns = [BATCH, "date", "file", "line", "reason", "detail", "raw"]
-    where = f"\"table\" = '{_quoted(table.name)}' AND {holds}"
-    return logs.rows(QUARANTINE, columns, where, last_by=(BATCH, "file", "line"), most=5)
+    where = f"\"table\" = '{_quoted(table.name)}' AND {' AND '.join(says)}"
+    found = logs.rows(QUARANTINE, columns, where, last_by=(BATCH, "file", "line"), most=5)
+    places = set(map(place, logged))
+    return [row for row in found if place(row) not in places]
+
+
+def _said(name: str, text: str) -> str:
+    """The pattern of a text that has a value: of JSON beside its name, of any other text as a word."""
+    value, end = re.escape(text), "([^0-9A-Za-z_.]|$)"
+    in_json = rf'{re.escape(name)}\\?"\s*:\s*\\?"?{value}{end}'
+    return rf"{in_json}|^[^{{]*(^|[^0-9A-Za-z_.]){value}{end}"
 
 
 def place(row: Row) -> str:
     """Where a record stood: file and line, or topic, partition and offset."""
     position = row.get(POSITION, row)
-    return f"{position['file']}:{position['line']}" if position["file"] else "no place in a file"
+    return f"{position['file']}:{position['line']}" if position and position["file"] else "no line of its own"
 
 
 def shown_values(row: Row, columns: StructType) -> dict[str, str | None]:
@@ -219,6 +234,15 @@ def shown_values(row: Row, columns: StructType) -> dict[str, str | None]:
 def listed(values: Mapping[str, str | None]) -> str:
     """Return columns with their values, as a sentence lists them."""
     return ", ".join(f"{name} {'null' if text is None else text}" for name, text in values.items())
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things, as a sentence has it. `what`: one of them.
+
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def _quoted(text: str) -> str:

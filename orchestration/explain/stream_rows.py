@@ -8,6 +8,7 @@ from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs, Row, time_t
 from lakejoin.orchestration.explain.records import (
     BY_PLACE,
     Records,
+    counted,
     listed,
     place,
     shown_values,
@@ -29,20 +30,21 @@ from lakejoin.transforms.model.specs import StreamJoinSpec
 from lakejoin.transforms.stream_join.table_join import ACCEPTED
 
 Explain = Callable[[str, Key], Explanation]
+_STAYS = "nothing: what was decided about an event stays"
 
 
 def explain_record(pipeline: Pipeline, logs: Logs, name: str, key: Key) -> Explanation:
     """Explain the events of a stream that have a key. Raises what reading the logs raises."""
     records = stream_records(logs, pipeline.streams[name].spec, key)
-    taken = [row for row in records.rows if row[VERDICT] in ACCEPTED]
+    events = [row for row in records.rows if row[VERDICT] in ACCEPTED]
     return Explanation(
         name,
         key.texts,
         logs.batch,
-        bool(taken),
-        f"{records.called}: {_counted(records, len(taken))}",
+        bool(events),
+        f"{records.called}: {_counted(records)}",
         records.findings,
-        ("none: an event stays as it came",) if taken else ("a record of it",),
+        (_STAYS,) if events else ("a record of it",),
     )
 
 
@@ -51,29 +53,30 @@ def explain_event(pipeline: Pipeline, logs: Logs, name: str, key: Key, explain: 
     join = pipeline.stream_join_spec(name)
     records = stream_records(logs, pipeline.streams[join.left].spec, key)
     made = _made(logs, join, key)
-    findings = [
-        _of_event(pipeline, logs, join, row, made, explain)
-        for row in records.rows
-        if row[VERDICT] in ACCEPTED
-    ]
+    events = [row for row in records.rows if row[VERDICT] in ACCEPTED]
+    findings = [_of_event(pipeline, logs, join, row, made, explain) for row in events]
     lost = Finding(f"records of {join.left}", because=records.findings)
     if made:
         answer = f"{name} {key} is there: " + "; ".join(_joined(join, row) for row in made.values())
     elif findings:
         answer = f"{name} {key} is not there: {findings[-1].says}"
     else:
-        answer = f"{name} {key} is not there: {_counted(records, 0)}"
-    return Explanation(
-        name, key.texts, logs.batch, bool(made), answer, (*findings, lost), _next(findings, made)
-    )
+        answer = f"{name} {key} is not there: {_counted(records)}"
+    following = (_STAYS,) if findings else ("a record of it",)
+    if any(place(row) not in made and _waits(logs, join, row) for row in events):
+        following = ("the end of its grace period",)
+    return Explanation(name, key.texts, logs.batch, bool(made), answer, (*findings, lost), following)
 
 
-def _counted(records: Records, taken: int) -> str:
-    if taken:
-        return f"{taken} of {records.in_all} records are events of the stream"
+def _counted(records: Records) -> str:
     if not records.rows:
         return records.answer.partition(": ")[2]
-    return f"none of {records.in_all} records is an event of the stream; the last one is {records.rows[-1][VERDICT]}"
+    events = sum(row[VERDICT] in ACCEPTED for row in records.rows)
+    if events:
+        late = sum(row[VERDICT] == "late" for row in records.rows)
+        came = f", {late} of them late" if late else ""
+        return f"{counted(events, 'event')} in {counted(records.in_all, 'record')}{came}"
+    return f"no event in {counted(records.in_all, 'record')}; the last one is {records.rows[-1][VERDICT]}"
 
 
 def _made(logs: Logs, join: StreamJoinSpec, key: Key) -> dict[str, Row]:
@@ -135,11 +138,8 @@ def _why_absent(logs: Logs, join: StreamJoinSpec, event: Row, right: Key | None)
     at, clock = f"the event at {place(event)}", logs.plan.clocks.get(f"joins/{join.name}")
     if event[VERDICT] == "late":
         return f"{at} came after its grace period of {join.grace}, and was dropped as late"
-    if (
-        join.grace is not None
-        and (clock is None or event[TIME] > clock - join.grace)
-        and not _flushed(logs, join, event)
-    ):
+    if _waits(logs, join, event):
+        assert join.grace is not None
         until, now = (
             time_text(event[TIME] + join.grace),
             "not known yet" if clock is None else time_text(clock),
@@ -156,11 +156,9 @@ def _why_absent(logs: Logs, join: StreamJoinSpec, event: Row, right: Key | None)
     )
 
 
-def _flushed(logs: Logs, join: StreamJoinSpec, event: Row) -> bool:
-    return bool(event[BATCH] <= logs.plan.released(join.name))
-
-
-def _next(findings: list[Finding], made: dict[str, Row]) -> tuple[str, ...]:
-    if made:
-        return ("none: what was joined of an event stays, whatever the table says later",)
-    return ("the end of its grace period",) if findings else ("a record of it",)
+def _waits(logs: Logs, join: StreamJoinSpec, event: Row) -> bool:
+    """Whether an event waits for its grace period to pass."""
+    if join.grace is None or event[VERDICT] == "late" or event[BATCH] <= logs.plan.released(join.name):
+        return False
+    clock = logs.plan.clocks.get(f"joins/{join.name}")
+    return clock is None or bool(event[TIME] > clock - join.grace)
