@@ -17,8 +17,14 @@ def explain(  # noqa: PLR0913 - one parameter for each option
     name: Annotated[str, typer.Argument(metavar="RESULT", help="A join or groups, a table or a stream.")],
     *,
     key: Annotated[
-        str, typer.Option("--key", metavar="K", help="Key of the row; a composite one is a JSON array.")
-    ],
+        str | None, typer.Option(metavar="K", help="Key of the row; a composite one is a JSON array.")
+    ] = None,
+    record: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE[:LINE]", help="The row of this record of a table or stream, or a whole file."
+        ),
+    ] = None,
     column: Annotated[
         str | None, typer.Option(metavar="C", help="Only where the value of this column comes from.")
     ] = None,
@@ -37,9 +43,12 @@ def explain(  # noqa: PLR0913 - one parameter for each option
     Follows it down to the records of the sources: which were applied, which came late or out of order,
     what the left row asked and what it was answered. Starts no Spark.
     """
+    from lakejoin.orchestration.errors import WrongUsage
     from lakejoin.orchestration.explain.explain import Question, explained
 
-    asked = Question(name, key, as_of_batch, column, impact, raw)
+    if (key is None) == (record is None):
+        raise WrongUsage("give either --key or --record")
+    asked = Question(name, key or record or "", as_of_batch, column, impact, raw, record is not None)
     found = explained(options.load_pipeline(config), asked)
     if form == "json":
         say_json(found.plain())

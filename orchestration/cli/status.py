@@ -7,12 +7,13 @@ import typer
 
 from lakejoin.orchestration.cli import options
 from lakejoin.orchestration.cli.options import Config
-from lakejoin.orchestration.cli.summary import batch_line, print_joins, print_tables
+from lakejoin.orchestration.cli.summary import batch_line, print_joins, print_summary, print_tables
 from lakejoin.orchestration.cli.terminal import Row, print_table, say, say_json
 
 if TYPE_CHECKING:
     from lakejoin.orchestration.config import Pipeline
     from lakejoin.orchestration.show.status import Status
+    from lakejoin.storage.lake.plan import Published
 
 
 def status(
@@ -21,6 +22,9 @@ def status(
         Literal["table", "json"],
         typer.Option("--format", help="For people, or one JSON object for programs."),
     ] = "table",
+    batch: Annotated[
+        int | None, typer.Option(metavar="B", help="Only what batch B did, and how long its stages took.")
+    ] = None,
 ) -> None:
     """Show how far the pipeline is.
 
@@ -29,6 +33,9 @@ def status(
     from lakejoin.orchestration.show.status import lake_status
 
     pipeline = options.load_pipeline(config)
+    if batch is not None:
+        _print_batch(pipeline, batch, form)
+        return
     found = lake_status(pipeline, datetime.now(UTC))
     if form == "json":
         say_json(_told(pipeline, found))
@@ -53,6 +60,38 @@ def status(
             f"join {name} is in the lake and no longer declared: its tables stay as they are, in joins/{name}; "
             "remove that directory when nobody needs it"
         )
+
+
+def _print_batch(pipeline: "Pipeline", number: int, form: str) -> None:
+    """Print what a finished batch did. Raises `WrongUsage` for one that there is not."""
+    from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+    from lakejoin.storage.lake.journal import Journal
+    from lakejoin.storage.lake.layout import Lake
+
+    journal = Journal(Lake(pipeline.lake))
+    plan = published_snapshot(journal, number)
+    done = journal.published[number - 1]
+    if form == "json":
+        say_json(_done(done))
+        return
+    say(f"{batch_line(done)}; planned {plan.planned_at:%Y-%m-%d %H:%M:%S} UTC")
+    rows: list[Row] = [(file.table, file.path, file.records) for file in plan.files if file.records]
+    print_table("Input", ["table", "file", "records"], rows)
+    print_summary([done])
+
+
+def _done(batch: "Published") -> dict[str, Any]:
+    """A finished batch as plain values."""
+    return {
+        "batch": batch.batch,
+        "kind": batch.kind,
+        "planned_at": batch.planned_at.isoformat(),
+        "dates": [date.isoformat() for date in batch.dates],
+        "tables": {name: dict(counts) for name, counts in batch.tables.items()},
+        "joins": {name: dict(counts) for name, counts in batch.joins.items()},
+        "rows": dict(batch.rows),
+        "seconds": dict(batch.seconds),
+    }
 
 
 def _told(pipeline: "Pipeline", found: "Status") -> dict[str, Any]:

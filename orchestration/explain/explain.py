@@ -7,18 +7,20 @@ from pyspark.sql.types import StructType
 from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.errors import unknown
 from lakejoin.orchestration.explain.explanation import Explanation, Finding
+from lakejoin.orchestration.explain.files import explain_file, explain_line, key_at, place_of
 from lakejoin.orchestration.explain.grouped_rows import explain_group
 from lakejoin.orchestration.explain.impact import impact as impact_of
 from lakejoin.orchestration.explain.joined_rows import explain_joined
 from lakejoin.orchestration.explain.log_rows import Key, Logs, key_of
 from lakejoin.orchestration.explain.raw_texts import RawTexts
-from lakejoin.orchestration.explain.records import listed, table_records
+from lakejoin.orchestration.explain.records import table_records
+from lakejoin.orchestration.explain.sentences import listed
 from lakejoin.orchestration.explain.stream_rows import explain_event, explain_record
 from lakejoin.orchestration.explain.versions import version_findings
 from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
 from lakejoin.orchestration.lake_state.readable import check_all_readable
 from lakejoin.storage.lake.journal import Journal
-from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.layout import Lake, changes_of, records_of
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Question:
     name: str
     """Of a result, a declared table or a stream."""
     key: str
-    """As it is typed; of several columns a JSON array."""
+    """As it is typed; of several columns a JSON array. Of a `record` its place, `FILE:LINE`, or a file."""
     batch: int | None = None
     """After which it is asked for; by default the last finished one."""
     column: str | None = None
@@ -37,6 +39,8 @@ class Question:
     """Whether it is what is made of the row, instead of what that is made of."""
     raw: bool = False
     """Whether the text of each record is wanted."""
+    record: bool = False
+    """Whether a record of a source is asked for by its place, or all of a file."""
 
 
 def explained(pipeline: Pipeline, asked: Question) -> Explanation:
@@ -46,8 +50,15 @@ def explained(pipeline: Pipeline, asked: Question) -> Explanation:
     and `LakeUnusable` and `LakeInconsistent` for what cannot be read.
     """
     name = asked.name
+    if asked.record:
+        return _of_place(pipeline, asked)
     key = key_of("--key", asked.key, key_type(pipeline, name), nulls=name in pipeline.groups)
-    logs = logs_of(pipeline, asked)
+    return _answered(pipeline, logs_of(pipeline, asked), asked, key)
+
+
+def _answered(pipeline: Pipeline, logs: Logs, asked: Question, key: Key) -> Explanation:
+    """Explain a row as it is asked for."""
+    name = asked.name
     found = explain_row(pipeline, logs, name, key)
     if asked.impact:
         return replace(found, findings=impact_of(pipeline, logs, name, key), next=())
@@ -56,6 +67,22 @@ def explained(pipeline: Pipeline, asked: Question) -> Explanation:
     if asked.column not in found.columns:
         raise unknown(f"column of {name}", asked.column, found.columns)
     return found.of_column(asked.column)
+
+
+def _of_place(pipeline: Pipeline, asked: Question) -> Explanation:
+    """Explain the row that a record is about, or say what became of the records of a file."""
+    if asked.name not in pipeline.inputs:
+        raise unknown("table or stream", asked.name, pipeline.inputs)
+    logs = logs_of(pipeline, asked)
+    spec, is_table = pipeline.inputs[asked.name].spec, asked.name in pipeline.tables
+    log = (changes_of if is_table else records_of)(asked.name)
+    file, line = place_of(asked.key)
+    if line is None:
+        return explain_file(logs, log, spec, file)
+    key = key_at(logs, log, spec, file, line)
+    if key is None:
+        return explain_line(logs, spec, file, line)
+    return _answered(pipeline, logs, asked, key)
 
 
 def logs_of(pipeline: Pipeline, asked: Question) -> Logs:

@@ -1,14 +1,16 @@
 """Says why a row of groups is as it is or is not there: which rows are in its group."""
 
+from collections.abc import Sequence
+
 import sqlglot
 from sqlglot import exp
 
 from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.explain.explanation import Explanation, Finding
 from lakejoin.orchestration.explain.joined_rows import history_findings, joined_row, row_findings
-from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs
+from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs, Row
 from lakejoin.orchestration.explain.messages import first_of, subscribers
-from lakejoin.orchestration.explain.records import counted
+from lakejoin.orchestration.explain.sentences import counted, shown_values
 from lakejoin.orchestration.show.arrow_tables import arrow_tables
 from lakejoin.storage.delta_log.arrow_query import identifier
 from lakejoin.storage.lake.layout import subscription_log_of
@@ -38,7 +40,24 @@ def explain_group(pipeline: Pipeline, logs: Logs, group: GroupSpec, key: Key) ->
         answer,
         (*row_findings(group, row), *history_findings(logs, group, key), *members),
         (f"a row of {group.left} that comes into the group, leaves it, or changes within it",),
+        {} if row is None else _columns(group, row, members),
     )
+
+
+def _columns(group: GroupSpec, row: Row, members: Sequence[Finding]) -> dict[str, Finding]:
+    """What each column of a group is made of."""
+    made = {entry.name: entry.column or entry.sql for entry in group.by}
+    for one in group.aggregates:
+        made[one.name] = f"{one.function}({', '.join(one.arguments) or '*'})"
+    values = shown_values(row, group.columns)
+    return {
+        name: Finding(
+            f"{name} of {group.name} is {text or 'null'}, {made[name]} of the rows in the group",
+            {"value": text},
+            tuple(members),
+        )
+        for name, text in values.items()
+    }
 
 
 def _members(pipeline: Pipeline, logs: Logs, group: GroupSpec, key: Key) -> list[Finding]:

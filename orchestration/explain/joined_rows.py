@@ -1,19 +1,18 @@
 """Says why a joined row is as it is or is not there: of a foreign-key join or a star."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import sqlglot
 from pyspark.sql.types import StructType
-from sqlglot import exp
 
+from lakejoin.orchestration.explain.columns import column_of, pair_columns
 from lakejoin.orchestration.explain.explanation import Explanation, Finding
-from lakejoin.orchestration.explain.log_rows import Key, Logs, Row, time_text
+from lakejoin.orchestration.explain.log_rows import Key, Logs, Row
 from lakejoin.orchestration.explain.messages import Exchange, exchange
-from lakejoin.orchestration.explain.records import listed, shown_values
+from lakejoin.orchestration.explain.sentences import listed, shown_values, valid
 from lakejoin.storage.lake.layout import history_of, joined_of
 from lakejoin.transforms.model.result_spec import ResultSpec
-from lakejoin.transforms.model.schemas import BATCH, VALID_FROM, VALID_TO, VALIDITY, quoted
+from lakejoin.transforms.model.schemas import BATCH, VALID_FROM, VALIDITY, quoted
 from lakejoin.transforms.model.specs import JoinSpec, StarSpec
 
 Explain = Callable[[str, Key], Explanation]
@@ -109,12 +108,6 @@ def history_findings(logs: Logs, result: ResultSpec, key: Key) -> list[Finding]:
     return [Finding("its history", because=tuple(shown))] if shown else []
 
 
-def valid(version: Row) -> str:
-    """Return from when until when a version is valid."""
-    end = "on" if version[VALID_TO] is None else f"until {time_text(version[VALID_TO])}"
-    return f"from {time_text(version[VALID_FROM])} {end}"
-
-
 def _listed(row: Row, result: ResultSpec) -> str:
     return listed(shown_values(row, result.columns))
 
@@ -138,31 +131,6 @@ def _columns(
     made = pair_columns(left.columns, {side.part: side.row for side in sides})
     for name, text in shown_values(row, join.columns).items():
         yield name, column_of(join, name, text, made)
-
-
-def pair_columns(
-    left: Mapping[str, Finding], rights: Mapping[JoinSpec, Explanation | None]
-) -> dict[str, Finding]:  # fmt: skip
-    """Return what the columns of a pair are, by their names in `ResultSpec.pair_columns`."""
-    made = dict(left)
-    for part, right in rights.items():
-        for field in part.right_columns:
-            why = right.answer if right else "the foreign key is null"
-            absent = Finding(f"there is no row of {part.right} to take it from: {why}", {"value": None})
-            made[part.prefix + field.name] = right.columns.get(field.name, absent) if right else absent
-    return made
-
-
-def column_of(join: ResultSpec, name: str, text: str | None, made: Mapping[str, Finding]) -> Finding:
-    """Return where a column of a joined row comes from. `made`: what the columns of the pair are."""
-    says = f"{name} of {join.name} is {'null' if text is None else text}"
-    entry = next((entry for entry in join.select or () if entry.name == name), None)
-    if entry is None or entry.column is not None:
-        source = made.get(name if entry is None or entry.column is None else entry.column)
-        return Finding(says, {"value": text}, () if source is None else (source,))
-    names = {found.name.lower() for found in sqlglot.parse_one(entry.sql, read="spark").find_all(exp.Column)}
-    used = [made[column] for column in join.pair_columns.names if column.lower() in names and column in made]
-    return Finding(f"{says}, computed as {entry.sql}", {"value": text}, tuple(used))
 
 
 def _why_there(left: Explanation, sides: Sequence[_Side]) -> str:

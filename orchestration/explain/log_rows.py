@@ -143,7 +143,7 @@ def _literal(value: Any, kind: DataType) -> str:
     """Return a value as a literal of DataFusion's SQL, of the type that the column has."""
     match kind:
         case StringType():
-            return f"'{_quoted(value)}'"
+            return text_literal(value)
         case BinaryType():
             return f"decode('{value.hex()}', 'hex')"
         case TimestampType():
@@ -154,6 +154,11 @@ def _literal(value: Any, kind: DataType) -> str:
 
 
 _SQL_NAMES = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"}
+
+
+def text_literal(text: str) -> str:
+    """Return a text as a literal of DataFusion's SQL."""
+    return f"'{_quoted(text)}'"
 
 
 def _quoted(text: str) -> str:

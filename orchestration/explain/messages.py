@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from lakejoin.orchestration.explain.explanation import Finding
 from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs, Row
-from lakejoin.orchestration.explain.records import BY_PLACE, place
+from lakejoin.orchestration.explain.records import BY_PLACE
+from lakejoin.orchestration.explain.sentences import place
 from lakejoin.storage.delta_log.arrow_query import identifier
 from lakejoin.storage.lake.layout import response_log_of, subscription_log_of
 from lakejoin.transforms.foreign_key_join.resolution import Resolution
@@ -62,8 +63,9 @@ class Exchange:
         return [finding for _, _, finding in sorted(found, key=lambda each: each[:2])]
 
     def _of_message(self, row: Row) -> Finding:
-        key = self._right(row)
-        does = INSTRUCTIONS[row["instruction"]].format(key=key)
+        does = INSTRUCTIONS[row["instruction"]].format(key=self._right(row))
+        if row["foreign_key"] is None:
+            does = "has no foreign key, and wants an answer in any case"
         cause = f" ({place(row)})" if row[POSITION] else ""  # a change of another join's result has no line
         return Finding(
             f"batch {row[BATCH]}: the left row {does}{cause}",
@@ -76,7 +78,7 @@ class Exchange:
 
     def _of_answer(self, row: Row) -> Finding:
         key, there = self._right(row), row["right_hash"] is not None
-        answered = f"{key} answers with its row" if there else f"{key} answers that it has none"
+        answered = f"{key} answers with its row" if there else f"{key} answers that there is none"
         version = (
             f", of {place({POSITION: row['right_position']})}" if there and row["right_position"] else ""
         )
@@ -89,7 +91,7 @@ class Exchange:
     def _right(self, row: Row) -> str:
         found = row["foreign_key"]
         if found is None:
-            return "no key at all"
+            return "no key"
         return f"{self.part.right} {Key(self.part.foreign_key_type, tuple(found.values()))}"
 
 

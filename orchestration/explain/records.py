@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pyspark.sql.types import StructType
 
 from lakejoin.orchestration.explain.explanation import Finding
-from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs, Row, value_text
+from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs, Row, text_literal, value_text
+from lakejoin.orchestration.explain.sentences import place, shown_values
 from lakejoin.storage.delta_log.arrow_query import identifier
 from lakejoin.storage.lake.layout import QUARANTINE, changes_of, records_of
 from lakejoin.transforms.model.schemas import (
@@ -24,7 +25,6 @@ from lakejoin.transforms.model.schemas import (
     Op,
     Verdict,
     changes_schema,
-    is_internal,
 )
 from lakejoin.transforms.model.specs import TableSpec
 from lakejoin.transforms.stream_join.records import stream_schema
@@ -71,6 +71,15 @@ class Records:
         return next((row for row in reversed(self.rows) if row.get(CURRENT)), None)
 
     @property
+    def made_by(self) -> Row | None:
+        """The record that made that state; a duplicate of it that came since only has its place."""
+        now = self.current
+        if now is None or now[VERDICT] != "duplicate":
+            return now
+        same = [row for row in self.rows if row[VERDICT] == "applied" and row[SEQUENCE] == now[SEQUENCE]]
+        return same[-1] if same else now
+
+    @property
     def is_there(self) -> bool:
         """Whether the key has a live row."""
         return self.current is not None and not self.current[DELETED]
@@ -83,7 +92,7 @@ class Records:
     @property
     def answer(self) -> str:
         """Why the row is there or not."""
-        row = self.current
+        row = self.made_by
         if row is None:
             seen = "none of its records was applied" if self.rows else "no record of it was ever accepted"
             return f"{self.called} is not there: {seen}{self._suspected}"
@@ -105,8 +114,8 @@ class Records:
 
     def _since(self, name: str, text: str | None) -> Finding:
         """The first record of those that went on saying the value that a column has now."""
-        assert self.current is not None
-        first, now = self.current, self.current[name]
+        assert self.made_by is not None
+        first, now = self.made_by, self.made_by[name]
         for row in reversed([row for row in self.rows if row.get(CURRENT)]):
             if row[DELETED] or row[name] != now:
                 break
@@ -168,7 +177,7 @@ class Records:
         return {field.name: value_text(row[SEQUENCE][field.name], field.dataType) for field in fields}
 
     def _applied(self, row: Row) -> str:
-        if row is self.current:
+        if row is self.made_by:
             return "applied; nothing has changed it since"
         if row[CURRENT]:
             return "applied, the row until a later batch changed it"
@@ -199,11 +208,11 @@ def _suspects(logs: Logs, table: TableSpec, key: Key, logged: Sequence[Row]) -> 
     if None in key.texts:
         return []
     says = [
-        f"regexp_like(raw, '{_quoted(_said(table.name_in_source(name), text or ''))}')"
+        f"regexp_like(raw, {text_literal(_said(table.name_in_source(name), text or ''))})"
         for name, text in zip(table.key, key.texts, strict=True)
     ]
     columns = [BATCH, "date", "file", "line", "reason", "detail", "raw"]
-    where = f"\"table\" = '{_quoted(table.name)}' AND {' AND '.join(says)}"
+    where = " AND ".join([f'"table" = {text_literal(table.name)}', *says])
     found = logs.rows(QUARANTINE, columns, where, last_by=(BATCH, "file", "line"), most=5)
     places = set(map(place, logged))
     return [row for row in found if place(row) not in places]
@@ -214,36 +223,3 @@ def _said(name: str, text: str) -> str:
     value, end = re.escape(text), "([^0-9A-Za-z_.]|$)"
     in_json = rf'{re.escape(name)}\\?"\s*:\s*\\?"?{value}{end}'
     return rf"{in_json}|^[^{{]*(^|[^0-9A-Za-z_.]){value}{end}"
-
-
-def place(row: Row) -> str:
-    """Where a record stood: file and line, or topic, partition and offset."""
-    position = row.get(POSITION, row)
-    return f"{position['file']}:{position['line']}" if position and position["file"] else "no line of its own"
-
-
-def shown_values(row: Row, columns: StructType) -> dict[str, str | None]:
-    """Return the values of columns as `lakejoin show` writes them."""
-    return {
-        field.name: value_text(row[field.name], field.dataType)
-        for field in columns
-        if not is_internal(field.name)
-    }
-
-
-def listed(values: Mapping[str, str | None]) -> str:
-    """Return columns with their values, as a sentence lists them."""
-    return ", ".join(f"{name} {'null' if text is None else text}" for name, text in values.items())
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number of things, as a sentence has it. `what`: one of them.
-
-    >>> counted(1, "row"), counted(1200, "row")
-    ('1 row', '1,200 rows')
-    """
-    return f"{number:,} {what}{'s' * (number != 1)}"
-
-
-def _quoted(text: str) -> str:
-    return text.replace("'", "''")

@@ -3,17 +3,11 @@
 from collections.abc import Callable
 
 from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.explain.columns import column_of
 from lakejoin.orchestration.explain.explanation import Explanation, Finding
 from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs, Row, time_text
-from lakejoin.orchestration.explain.records import (
-    BY_PLACE,
-    Records,
-    counted,
-    listed,
-    place,
-    shown_values,
-    stream_records,
-)
+from lakejoin.orchestration.explain.records import BY_PLACE, Records, stream_records
+from lakejoin.orchestration.explain.sentences import counted, listed, place, shown_values
 from lakejoin.orchestration.explain.versions import said, versions
 from lakejoin.storage.lake.layout import joined_of
 from lakejoin.transforms.model.schemas import (
@@ -65,7 +59,24 @@ def explain_event(pipeline: Pipeline, logs: Logs, name: str, key: Key, explain: 
     following = (_STAYS,) if findings else ("a record of it",)
     if any(place(row) not in made and _waits(logs, join, row) for row in events):
         following = ("the end of its grace period",)
-    return Explanation(name, key.texts, logs.batch, bool(made), answer, (*findings, lost), following)
+    return Explanation(
+        name, key.texts, logs.batch, bool(made), answer, (*findings, lost), following, _columns(join, made)
+    )
+
+
+def _columns(join: StreamJoinSpec, made: dict[str, Row]) -> dict[str, Finding]:
+    """Where the columns of the last joined row come from: its event, or what that met."""
+    if not made:
+        return {}
+    row = list(made.values())[-1]
+    event = f"the event at {place(row)}"
+    met = f"the row of {join.right} that it met" if row[RIGHT_HASH] is not None else f"no row of {join.right}"
+    sources = dict.fromkeys(join.left_columns.names, event)
+    sources |= {join.prefix + name: met for name in join.right_columns.names}
+    pairs = {name: Finding(f"{name} is of {source}") for name, source in sources.items()}
+    return {
+        name: column_of(join, name, text, pairs) for name, text in shown_values(row, join.columns).items()
+    }
 
 
 def _counted(records: Records) -> str:

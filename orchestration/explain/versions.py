@@ -1,9 +1,8 @@
 """Tells which value a key of a versioned table had when."""
 
 from lakejoin.orchestration.explain.explanation import Finding
-from lakejoin.orchestration.explain.joined_rows import valid
 from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs, Row
-from lakejoin.orchestration.explain.records import place, shown_values
+from lakejoin.orchestration.explain.sentences import place, shown_values, valid
 from lakejoin.storage.state.arrow_rows import table_versions
 from lakejoin.transforms.model.schemas import BATCH, POSITION, VALID_FROM, VALID_TO
 from lakejoin.transforms.model.specs import TableSpec

@@ -158,6 +158,9 @@ def see_rows(path: Path) -> None:
         shown = lakejoin("show", path, table, "--internal", "--limit", 1000)
         assert r"\x1b[2J" in shown.stdout, table
     assert r"\x1b[2J" in lakejoin("show", path, "orders", "--key", TEXTS[0]).stdout
+    for form in ("tree", "html"):
+        why = lakejoin("explain", path, "placed", "--key", TEXTS[0], "--format", form)
+        assert r"\x1b[2J" in why.stdout, form
     assert r"\x1b[2J" in lakejoin("dangling", path, "placed").stdout
     assert r"\u202e" in lakejoin("references", path, "placed").stdout
     assert r"\x1b[2J" in lakejoin("references", path, "placed", "--unreferenced").stdout

@@ -28,6 +28,8 @@ from lakejoin.orchestration.cli.exit_codes import Commands
 from lakejoin.orchestration.defs import asset_checks, maintenance_job
 from lakejoin.orchestration.defs.told_errors import told_errors
 from lakejoin.orchestration.demo.csv_comparison import Comparison
+from lakejoin.orchestration.explain.explanation import Explanation, Finding
+from lakejoin.orchestration.explain.page import render_page
 from lakejoin.orchestration.maintenance.maintain import Done
 from lakejoin.orchestration.maintenance.steps import Step
 from lakejoin.storage.errors import SourceBroken
@@ -337,6 +339,22 @@ def test_index_of_data_docs_shows_texts(text: str) -> None:
     assert [blank.sub("", found) for found in tag.findall(page)] == [
         blank.sub("", found) for found in tag.findall(render_index({"n": plain}))
     ]
+
+
+@tries("orchestration/explain/page.py:_finding: HTML", "orchestration/explain/page.py:render_page: HTML")
+@pytest.mark.parametrize("text", TEXTS, ids=ascii)
+def test_page_of_an_explanation_shows_texts(text: str) -> None:
+    """No tag and no attribute comes from a key, a value or the text of a record."""
+    page, plain = (
+        render_page(
+            Explanation(each, [each, None], 1, True, each, (Finding(each, {}, (Finding(each),)),), (each,))
+        )
+        for each in (text, "n")
+    )
+
+    assert unseen(page) == []
+    tag = re.compile(r"<[^>]*>")
+    assert tag.findall(page) == tag.findall(plain)
 
 
 @tries("expectations/suites.py:_text: RenderedStringTemplateContent")

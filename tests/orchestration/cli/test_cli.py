@@ -27,6 +27,7 @@ COMMANDS = (
     "run",
     "status",
     "show",
+    "explain",
     "dangling",
     "references",
     "check",
