@@ -400,10 +400,12 @@ def test_raw_text_is_read_where_it_stands(shop: Pipeline) -> None:
             "orders",
             "2024-01-02.jsonl",
             "orders 2024-01-02.jsonl: 4 records, read in batch 2",
-            "applied: 2 records, of 2; 5\n"
-            "duplicate: 1 record, of 4\n"
-            "out_of_order: 1 record, of 1\n"
-            "in quarantine, type_mismatch: 1 record",
+            (
+                "applied: 2 records, of 2; 5\n"
+                "duplicate: 1 record, of 4\n"
+                "out_of_order: 1 record, of 1\n"
+                "in quarantine, type_mismatch: 1 record"
+            ),
         ),
         (
             "orders",

@@ -15,7 +15,7 @@ from lakejoin.orchestration.demo.example import EXAMPLE
 
 PAGE = Path(__file__).parents[2] / "docs" / "why.md"
 QUESTIONS = re.findall(
-    r"^## \d+\. (.*?)$.*?```console\n\$ (.*?)\n(.*?)\n```", PAGE.read_text("utf-8"), re.M | re.S
+    r"^## \d+\. (.*?)$.*?```console\n\$ (.*?)\n(.*?)\n```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL
 )
 LEFT_OUT = "…"
 
