@@ -34,6 +34,7 @@ from lakejoin.orchestration.defs.materializations import (
 )
 from lakejoin.orchestration.defs.op_checks import OpChecks, Session
 from lakejoin.orchestration.defs.partitions import dates_of_run, names_partitions
+from lakejoin.orchestration.defs.source_assets import look_at_sources
 from lakejoin.orchestration.defs.spark_resource import session_of
 from lakejoin.orchestration.defs.told_errors import told_errors
 from lakejoin.orchestration.planning.pending_input import BatchBy
@@ -108,11 +109,21 @@ def pipeline_assets(
                 yield from _worked_off(
                     context, embedded, batches, selected, partitioned=partitions is not None
                 )
+                _observe(context, embedded)
             for kind in checks:
                 if due := kind.selected(context):
                     yield from kind.evaluate(context, due, session)
 
     return work_off
+
+
+def _observe(context: AssetExecutionContext, embedded: EmbeddedPipeline) -> None:
+    """Say what the run has left in the sources. They were read, so a listing that fails now is worth a word only."""
+    observed, unlisted = look_at_sources(embedded, context.instance)
+    for one in observed:
+        context.log_event(one)
+    if unlisted:
+        context.log.warning(unlisted)
 
 
 def _worked_off(
