@@ -154,12 +154,14 @@ def _worked_off(
         rest = split(finished, (), partitioned=partitioned)[1]
         standing = (earlier & {*targeted}) - {done.partition for done in rest}
         if rest or standing:
-            reports = Reports(lake, finished)
+            reports = Reports(embedded.pipeline, finished)
             yield from beside(reports, assets, rest)
             yield from _standing(reports, selected, standing)
         raise
+    if not finished:
+        context.log.info("Nothing to do: what was asked for is already applied, or there is no input for it.")
     outputs, rest = split(finished, targeted, partitioned=partitioned)
-    reports = Reports(lake, finished)
+    reports = Reports(embedded.pipeline, finished)
     yield from beside(reports, assets, rest)
     yield from beside(reports, others, [Materialization(day, batch) for day, batch in outputs.items()])
     yield from _results(context, reports, selected, targeted, outputs)
@@ -221,7 +223,10 @@ def _standing(
     """Report days that earlier runs have worked off, for Dagster would show them as failed with the run."""
     for day in sorted(days):
         for asset in selected:
-            yield AssetMaterialization(asset.key, partition=day, metadata=reports.standing(asset, day))
+            last = reports.last(day)
+            tags = None if last is None else reports.made_with(asset, last.batch)
+            metadata = reports.standing(asset, day)
+            yield AssetMaterialization(asset.key, partition=day, metadata=metadata, tags=tags)
 
 
 def _summary(batch: Published) -> str:
@@ -233,4 +238,10 @@ def _summary(batch: Published) -> str:
         for name, counts in batch.tables.items()
         if counts.get("records")
     )
-    return f"Batch {batch.batch} ({batch.kind}, {days}) published. {tables or 'No records.'}"
+    said = f"Batch {batch.batch} ({batch.kind}, {days}) published. {tables or 'No records.'}"
+    stages = dict[str, float]()
+    for stage, seconds in batch.seconds.items():
+        kind = stage.split("/")[0]
+        stages[kind] = stages.get(kind, 0.0) + seconds
+    times = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in stages.items())
+    return f"{said} Seconds by stage: {times}." if times else said

@@ -22,7 +22,7 @@ from lakejoin.orchestration.defs.partitions import daily_partitions
 from lakejoin.orchestration.defs.published_sensor import published_sensor
 from lakejoin.orchestration.defs.quarantine_checks import intake_checks
 from lakejoin.orchestration.defs.schedules_and_sensors import hourly_schedule, new_files_sensor
-from lakejoin.orchestration.defs.source_assets import source_specs
+from lakejoin.orchestration.defs.source_assets import source_assets
 from lakejoin.orchestration.defs.spark_resource import spark_resources
 
 AFTER_MAINTENANCE = "30 4 * * *"
@@ -41,7 +41,7 @@ def pipeline_definitions(embedded: EmbeddedPipeline, now: datetime) -> Definitio
     everything = AssetSelection.assets(*[asset.key for asset in lake_assets(embedded)])
     checks = [rule_checks(embedded), intake_checks(embedded), dangling_checks(embedded)]
     return Definitions(
-        assets=[pipeline_assets(embedded, partitions, checks), *source_specs(embedded)],
+        assets=[pipeline_assets(embedded, partitions, checks), source_assets(embedded)],
         jobs=[
             define_asset_job(
                 job, everything, description=f"Works off what is pending in `{pipeline.name}` and checks it."

@@ -59,8 +59,7 @@ def published_sensor(
     def published(context: SensorEvaluationContext) -> SensorResult | SkipReason:
         with told_errors():
             seen, ends = int(context.cursor or 0), time.monotonic() + SECONDS
-            lake = Lake(pipeline.lake)
-            journal = Journal(lake)
+            journal = Journal(Lake(pipeline.lake))
             batches = journal.published
             if len(batches) < seen:  # somebody began the lake anew
                 seen = 0
@@ -70,7 +69,7 @@ def published_sensor(
                 return SkipReason("A run is under way, and reports its batches itself.")
             told = batches_of(context.instance, assets[0].key, limit=_EVENTS)
             new = [batch for batch in batches[seen:] if batch.batch not in told]
-            reports, events = Reports(lake, ()), list[Event]()
+            reports, events = Reports(pipeline, ()), list[Event]()
             for batch in new:
                 events += beside(reports, assets, split([batch], (), partitioned=partitioned)[1])
                 seen = batch.batch

@@ -1,20 +1,27 @@
-"""Describes the sources of a pipeline as external assets, and observes what of them is not read yet."""
+"""Describes the sources of a pipeline as assets upstream of its tables, and observes what of them is not read yet."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from warnings import catch_warnings, simplefilter
 
 from dagster import (
+    AssetExecutionContext,
     AssetKey,
     AssetObservation,
+    AssetsDefinition,
     AssetSpec,
+    BetaWarning,
     DagsterInstance,
     IntMetadataValue,
     MetadataValue,
+    ObserveResult,
     TextMetadataValue,
     TimestampMetadataValue,
+    multi_observable_source_asset,
 )
 
 from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
+from lakejoin.orchestration.defs.told_errors import told_errors
 from lakejoin.orchestration.planning.backlog import Backlog, backlog, unasked_settle
 from lakejoin.storage.errors import SourceError
 from lakejoin.transforms.model.printable_text import printable
@@ -32,8 +39,28 @@ def source_key(embedded: EmbeddedPipeline, name: str) -> AssetKey:
     return embedded.step_key(name, SOURCE)
 
 
-def source_specs(embedded: EmbeddedPipeline) -> list[AssetSpec]:
-    """An external asset for the source of each table and stream."""
+def source_assets(embedded: EmbeddedPipeline) -> AssetsDefinition:
+    """The sources as assets that nobody materialises; whoever observes them by hand lists them, without a JVM.
+
+    To Dagster's conditions an external asset that has no such op is missing for ever, however often it was observed.
+    """
+
+    def observe(context: AssetExecutionContext) -> Iterator[ObserveResult]:
+        with told_errors():
+            now = datetime.now(UTC)
+            listed = backlog(embedded.pipeline, now, settle=unasked_settle(embedded.pipeline))
+        for name in embedded.pipeline.inputs:
+            key = source_key(embedded, name)
+            if key in context.selected_asset_keys:
+                yield ObserveResult(asset_key=key, metadata=_seen(embedded, name, listed, now))
+
+    with catch_warnings():
+        simplefilter("ignore", BetaWarning)
+        name = f"{embedded.pipeline.name}_sources"
+        return multi_observable_source_asset(name=name, specs=_specs(embedded), can_subset=True)(observe)
+
+
+def _specs(embedded: EmbeddedPipeline) -> list[AssetSpec]:
     return [
         AssetSpec(
             source_key(embedded, name),

@@ -17,6 +17,7 @@ from dagster import (
 from lakejoin.expectations.rules import rules_for
 from lakejoin.orchestration.cli.dev import prepare_home
 from lakejoin.orchestration.config import load
+from lakejoin.orchestration.defs.assets import BatchOptions
 from lakejoin.orchestration.defs.code_location import pipeline_definitions
 from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.partitions import daily_partitions
@@ -240,8 +241,18 @@ def test_names_that_dagster_reserves_do_no_harm(tmp_path: Path) -> None:
 def test_a_run_has_one_step_whatever_the_executor(configuration: Path) -> None:
     """Batches and checks have one process and one session, also where each step has a process of its own."""
     repository = definitions(configuration).get_repository_def()
-    assert {len(job.graph.nodes) for job in repository.get_all_jobs()} == {1}
+    ours = [job for job in repository.get_all_jobs() if job.name.startswith("tiny_")]
+    assert {len(job.graph.nodes) for job in ours} == {1}
     assert definitions(configuration).executor is None
+
+
+def test_the_launchpad_explains_every_option(configuration: Path) -> None:
+    """Each has a description and a default, so that the launchpad can be left as it is."""
+    job = definitions(configuration).resolve_job_def("tiny_job")
+    (node,) = job.graph.nodes
+    fields = node.definition.config_field.config_type.fields
+    assert set(fields) == set(BatchOptions.model_fields)
+    assert all(field.description and not field.is_required for field in fields.values())
 
 
 def test_every_rule_is_a_blocking_check_of_its_asset(configuration: Path) -> None:

@@ -7,13 +7,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from dagster import AssetKey, AssetObservation, AutomationCondition, DagsterInstance
+from dagster import AssetKey, AssetObservation, AutomationCondition, DagsterInstance, materialize
 from dagster import evaluate_automation_conditions as evaluate
 
 from lakejoin.dagster import lakejoin_definitions
 from lakejoin.orchestration.config import load_text
 from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
-from lakejoin.orchestration.defs.source_assets import look_at_sources, observations, source_key
+from lakejoin.orchestration.defs.source_assets import (
+    look_at_sources,
+    observations,
+    source_assets,
+    source_key,
+)
 from lakejoin.orchestration.planning.backlog import Backlog
 from lakejoin.storage.sources.formats.source_format import Reached
 
@@ -98,13 +103,24 @@ def test_a_source_that_cannot_be_listed_is_told_and_fails_nothing(
     assert "customers" in unlisted
 
 
+def test_sources_are_observed_by_hand_without_a_jvm(
+    shop: EmbeddedPipeline, instance: DagsterInstance
+) -> None:
+    """One of them, if only that was asked for."""
+    done = materialize([source_assets(shop)], instance=instance, selection=[source_key(shop, "customers")])
+    assert done.success
+    (event,) = done.get_asset_observation_events()
+    assert event.asset_observation_data.asset_observation.metadata["pending_bytes"].value == 10
+
+
 @pytest.mark.filterwarnings("ignore::dagster_shared.utils.warnings.BetaWarning")
 def test_tables_that_follow_their_inputs_wait_for_no_source(
     shop: EmbeddedPipeline, instance: DagsterInstance, tmp_path: Path
 ) -> None:
-    """A source that was never materialised, as none is, is not missing: `eager` and `on_missing` ask for that."""
+    """Once it was observed, a source is not missing: `eager` and `on_missing` ask for that."""
     file = tmp_path / "lakejoin.yaml"
     file.write_text(_TEXT)
     there = ~AutomationCondition.any_deps_missing()
     defs = lakejoin_definitions(file, automation_condition=there, partitioned=False)
+    observed(EmbeddedPipeline(load_text(_TEXT, file)), instance)
     assert evaluate(defs=defs, instance=instance).get_num_requested(AssetKey(["shop", "orders"])) == 1
