@@ -101,7 +101,7 @@ class Reports:
         return {"status": STANDING, "batch": batch.batch, **state}
 
     def made_with(self, asset: LakeAsset, number: int) -> dict[str, str]:
-        """The tag by which Dagster knows with which configuration a batch was made, where no output of a run says it."""
+        """The tag that says with which configuration a batch was made, where no output of a run does."""
         return {CODE_VERSION_TAG: self._versions(asset.declared, number)}
 
     def last(self, partition: str | None) -> Published | None:

@@ -79,13 +79,18 @@ def published_sensor(
                 seen = len(batches)
             if new and seen == len(batches):
                 events += _evaluations(checks, journal, new[0].batch)
-            observed, unlisted = look_at_sources(embedded, context.instance)
-            if unlisted:
-                context.log.warning(unlisted)
-            events += observed
+            events += _observed(context, embedded)
             return SensorResult(asset_events=events, cursor=str(seen))
 
     return published
+
+
+def _observed(context: SensorEvaluationContext, embedded: EmbeddedPipeline) -> list[AssetObservation]:
+    """What has changed in the sources; that one cannot be listed keeps no batch from being told."""
+    observed, unlisted = look_at_sources(embedded, context.instance)
+    if unlisted:
+        context.log.warning(unlisted)
+    return observed
 
 
 def _evaluations(checks: Iterable[OpChecks], journal: Journal, first: int) -> Iterator[AssetCheckEvaluation]:

@@ -57,7 +57,10 @@ def source_assets(embedded: EmbeddedPipeline) -> AssetsDefinition:
     with catch_warnings():
         simplefilter("ignore", BetaWarning)
         name = f"{embedded.pipeline.name}_sources"
-        return multi_observable_source_asset(name=name, specs=_specs(embedded), can_subset=True)(observe)
+        assets: AssetsDefinition = multi_observable_source_asset(
+            name=name, specs=_specs(embedded), can_subset=True
+        )(observe)
+    return assets
 
 
 def _specs(embedded: EmbeddedPipeline) -> list[AssetSpec]:
