@@ -1,8 +1,8 @@
 """Lists the assets of a pipeline: one for each declared table and for each step of each join.
 
 `left table → subscription log → response log ← right table`, `response log → joined`; a join over a join starts from
-the first one's joined table. Keys are `pipeline/table`, `pipeline/join` for the joined table, and `pipeline/join/step`
-for what leads to it.
+the first one's joined table. Keys are `pipeline/table`, `pipeline/join` for the joined table, and
+`pipeline/join/join_step` for what leads to it.
 """
 
 from dataclasses import dataclass

@@ -19,7 +19,9 @@ from lakejoin.orchestration.defs.asset_keys import LakeAsset
 from lakejoin.orchestration.defs.column_lineage import column_lineage
 from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.join_assets import JOIN_ASSETS
+from lakejoin.orchestration.defs.source_assets import source_key
 from lakejoin.orchestration.defs.time_asset_specs import time_columns, time_description
+from lakejoin.orchestration.lake_state.config_fingerprints import state_version
 from lakejoin.storage.lake.layout import Lake
 from lakejoin.transforms.model.declaration import UNDECLARED, Declaration
 
@@ -48,6 +50,7 @@ def asset_spec(
         kinds={"deltalake", "spark"},
         freshness_policy=None if internal else embedded.freshness_policy,
         automation_condition=embedded.automation_condition,
+        code_version=state_version(pipeline, asset.declared),
         partitions_def=partitions,
     )
 
@@ -75,7 +78,7 @@ def _upstream(embedded: EmbeddedPipeline, asset: LakeAsset) -> list[AssetKey]:
     if asset.declared in pipeline.joins:
         kind = JOIN_ASSETS[type(pipeline.joins[asset.declared])]
         return [embedded.step_key(*read) for read in kind.upstream(pipeline, asset.name, asset.step)]
-    return [embedded.table_key(asset.name)] if asset.step == "versions" else []
+    return [embedded.table_key(asset.name) if asset.step == "versions" else source_key(embedded, asset.name)]
 
 
 def _description(pipeline: Pipeline, asset: LakeAsset) -> str:

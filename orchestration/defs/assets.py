@@ -34,6 +34,7 @@ from lakejoin.orchestration.defs.materializations import (
 )
 from lakejoin.orchestration.defs.op_checks import OpChecks, Session
 from lakejoin.orchestration.defs.partitions import dates_of_run, names_partitions
+from lakejoin.orchestration.defs.source_assets import look_at_sources
 from lakejoin.orchestration.defs.spark_resource import session_of
 from lakejoin.orchestration.defs.told_errors import told_errors
 from lakejoin.orchestration.planning.pending_input import BatchBy
@@ -108,11 +109,21 @@ def pipeline_assets(
                 yield from _worked_off(
                     context, embedded, batches, selected, partitioned=partitions is not None
                 )
+                _observe(context, embedded)
             for kind in checks:
                 if due := kind.selected(context):
                     yield from kind.evaluate(context, due, session)
 
     return work_off
+
+
+def _observe(context: AssetExecutionContext, embedded: EmbeddedPipeline) -> None:
+    """Say what the run has left in the sources. They were read, so a listing that fails now is worth a word only."""
+    observed, unlisted = look_at_sources(embedded, context.instance)
+    for one in observed:
+        context.log_event(one)
+    if unlisted:
+        context.log.warning(unlisted)
 
 
 def _worked_off(
@@ -143,12 +154,14 @@ def _worked_off(
         rest = split(finished, (), partitioned=partitioned)[1]
         standing = (earlier & {*targeted}) - {done.partition for done in rest}
         if rest or standing:
-            reports = Reports(lake, finished)
+            reports = Reports(embedded.pipeline, finished)
             yield from beside(reports, assets, rest)
             yield from _standing(reports, selected, standing)
         raise
+    if not finished:
+        context.log.info("Nothing to do: what was asked for is already applied, or there is no input for it.")
     outputs, rest = split(finished, targeted, partitioned=partitioned)
-    reports = Reports(lake, finished)
+    reports = Reports(embedded.pipeline, finished)
     yield from beside(reports, assets, rest)
     yield from beside(reports, others, [Materialization(day, batch) for day, batch in outputs.items()])
     yield from _results(context, reports, selected, targeted, outputs)
@@ -210,7 +223,10 @@ def _standing(
     """Report days that earlier runs have worked off, for Dagster would show them as failed with the run."""
     for day in sorted(days):
         for asset in selected:
-            yield AssetMaterialization(asset.key, partition=day, metadata=reports.standing(asset, day))
+            last = reports.last(day)
+            tags = None if last is None else reports.made_with(asset, last.batch)
+            metadata = reports.standing(asset, day)
+            yield AssetMaterialization(asset.key, partition=day, metadata=metadata, tags=tags)
 
 
 def _summary(batch: Published) -> str:
@@ -222,4 +238,10 @@ def _summary(batch: Published) -> str:
         for name, counts in batch.tables.items()
         if counts.get("records")
     )
-    return f"Batch {batch.batch} ({batch.kind}, {days}) published. {tables or 'No records.'}"
+    said = f"Batch {batch.batch} ({batch.kind}, {days}) published. {tables or 'No records.'}"
+    stages = dict[str, float]()
+    for stage, seconds in batch.seconds.items():
+        kind = stage.split("/")[0]
+        stages[kind] = stages.get(kind, 0.0) + seconds
+    times = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in stages.items())
+    return f"{said} Seconds by stage: {times}." if times else said

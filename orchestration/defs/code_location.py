@@ -22,6 +22,7 @@ from lakejoin.orchestration.defs.partitions import daily_partitions
 from lakejoin.orchestration.defs.published_sensor import published_sensor
 from lakejoin.orchestration.defs.quarantine_checks import intake_checks
 from lakejoin.orchestration.defs.schedules_and_sensors import hourly_schedule, new_files_sensor
+from lakejoin.orchestration.defs.source_assets import source_assets
 from lakejoin.orchestration.defs.spark_resource import spark_resources
 
 AFTER_MAINTENANCE = "30 4 * * *"
@@ -40,7 +41,7 @@ def pipeline_definitions(embedded: EmbeddedPipeline, now: datetime) -> Definitio
     everything = AssetSelection.assets(*[asset.key for asset in lake_assets(embedded)])
     checks = [rule_checks(embedded), intake_checks(embedded), dangling_checks(embedded)]
     return Definitions(
-        assets=[pipeline_assets(embedded, partitions, checks)],
+        assets=[pipeline_assets(embedded, partitions, checks), source_assets(embedded)],
         jobs=[
             define_asset_job(
                 job, everything, description=f"Works off what is pending in `{pipeline.name}` and checks it."
@@ -53,7 +54,7 @@ def pipeline_definitions(embedded: EmbeddedPipeline, now: datetime) -> Definitio
             _nightly_check(pipeline.name, checks),
         ],
         sensors=[
-            new_files_sensor(pipeline, job, partitions),
+            new_files_sensor(embedded, job, partitions),
             published_sensor(embedded, checks, partitioned=partitions is not None),
         ],
         resources=spark_resources(embedded),

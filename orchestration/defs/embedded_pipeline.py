@@ -45,11 +45,20 @@ class EmbeddedPipeline:
         """The key of the resource that gives the steps their session: two pipelines do not meet in ours."""
         return self.spark or f"{self.pipeline.name}_spark"
 
+    @property
+    def sources_group(self) -> str:
+        """The group of the sources, so that the graph of tables and results stays small."""
+        return f"{self.group}_sources"
+
     def table_key(self, name: str) -> AssetKey:
         """Key of the asset of a declared table, stream or result."""
         return self.step_key(name, "table")
 
     def step_key(self, name: str, step: str) -> AssetKey:
-        """Key of the asset of one step; the joined table bears the join's own name, as tables and streams do theirs."""
-        path = [] if step in {"table", "stream", "joined"} else [step]
-        return AssetKey([*self.key_prefix, self.pipeline.name, *name.split("/"), *path])
+        """Key of the asset of one step; the joined table bears the join's own name, as tables and streams do theirs.
+
+        A graph shows the last part alone, so that of any other step has the whole name before it.
+        """
+        parts = name.split("/")
+        path = [] if step in {"table", "stream", "joined"} else ["_".join([*parts, step])]
+        return AssetKey([*self.key_prefix, self.pipeline.name, *parts, *path])

@@ -11,11 +11,14 @@ from typing import Any
 
 import pyarrow.dataset as ds
 from dagster import AssetMaterialization
+from dagster._core.definitions.data_version import CODE_VERSION_TAG
 
 from lakejoin.orchestration.batch.tables.verdicts import VERDICTS
+from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.defs.asset_keys import LakeAsset
 from lakejoin.orchestration.defs.steps import STEPS
 from lakejoin.orchestration.defs.time_asset_specs import clock_metadata
+from lakejoin.orchestration.lake_state.config_fingerprints import state_version
 from lakejoin.orchestration.lake_state.quarantine_counts import LATE
 from lakejoin.storage.errors import LakejoinError
 from lakejoin.storage.lake.journal import Journal
@@ -63,11 +66,13 @@ def split(
 class Reports:
     """What is said of the batches of a lake, `done` among them; each is looked at once, however many dates it has."""
 
-    def __init__(self, lake: Lake, done: Iterable[Published]) -> None:
-        self._lake, self._journal = lake, Journal(lake)
+    def __init__(self, pipeline: Pipeline, done: Iterable[Published]) -> None:
+        self._pipeline, self._lake = pipeline, Lake(pipeline.lake)
+        self._journal = Journal(self._lake)
         self._batches = {batch.batch: batch for batch in (*self._journal.published, *done)}
         self._metadata = cache(self._of_batch)
         self._dated = cache(self._by_date)
+        self._versions = cache(self._version)
 
     def of(self, asset: LakeAsset, number: int, partition: str | None) -> dict[str, Any]:
         """Metadata of an asset after a batch, and of a date where the batch has several.
@@ -88,12 +93,27 @@ class Reports:
 
     def standing(self, asset: LakeAsset, partition: str | None) -> dict[str, Any]:
         """Metadata where a run found nothing to do: the batch that had applied the input, if there was any."""
-        for batch in reversed(self._batches.values()):
-            if partition is None or date.fromisoformat(partition) in batch.dates:
-                found = self._metadata(asset, batch.batch)
-                state = {name: found[name] for name in _STATE if name in found}
-                return {"status": STANDING, "batch": batch.batch, **state}
-        return {"status": "no input"}
+        batch = self.last(partition)
+        if batch is None:
+            return {"status": "no input"}
+        found = self._metadata(asset, batch.batch)
+        state = {name: found[name] for name in _STATE if name in found}
+        return {"status": STANDING, "batch": batch.batch, **state}
+
+    def made_with(self, asset: LakeAsset, number: int) -> dict[str, str]:
+        """The tag that says with which configuration a batch was made, where no output of a run does."""
+        return {CODE_VERSION_TAG: self._versions(asset.declared, number)}
+
+    def last(self, partition: str | None) -> Published | None:
+        """The last batch of a partition."""
+        day = None if partition is None else date.fromisoformat(partition)
+        return next(
+            (batch for batch in reversed(self._batches.values()) if day is None or day in batch.dates), None
+        )
+
+    def _version(self, name: str, number: int) -> str:
+        plan = next((plan for plan in self._journal.plans if plan.batch == number), None)
+        return state_version(self._pipeline, name, plan)
 
     def _of_batch(self, asset: LakeAsset, number: int) -> dict[str, Any]:
         return batch_metadata(asset, self._batches[number], self._lake, self._journal)
@@ -128,7 +148,8 @@ def beside(
     for one in done:
         for asset in assets:
             metadata = reports.of(asset, one.batch.batch, one.partition)
-            yield AssetMaterialization(asset.key, partition=one.partition, metadata=metadata)
+            tags = reports.made_with(asset, one.batch.batch)
+            yield AssetMaterialization(asset.key, partition=one.partition, metadata=metadata, tags=tags)
 
 
 def batch_metadata(asset: LakeAsset, batch: Published, lake: Lake, journal: Journal) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dagster import (
     AssetCheckEvaluation,
     AssetMaterialization,
+    AssetObservation,
     DagsterInstance,
     DagsterRunStatus,
     DefaultSensorStatus,
@@ -25,6 +26,7 @@ from lakejoin.orchestration.defs.check_cursor import batches_of
 from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.materializations import Reports, beside, split
 from lakejoin.orchestration.defs.op_checks import OpChecks
+from lakejoin.orchestration.defs.source_assets import look_at_sources
 from lakejoin.orchestration.defs.told_errors import told_errors
 from lakejoin.storage.lake.journal import Journal
 from lakejoin.storage.lake.layout import Lake
@@ -32,6 +34,7 @@ from lakejoin.storage.lake.layout import Lake
 INTERVAL_SECONDS = 30
 SECONDS = 20
 """For so long a look goes on to the next batch; Dagster ends one that takes a minute."""
+Event = AssetMaterialization | AssetObservation | AssetCheckEvaluation
 _UNDER_WAY = [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING]
 _EVENTS = 1_000
 """Among so many last reports of an asset are the batches that this instance knows."""
@@ -42,7 +45,8 @@ def published_sensor(
 ) -> SensorDefinition:
     """A sensor that is on from the start, for it starts no run: it reports batches of which no run here has told.
 
-    With them goes what is known of `checks` without a look at any row. Its cursor is the last batch that it has seen.
+    With them goes what is known of `checks` without a look at any row, and what is left in the sources; these are not
+    listed while nothing is published. Its cursor is the last batch that it has seen.
     """
     pipeline, assets = embedded.pipeline, lake_assets(embedded)
 
@@ -55,18 +59,17 @@ def published_sensor(
     def published(context: SensorEvaluationContext) -> SensorResult | SkipReason:
         with told_errors():
             seen, ends = int(context.cursor or 0), time.monotonic() + SECONDS
-            lake = Lake(pipeline.lake)
-            journal = Journal(lake)
+            journal = Journal(Lake(pipeline.lake))
             batches = journal.published
             if len(batches) < seen:  # somebody began the lake anew
                 seen = 0
-            if len(batches) == seen:
+            if len(batches) == seen and context.cursor is not None:
                 return SkipReason("Every batch of the lake is reported.")
             if _is_under_way(context.instance, assets, f"{pipeline.name}_job"):
                 return SkipReason("A run is under way, and reports its batches itself.")
             told = batches_of(context.instance, assets[0].key, limit=_EVENTS)
             new = [batch for batch in batches[seen:] if batch.batch not in told]
-            reports, events = Reports(lake, ()), list[AssetMaterialization | AssetCheckEvaluation]()
+            reports, events = Reports(pipeline, ()), list[Event]()
             for batch in new:
                 events += beside(reports, assets, split([batch], (), partitioned=partitioned)[1])
                 seen = batch.batch
@@ -76,9 +79,18 @@ def published_sensor(
                 seen = len(batches)
             if new and seen == len(batches):
                 events += _evaluations(checks, journal, new[0].batch)
+            events += _observed(context, embedded)
             return SensorResult(asset_events=events, cursor=str(seen))
 
     return published
+
+
+def _observed(context: SensorEvaluationContext, embedded: EmbeddedPipeline) -> list[AssetObservation]:
+    """What has changed in the sources; that one cannot be listed keeps no batch from being told."""
+    observed, unlisted = look_at_sources(embedded, context.instance)
+    if unlisted:
+        context.log.warning(unlisted)
+    return observed
 
 
 def _evaluations(checks: Iterable[OpChecks], journal: Journal, first: int) -> Iterator[AssetCheckEvaluation]:

@@ -26,7 +26,9 @@ from dagster import (
 
 from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.defs.assets import BatchOptions, op_name
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.partitions import within_reach
+from lakejoin.orchestration.defs.source_assets import observations
 from lakejoin.orchestration.defs.told_errors import told_errors
 from lakejoin.orchestration.planning.backlog import Backlog, WaitingFile, backlog, unasked_settle
 
@@ -59,12 +61,14 @@ def hourly_schedule(
 
 
 def new_files_sensor(
-    pipeline: Pipeline, job: str, partitions: DailyPartitionsDefinition | None
+    embedded: EmbeddedPipeline, job: str, partitions: DailyPartitionsDefinition | None
 ) -> SensorDefinition:
     """A sensor, stopped until somebody starts it, that starts one run for files that are new or have grown.
 
-    Its cursor holds the files that wait and have had their run: one that failed is not started over and over.
+    Its cursor holds the files that wait and have had their run: one that failed is not started over and over. With its
+    listing it observes the sources.
     """
+    pipeline = embedded.pipeline
 
     @sensor(
         name=f"{pipeline.name}_new_files",
@@ -74,7 +78,9 @@ def new_files_sensor(
         description="Starts a run when a source has files that no batch has read.",
     )
     def new_files(context: SensorEvaluationContext) -> SensorResult:
-        waiting = {_digest(file.identity): file for file in _waiting(pipeline).files}
+        listed = _waiting(pipeline)
+        observed = [*observations(embedded, listed, context.instance, datetime.now(UTC))]
+        waiting = {_digest(file.identity): file for file in listed.files}
         seen = set(json.loads(context.cursor or "[]"))
         new = {key: file for key, file in waiting.items() if key not in seen}
         cursor = json.dumps(sorted(waiting))
@@ -84,9 +90,9 @@ def new_files_sensor(
                 if waiting
                 else "No new files."
             )
-            return SensorResult(skip_reason=reason, cursor=cursor)
+            return SensorResult(skip_reason=reason, cursor=cursor, asset_events=observed)
         request = _request(pipeline, partitions, _dates(new.values()), run_key=_digest(*sorted(new)))
-        return SensorResult(run_requests=[request], cursor=cursor)
+        return SensorResult(run_requests=[request], cursor=cursor, asset_events=observed)
 
     return new_files
 

@@ -49,6 +49,24 @@ def shapes_of(pipeline: Pipeline) -> dict[str, str]:
     } | _merged([_ways_of_groups(pipeline), *[rules.of_joins(pipeline) for rules in _PROGRAM.values()]])
 
 
+def state_version(pipeline: Pipeline, name: str, plan: Plan | None = None) -> str:
+    """Fingerprint of all that the state of a table, stream or join is made with: now, or by a plan.
+
+    That of the plan is the present one just where `check_shapes` has nothing to say of it.
+    """
+    shapes = shapes_of(pipeline)
+    made = {place: value for place, value in shapes.items() if place.split("/")[1] == name}
+    if plan is not None:
+        changed = {place for place in _different(made, plan) if place in made}
+        others = [place for place in _other_kinds(plan, shapes) if place.split("/")[1] == name]
+        then = {place: plan.shapes.get(place, _unsaid(place, made[place])) for place in changed}
+        made = made | then | dict.fromkeys(others, "")
+    # what is not declared says nothing, so a setting that a later version adds changes no fingerprint
+    return _fingerprint(
+        sorted((place, value) for place, value in made.items() if value != _fingerprint(None))
+    )
+
+
 def _ways_of_groups(pipeline: Pipeline) -> dict[str, str]:
     """Whether groups are adjusted: it follows from types, too, and groups that are have no log to go on with."""
     return {

@@ -57,7 +57,7 @@ def test_days_together_leave_the_rows_of_daily_batches(
 
 def test_each_date_of_a_batch_is_told_its_own_counts(daily: Pipeline, at_once: Pipeline) -> None:
     """What a day had is told as if it had had a batch of its own; together the dates are the batch."""
-    by_day, together = Reports(Lake(daily.lake), ()), Reports(Lake(at_once.lake), ())
+    by_day, together = Reports(daily, ()), Reports(at_once, ())
     (batch,) = Journal(Lake(at_once.lake)).published
     of_daily = assets(daily)
     for name, asset in assets(at_once).items():
@@ -77,7 +77,7 @@ def test_each_date_of_a_batch_is_told_its_own_counts(daily: Pipeline, at_once: P
 
 def test_what_is_true_of_the_whole_batch_stands_with_its_last_date(at_once: Pipeline) -> None:
     """Rows after it, seconds and emissions: Dagster adds up what each partition tells."""
-    reports, joined = Reports(Lake(at_once.lake), ()), assets(at_once)["left"]
+    reports, joined = Reports(at_once, ()), assets(at_once)["left"]
     first, last = reports.of(joined, 1, DAYS[0]), reports.of(joined, 1, DAYS[-1])
     assert first.keys() == {"status", "batch", "kind", "delta_version", "dates"}
     assert last.keys() > {"emissions", "seconds", "dagster/row_count"}

@@ -137,6 +137,7 @@ def test_project_runs_blocks_and_goes_on(
         "default",
         "shop",
         "shop_internal",
+        "shop_sources",
         "theirs",
     }
 

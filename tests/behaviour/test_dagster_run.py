@@ -36,8 +36,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ASSETS = {
     "flights",
     "planes",
-    "flights_with_planes/subscription_log",
-    "flights_with_planes/response_log",
+    "flights_with_planes/flights_with_planes_subscription_log",
+    "flights_with_planes/flights_with_planes_response_log",
     "flights_with_planes",
 }
 
@@ -159,7 +159,7 @@ def history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
         backfill = project.run(DAYS[0], DAYS[1])
         before = project.versions()
         repetition = project.run(DAYS[0], DAYS[1])
-        one_again = project.run(DAYS[1], DAYS[1], "flights_with_planes/response_log")
+        one_again = project.run(DAYS[1], DAYS[1], "flights_with_planes/flights_with_planes_response_log")
         after = project.versions()
         project.lose_row(spark)
         damaged = project.run(DAYS[0], DAYS[2])
@@ -186,7 +186,7 @@ def test_backfill_materialises_every_partition_with_its_batch(history: History) 
     assert [facts["flights", day]["dagster/row_count"] for day in DAYS[:2]] == [40, 39]
     assert [facts["flights_with_planes", day]["dagster/row_count"] for day in DAYS[:2]] == [40, 39]
     assert facts["flights", DAYS[1]]["records"] == 23
-    answers = facts["flights_with_planes/response_log", DAYS[1]]
+    answers = facts["flights_with_planes/flights_with_planes_response_log", DAYS[1]]
     assert answers["answers"] == answers["applied"] + answers["superseded"] + answers["stale"]
     assert facts["flights_with_planes", DAYS[1]]["delta_version"] == 1
 
@@ -220,8 +220,8 @@ def test_one_asset_again_is_reported_as_already_applied(history: History) -> Non
     """With its batch; nothing is committed for it."""
     assert history.one_again.success, failure(history.one_again)
     facts = reported(history.one_again)
-    assert set(facts) == {("flights_with_planes/response_log", DAYS[1])}
-    told = facts["flights_with_planes/response_log", DAYS[1]]
+    assert set(facts) == {("flights_with_planes/flights_with_planes_response_log", DAYS[1])}
+    told = facts["flights_with_planes/flights_with_planes_response_log", DAYS[1]]
     assert (told["status"], told["batch"]) == ("already applied", 2)
     before, after = history.versions
     assert before == after

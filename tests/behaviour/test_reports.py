@@ -21,7 +21,6 @@ from lakejoin.orchestration.defs.code_location import pipeline_definitions
 from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.materializations import Reports, split
 from lakejoin.storage.errors import LakeBusy
-from lakejoin.storage.lake.layout import Lake
 from lakejoin.storage.lake.plan import Published
 from recordings.tiny import DAYS, write_pipeline
 
@@ -246,15 +245,15 @@ def test_days_that_are_done_are_not_looked_at_again(tmp_path: Path, steps: Steps
 
 def test_rows_of_a_version_that_is_gone_are_not_told(tmp_path: Path) -> None:
     """A day that was done long ago is reported all the same."""
-    lake = Lake(str(tmp_path))
-    joined = tmp_path / "joins" / "j" / "joined"
+    pipeline = load(write_pipeline(tmp_path))
+    joined = Path(pipeline.lake) / "joins" / "j" / "joined"
     write_deltalake(str(joined), pa.table({"a": [1]}))
     old = replace(published(1, DAYS[:1]), versions={"joins/j/joined": 0}, joins={"j": {}})
     asset = LakeAsset(AssetKey("joined"), "joined", "j", "joins/j/joined")
-    assert Reports(lake, [old]).standing(asset, None)["dagster/row_count"] == 1
+    assert Reports(pipeline, [old]).standing(asset, None)["dagster/row_count"] == 1
     for file in (joined / "_delta_log").iterdir():
         file.unlink()
-    assert "dagster/row_count" not in Reports(lake, [old]).standing(asset, None)
+    assert "dagster/row_count" not in Reports(pipeline, [old]).standing(asset, None)
 
 
 def warnings(result: ExecuteInProcessResult) -> dict[str, tuple[str, object]]:

@@ -17,6 +17,7 @@ from dagster import (
 from lakejoin.expectations.rules import rules_for
 from lakejoin.orchestration.cli.dev import prepare_home
 from lakejoin.orchestration.config import load
+from lakejoin.orchestration.defs.assets import BatchOptions
 from lakejoin.orchestration.defs.code_location import pipeline_definitions
 from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.partitions import daily_partitions
@@ -90,7 +91,7 @@ def test_definitions_load_without_a_java(configuration: Path, tmp_path: Path) ->
         check=False,
         timeout=120,
     )
-    assert (done.returncode, done.stdout.strip()) == (0, "5"), done.stderr
+    assert (done.returncode, done.stdout.strip()) == (0, "7"), done.stderr
 
 
 def test_graph_leads_from_both_tables_through_the_logs_to_the_joined_table(configuration: Path) -> None:
@@ -101,27 +102,31 @@ def test_graph_leads_from_both_tables_through_the_logs_to_the_joined_table(confi
         for key in graph.get_all_asset_keys()
     }
     assert parents == {
-        "tiny/flights": set(),
-        "tiny/planes": set(),
-        "tiny/flights_with_planes/subscription_log": {"tiny/flights"},
-        "tiny/flights_with_planes/response_log": {
-            "tiny/flights_with_planes/subscription_log",
+        "tiny/flights/flights_source": set(),
+        "tiny/planes/planes_source": set(),
+        "tiny/flights": {"tiny/flights/flights_source"},
+        "tiny/planes": {"tiny/planes/planes_source"},
+        "tiny/flights_with_planes/flights_with_planes_subscription_log": {"tiny/flights"},
+        "tiny/flights_with_planes/flights_with_planes_response_log": {
+            "tiny/flights_with_planes/flights_with_planes_subscription_log",
             "tiny/planes",
         },
-        "tiny/flights_with_planes": {"tiny/flights_with_planes/response_log"},
+        "tiny/flights_with_planes": {"tiny/flights_with_planes/flights_with_planes_response_log"},
     }
 
 
 def test_graph_of_a_join_over_a_join_starts_from_the_first_result(tmp_path: Path) -> None:
     """The second join subscribes from the first joined table; changelog and history are assets where they are kept."""
     graph = definitions(write_chain(tmp_path)).resolve_asset_graph()
-    second = graph.get(AssetKey(["chain", "a_with_b_with_c", "subscription_log"]))
-    changelog = graph.get(AssetKey(["chain", "a_with_b", "changelog"]))
+    second = graph.get(AssetKey(["chain", "a_with_b_with_c", "a_with_b_with_c_subscription_log"]))
+    changelog = graph.get(AssetKey(["chain", "a_with_b", "a_with_b_changelog"]))
     assert second.parent_keys == {AssetKey(["chain", "a_with_b"])}
-    assert changelog.parent_keys == {AssetKey(["chain", "a_with_b", "response_log"])}
-    history = graph.get(AssetKey(["chain", "a_with_b", "history"]))
+    assert changelog.parent_keys == {AssetKey(["chain", "a_with_b", "a_with_b_response_log"])}
+    history = graph.get(AssetKey(["chain", "a_with_b", "a_with_b_history"]))
     assert history.parent_keys == changelog.parent_keys
-    others = {AssetKey(["chain", "a_with_b_with_c", log]) for log in ("changelog", "history")}
+    others = {
+        AssetKey(["chain", "a_with_b_with_c", f"a_with_b_with_c_{log}"]) for log in ("changelog", "history")
+    }
     assert others.isdisjoint(graph.get_all_asset_keys())
 
 
@@ -133,7 +138,9 @@ def test_asset_has_the_name_and_the_comments_that_its_table_has_in_a_catalog(tmp
     text = file.read_text("utf-8").replace("history: true", f"{of_history}, {kept}")
     file.write_text(text, "utf-8")
     graph = definitions(file).resolve_asset_graph()
-    joined, history = (graph.get(AssetKey(["chain", "a_with_b", *step])) for step in ((), ("history",)))
+    joined, history = (
+        graph.get(AssetKey(["chain", "a_with_b", *step])) for step in ((), ("a_with_b_history",))
+    )
     assert [node.metadata["dagster/table_name"] for node in (joined, history)] == [
         "shop.both",
         "other.shop.both_then",
@@ -146,7 +153,7 @@ def test_asset_has_the_name_and_the_comments_that_its_table_has_in_a_catalog(tmp
 def test_assets_are_described_for_the_catalogue(configuration: Path) -> None:
     """Every asset has a group, a description, kinds, a place, and its columns with their types."""
     graph = definitions(configuration).resolve_asset_graph()
-    for key in graph.get_all_asset_keys():
+    for key in graph.materializable_asset_keys:
         node = graph.get(key)
         assert node.group_name == ("tiny_internal" if key.path[-1].endswith("_log") else "tiny")
         assert node.kinds == {"deltalake", "spark"}
@@ -234,8 +241,18 @@ def test_names_that_dagster_reserves_do_no_harm(tmp_path: Path) -> None:
 def test_a_run_has_one_step_whatever_the_executor(configuration: Path) -> None:
     """Batches and checks have one process and one session, also where each step has a process of its own."""
     repository = definitions(configuration).get_repository_def()
-    assert {len(job.graph.nodes) for job in repository.get_all_jobs()} == {1}
+    ours = [job for job in repository.get_all_jobs() if job.name.startswith("tiny_")]
+    assert {len(job.graph.nodes) for job in ours} == {1}
     assert definitions(configuration).executor is None
+
+
+def test_the_launchpad_explains_every_option(configuration: Path) -> None:
+    """Each has a description and a default, so that the launchpad can be left as it is."""
+    job = definitions(configuration).resolve_job_def("tiny_job")
+    (node,) = job.graph.nodes
+    fields = node.definition.config_field.config_type.fields
+    assert set(fields) == set(BatchOptions.model_fields)
+    assert all(field.description and not field.is_required for field in fields.values())
 
 
 def test_every_rule_is_a_blocking_check_of_its_asset(configuration: Path) -> None:

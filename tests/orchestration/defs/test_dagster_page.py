@@ -73,7 +73,7 @@ def test_two_pipelines_make_a_project(project: Path) -> None:
     graph = defs.resolve_asset_graph()
     assert graph.get(SOLD).owners == ["team:data"]
     assert graph.get(AssetKey(["warehouse", "yard", "orders"])).group_name == "logistics"
-    logs = AssetKey([*SOLD.path, "response_log"])
+    logs = AssetKey([*SOLD.path, "sold_response_log"])
     assert graph.get(logs).group_name == "shop_internal"
     assert {sensor.name for sensor in defs.get_repository_def().sensor_defs} >= {
         "shop_published",

@@ -67,7 +67,7 @@ def test_pipelines_stand_beside_each_other_and_beside_a_project_with_its_own(tmp
     graph = project.resolve_asset_graph()
 
     assert graph.get(AssetKey("report")).parent_keys == {AssetKey(["warehouse", "shop", "sold"])}
-    assert AssetKey(["warehouse", "raw", "yard", "sold", "response_log"]) in graph.get_all_asset_keys()
+    assert AssetKey(["warehouse", "raw", "yard", "sold", "sold_response_log"]) in graph.get_all_asset_keys()
     assert {key.path[0] for key in graph.get_all_asset_keys()} == {"warehouse", "report"}
     assert {job.executor_def.name for job in project.get_repository_def().get_all_jobs()} == {"multiprocess"}
     checked = {key.asset_key for key in graph.asset_check_keys}
@@ -100,18 +100,20 @@ def test_project_says_what_else_is_true_of_the_assets(tmp_path: Path) -> None:
     nodes = {"/".join(key.path[1:]): graph.get(key) for key in graph.get_all_asset_keys()}
 
     assert {name: node.group_name for name, node in nodes.items()} == {
+        "orders/orders_source": "sales_sources",
+        "customers/customers_source": "sales_sources",
         "orders": "sales",
         "customers": "sales",
         "sold": "sales",
-        "orders/versions": "sales_internal",
-        "sold/subscription_log": "sales_internal",
-        "sold/response_log": "sales_internal",
+        "orders/orders_versions": "sales_internal",
+        "sold/sold_subscription_log": "sales_internal",
+        "sold/sold_response_log": "sales_internal",
     }
     assert nodes["sold"].freshness_policy == fresh
-    assert nodes["sold/response_log"].freshness_policy is None
+    assert nodes["sold/sold_response_log"].freshness_policy is None
     for node in nodes.values():
         assert (node.owners, node.tags["domain"], node.partitions_def) == (["team:data"], "sales", None)
-        assert node.automation_condition == eager
+        assert node.automation_condition == (eager if node.is_materializable else None)
 
 
 def test_mistakes_in_the_file_are_told_when_the_project_loads(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from dagster import (
     AssetCheckEvaluation,
     AssetKey,
     AssetMaterialization,
+    AssetObservation,
     DagsterInstance,
     DagsterRunStatus,
     SensorResult,
@@ -78,8 +79,16 @@ def remember(instance: DagsterInstance, found: SensorResult | SkipReason) -> str
 
 
 def test_a_lake_without_a_batch_has_nothing_to_report(config: Path, instance: DagsterInstance) -> None:
-    """Nor is a lake made."""
-    assert isinstance(look(config, instance, None), SkipReason)
+    """Nor is a lake made; what waits in the sources is told once."""
+    arrive(config, DAYS[0])
+    first = look(config, instance, None)
+    cursor = remember(instance, first)
+    assert isinstance(look(config, instance, cursor), SkipReason)
+    assert isinstance(first, SensorResult)
+    assert {(event.asset_key.path[-1], type(event)) for event in first.asset_events} == {
+        ("orders_source", AssetObservation),
+        ("customers_source", AssetObservation),
+    }
     assert not (config.parent / "lake").exists()
 
 
@@ -112,7 +121,7 @@ def test_batches_of_the_command_line_are_shown_with_their_days(
         for found in (first, second)
         if isinstance(found, SensorResult)
     ]
-    names = ("orders", "customers", "subscription_log", "response_log", "sold")
+    names = ("orders", "customers", "sold_subscription_log", "sold_response_log", "sold")
     assert shown == [{(name, day) for name in names} for day in DAYS]
     (sold,) = instance.fetch_materializations(AssetKey(["shop", "sold"]), limit=1).records
     assert sold.asset_materialization is not None

@@ -62,12 +62,11 @@ def test_graph_leads_through_buffer_and_history(pipeline: Pipeline) -> None:
     }
 
     assert parents == {
-        "prices": set(),
-        "items": set(),
-        "clicks": set(),
-        "prices/versions": {"prices"},
-        "priced/buffer": {"clicks"},
-        "priced": {"priced/buffer", "prices/versions"},
+        **{f"{name}/{name}_source": set() for name in ("prices", "items", "clicks")},
+        **{name: {f"{name}/{name}_source"} for name in ("prices", "items", "clicks")},
+        "prices/prices_versions": {"prices"},
+        "priced/priced_buffer": {"clicks"},
+        "priced": {"priced/priced_buffer", "prices/prices_versions"},
         "labelled": {"clicks", "items"},
     }
 
@@ -79,10 +78,10 @@ def test_rules_of_time_are_checks_of_what_they_are_about(pipeline: Pipeline) -> 
     for check in graph.asset_check_keys:
         found.setdefault("/".join(check.asset_key.path[1:]), set()).add(check.name)
 
-    assert found["prices/versions"] == {rule.name for rule in rules_for("history")}
+    assert found["prices/prices_versions"] == {rule.name for rule in rules_for("history")}
     assert found["priced"] == {rule.name for rule in rules_for("stream_left")}
     assert found["labelled"] == {rule.name for rule in rules_for("stream")}
-    assert found["priced/buffer"] == {rule.name for rule in rules_for("batches")}
+    assert found["priced/priced_buffer"] == {rule.name for rule in rules_for("batches")}
 
 
 def test_assets_say_what_they_hold(pipeline: Pipeline) -> None:
@@ -96,8 +95,11 @@ def test_assets_say_what_they_hold(pipeline: Pipeline) -> None:
     assert "where kind = 'buy'" in described["clicks"]
     assert described["priced"].startswith("`clicks` left join `prices`, as it was at the record's time")
     assert described["labelled"].startswith("`clicks` inner join `items`, as it was in its batch")
-    assert columns(specs[AssetKey(["clicks", "prices", "versions"])].metadata) >= {"valid_from", "valid_to"}
-    assert columns(specs[AssetKey(["clicks", "priced", "buffer"])].metadata) >= {"kind", "_lj_verdict"}
+    assert columns(specs[AssetKey(["clicks", "prices", "prices_versions"])].metadata) >= {
+        "valid_from",
+        "valid_to",
+    }
+    assert columns(specs[AssetKey(["clicks", "priced", "priced_buffer"])].metadata) >= {"kind", "_lj_verdict"}
     assert columns(specs[AssetKey(["clicks", "labelled"])].metadata) >= {"item_label", "_lj_time"}
 
 
@@ -116,11 +118,14 @@ def test_figures_of_maintenance_are_on_the_asset_that_writes_the_table(tmp_path:
     tables = {
         "tables/prices/changes": ("prices", "files_after"),
         "tables/prices/rows": ("prices", "rows_files_after"),
-        "tables/prices/versions": ("prices/versions", "versions_files_after"),
+        "tables/prices/versions": ("prices/prices_versions", "versions_files_after"),
         "streams/clicks/records": ("clicks", "files_after"),
         "joins/priced/joined": ("priced", "files_after"),
-        "joins/labels/subscription_log": ("labels/subscription_log", "files_after"),
-        "joins/labels/subscription_store": ("labels/subscription_log", "subscription_store_files_after"),
+        "joins/labels/subscription_log": ("labels/labels_subscription_log", "files_after"),
+        "joins/labels/subscription_store": (
+            "labels/labels_subscription_log",
+            "subscription_store_files_after",
+        ),
         "quarantine": None,
     }
     done = [Done(Step("fold", table, Leftovers(1, 1)), Extent(9, 9, 9), Extent(2, 7, 9)) for table in tables]
@@ -154,13 +159,13 @@ def test_batch_tells_clocks_and_what_waits(pipeline: Pipeline) -> None:
         for asset in lake_assets(EmbeddedPipeline(pipeline))
     }
 
-    assert told["priced/buffer"]["waiting"] == 4
-    assert told["priced/buffer"]["watermark"] == told["priced"]["watermark"] == CLOCK.isoformat()
-    assert (told["prices/versions"]["history"], told["prices/versions"]["expired"]) == (2, 1)
-    assert told["prices/versions"]["watermark"] == CLOCK.isoformat()
+    assert told["priced/priced_buffer"]["waiting"] == 4
+    assert told["priced/priced_buffer"]["watermark"] == told["priced"]["watermark"] == CLOCK.isoformat()
+    assert (told["prices/prices_versions"]["history"], told["prices/prices_versions"]["expired"]) == (2, 1)
+    assert told["prices/prices_versions"]["watermark"] == CLOCK.isoformat()
     assert told["clicks"]["late"] == 1
     assert (told["prices"]["files_read"], told["prices"]["files_held"]) == (3, 11)
-    assert told["prices/versions"]["files_read"] == 4
+    assert told["prices/prices_versions"]["files_read"] == 4
     assert "files_read" not in told["clicks"]
     assert "watermark" not in told["labelled"]
 
@@ -188,7 +193,7 @@ joins:
 """
     pipeline = load_text(text, tmp_path / "lakejoin.yaml")
     definitions = pipeline_definitions(EmbeddedPipeline(pipeline), NOW)
-    graph, history = definitions.resolve_asset_graph(), AssetKey(["shop", "sold", "history"])
+    graph, history = definitions.resolve_asset_graph(), AssetKey(["shop", "sold", "sold_history"])
     specs = {spec.key: spec for spec in definitions.resolve_all_asset_specs()}
     (asset,) = [asset for asset in lake_assets(EmbeddedPipeline(pipeline)) if asset.key == history]
     published = Published(
@@ -198,8 +203,8 @@ joins:
     lake = Lake(pipeline.lake)
 
     assert {"/".join(key.path[1:]) for key in graph.get(history).parent_keys} == {
-        "sales/versions",
-        "prices/versions",
+        "sales/sales_versions",
+        "prices/prices_versions",
     }
     assert "by the event times of `sales` and `prices`" in (specs[history].description or "")
     checks = {check.name for check in graph.asset_check_keys if check.asset_key.path[-1] == "sold"}
