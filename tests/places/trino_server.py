@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,6 +51,17 @@ class Trino:
 
     def ask(self, sql: str) -> list[list[Any]]:
         """The rows of a statement, values as Trino's JSON has them. Raises `AssertionError` with Trino's message."""
+        end = time.monotonic() + _SECONDS
+        while True:
+            rows, error = self._answer(sql)
+            if error is None:
+                return rows
+            # a server that has just started takes some seconds to find itself
+            assert error["errorName"] == "NO_NODES_AVAILABLE", error["message"]
+            assert time.monotonic() < end, error["message"]
+            time.sleep(0.5)
+
+    def _answer(self, sql: str) -> tuple[list[list[Any]], dict[str, Any] | None]:
         request = Request(
             f"{self.address}/v1/statement", sql.encode(), {"X-Trino-User": "test", "X-Trino-Catalog": "lake"}
         )
@@ -57,10 +69,9 @@ class Trino:
         while True:
             with urlopen(request) as response:
                 page = json.load(response)
-            assert "error" not in page, page["error"]["message"]
             rows += page.get("data", [])
             if "nextUri" not in page:
-                return rows
+                return rows, page.get("error")
             request = Request(page["nextUri"])
 
 
