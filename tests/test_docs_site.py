@@ -50,6 +50,13 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     assert [link for link in loaded if re.match(r"(?:\w+:)?//", link)] == []
 
 
+def test_blocks_of_code_are_shown_as_such(site: Path) -> None:
+    """MkDocs takes no second word behind the language; the block's fences would be shown as text."""
+    pages = {page: page.read_text("utf-8") for page in site.rglob("*.html")}
+    assert any('class="highlight"' in text for text in pages.values())
+    assert [page for page, text in pages.items() if re.search(r"<p>```|<code>```", text)] == []
+
+
 def test_files_outside_docs_are_in_the_site(site: Path) -> None:
     """Pages of the project as pages, tests as text, and each where the link leads."""
     for page, link in [

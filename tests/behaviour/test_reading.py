@@ -27,7 +27,7 @@ from reading_shop import DAYS, make_shop_lake
 pytestmark = pytest.mark.spark
 
 PAGE = Path(__file__).parents[2] / "docs" / "reading.md"
-_BLOCK = re.compile(r"^```(\w+)( connect)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r'^```(\w+)( title="Spark Connect")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 _PLACE, _SERVER = "/data/shop", "sc://spark.example:15002"
 """Where the pipeline and the server of the page are."""
 RESULTS = ("sold", "sold_by_day", "sold_plain", "seen", "totals")
