@@ -67,7 +67,7 @@ def _specs(embedded: EmbeddedPipeline) -> list[AssetSpec]:
     return [
         AssetSpec(
             source_key(embedded, name),
-            description=f"Change data of `{name}` ({table.source.format}): `{table.source_spec.place}`.",
+            description=f"Change data of `{name}` ({table.source.format}): `{printable(table.source_spec.place)}`.",
             metadata={"place": printable(table.source_spec.place), "format": table.source.format},
             group_name=embedded.sources_group,
             owners=[*embedded.owners],

@@ -45,13 +45,13 @@ def explain_file(logs: Logs, log: str, table: TableSpec, file: str) -> Explanati
     rows = logs.ask(
         log,
         f"SELECT {VERDICT}, count(*) AS n, min({BATCH}) AS first, max({BATCH}) AS last FROM rows WHERE {_of_file(file)}"
-        f"{f' AND NOT {DERIVED}' if log.endswith('changes') else ''} GROUP BY {VERDICT} ORDER BY n DESC",
+        f"{f' AND NOT {DERIVED}' if log.endswith('changes') else ''} GROUP BY {VERDICT} ORDER BY n DESC, {VERDICT}",
     )
     findings = [_of_status(logs, log, table, file, keys, row) for row in rows]
     refused = logs.ask(
         QUARANTINE,
         f"SELECT reason, count(DISTINCT line) AS n FROM rows WHERE {_quarantined(table, file)} GROUP BY reason "
-        "ORDER BY n DESC",
+        "ORDER BY n DESC, reason",
     )
     findings += [
         Finding(f"in quarantine, {row['reason']}: {counted(row['n'], 'record')}", {"reason": row["reason"]})

@@ -14,6 +14,8 @@ import pytest
 from dagster import Failure
 from rich.console import Console
 
+from faults.shop import CONFIGURATION as SHOP
+from faults.shop import make_pipeline
 from hostile.sinks import find_sinks
 from hostile.texts import LONG, TEXTS, unseen
 from lakejoin.expectations.data_docs import DataDocs
@@ -25,14 +27,23 @@ from lakejoin.orchestration.cli import terminal
 from lakejoin.orchestration.cli.check import print_checked
 from lakejoin.orchestration.cli.demo import _print_comparison
 from lakejoin.orchestration.cli.exit_codes import Commands
-from lakejoin.orchestration.defs import asset_checks, maintenance_job
+from lakejoin.orchestration.defs import (
+    asset_checks,
+    assets,
+    maintenance_job,
+    published_sensor,
+    source_assets,
+)
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.told_errors import told_errors
 from lakejoin.orchestration.demo.csv_comparison import Comparison
 from lakejoin.orchestration.explain.explanation import Explanation, Finding
 from lakejoin.orchestration.explain.page import render_page
 from lakejoin.orchestration.maintenance.maintain import Done
 from lakejoin.orchestration.maintenance.steps import Step
+from lakejoin.orchestration.planning.backlog import Backlog
 from lakejoin.storage.errors import SourceBroken
+from lakejoin.storage.sources.files.source_files import FoundFile
 from lakejoin.storage.spark.archive import Archive
 from lakejoin.storage.spark.engine import keeper
 from lakejoin.storage.spark.engine.launch import Launch
@@ -59,6 +70,9 @@ DATA = {
     "orchestration/defs/maintenance_job.py:module: TableColumn": "texts of the code",
     "orchestration/defs/materializations.py:beside: AssetMaterialization": "numbers and names of the configuration",
     "orchestration/defs/published_sensor.py:_evaluations: AssetCheckEvaluation": "verdicts of gates and counts",
+    "orchestration/defs/source_assets.py:_newest: MetadataValue.timestamp": "a time",
+    "orchestration/defs/source_assets.py:_specs: AssetSpec": "names of the configuration; the place is printable",
+    "orchestration/defs/source_assets.py:observations: AssetObservation": "what `_newest` says, and numbers",
     "orchestration/defs/quarantine_checks.py:_result: AssetCheckResult": "numbers and reasons of the code",
 }
 """Sinks of data that nobody but the code and the author of the configuration decides, and why."""
@@ -339,6 +353,33 @@ def test_index_of_data_docs_shows_texts(text: str) -> None:
     assert [blank.sub("", found) for found in tag.findall(page)] == [
         blank.sub("", found) for found in tag.findall(render_index({"n": plain}))
     ]
+
+
+@tries(
+    "orchestration/defs/assets.py:_observe: context.log.warning",
+    "orchestration/defs/published_sensor.py:_observed: context.log.warning",
+    "orchestration/defs/source_assets.py:_newest: MetadataValue.text",
+)
+@pytest.mark.parametrize("text", TEXTS, ids=ascii)
+def test_sources_are_observed_in_printable_words(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of their newest file, and why they cannot be listed."""
+    warned: list[str] = []
+    context = SimpleNamespace(log=SimpleNamespace(warning=warned.append), instance=None)
+    embedded = EmbeddedPipeline(make_pipeline(tmp_path, SHOP))
+    file = FoundFile(text, text, None, 1, 1)
+    listed = Backlog((), None, (), newest={"orders": file})
+
+    def refuse(*_: object, **__: object) -> None:
+        raise SourceBroken(text)
+
+    monkeypatch.setattr(source_assets, "backlog", refuse)
+    assets._observe(context, embedded)
+    published_sensor._observed(context, embedded)
+    newest = source_assets._newest("orders", listed)["newest"].value
+
+    assert [unseen(shown) for shown in (*warned, newest)] == [[], [], []]
 
 
 @tries("orchestration/explain/page.py:_finding: HTML", "orchestration/explain/page.py:render_page: HTML")

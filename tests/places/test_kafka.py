@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from examples.kafka.broker import broker
 from faults.shop import make_pipeline
 from lakejoin.orchestration.config import load
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.schedules_and_sensors import new_files_sensor
 from lakejoin.orchestration.demo.csv_comparison import compare, read_expected
 from lakejoin.orchestration.demo.example import EXAMPLE, Example, open_example
@@ -120,7 +121,7 @@ def test_sensor_starts_a_run_for_records_and_none_when_nothing_is_new(kafka: Top
     """Of a topic as of files: records that come later are worth another run, those that had theirs are not."""
     kafka.make("sensed", 2)
     pipeline = make_pipeline(tmp_path, ORDERS.format(servers=kafka.broker.servers))
-    new_records = new_files_sensor(pipeline, "shop", None)
+    new_records = new_files_sensor(EmbeddedPipeline(pipeline), "shop", None)
 
     def tick(cursor: str | None) -> SensorResult:
         with DagsterInstance.ephemeral() as instance:
