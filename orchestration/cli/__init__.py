@@ -18,6 +18,7 @@ from lakejoin.orchestration.cli.check import check
 from lakejoin.orchestration.cli.dangling import dangling
 from lakejoin.orchestration.cli.demo import demo
 from lakejoin.orchestration.cli.dev import dev
+from lakejoin.orchestration.cli.diff import diff
 from lakejoin.orchestration.cli.doctor import doctor
 from lakejoin.orchestration.cli.engine import engine
 from lakejoin.orchestration.cli.exit_codes import FAILED, Commands
@@ -34,6 +35,7 @@ from lakejoin.orchestration.cli.show import show
 from lakejoin.orchestration.cli.status import status
 from lakejoin.orchestration.cli.terminal import PrintableLines, complain_lines
 from lakejoin.orchestration.cli.validate import validate
+from lakejoin.orchestration.cli.verify import verify
 from lakejoin.orchestration.cli.warm import warm
 
 _OF_PY4J = ("Exception while sending command.", "KeyboardInterrupt while sending command.")
@@ -50,8 +52,8 @@ app = typer.Typer(
 app.command()(demo)
 app.command(cls=ManyFiles)(init)
 for command in (
-    validate, run, status, show, explain, dangling, references, check, maintain, migrate, reconcile, repair, dev, warm,
-    doctor,
+    validate, run, status, show, explain, verify, diff, dangling, references, check, maintain, migrate, reconcile,
+    repair, dev, warm, doctor,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(quarantine, name="quarantine")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakejoin.orchestration.explain.explanation import Finding
-from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs, Row
+from lakejoin.orchestration.explain.log_rows import Key, Logs, Row
 from lakejoin.orchestration.explain.records import BY_PLACE
 from lakejoin.orchestration.explain.sentences import place
 from lakejoin.storage.delta_log.arrow_query import identifier
@@ -33,6 +33,8 @@ RESOLUTIONS: Mapping[Resolution, str] = {
     "stale": "stale: the left row had changed since, so it was dropped",
     "contradictory": "contradictory: the left row is another than the one that asked",
 }
+_FIRST = 5
+"""How many of the keys that refer to a row are told."""
 _IN_ORDER = (*BY_PLACE, identifier(STEP))
 _COLUMNS = ("primary_key", "foreign_key", BATCH, POSITION)
 
@@ -119,7 +121,7 @@ def subscribers(logs: Logs, part: JoinSpec, held: str) -> tuple[int, list[str]]:
     )
     log = subscription_log_of(part.name)
     counted = logs.ask(log, f"SELECT count(*) AS n FROM ({live})")
-    first = logs.ask(log, f"{live} ORDER BY {', '.join(fields)} LIMIT {MOST}")
+    first = logs.ask(log, f"{live} ORDER BY {', '.join(fields)} LIMIT {_FIRST}")
     keys = [str(Key(part.primary_key_type, tuple(row["primary_key"].values()))) for row in first]
     return (int(counted[0]["n"]) if counted else 0), keys
 

@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 
 from lakejoin.orchestration.explain.explanation import Finding
 from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs, Row, text_literal, value_text
-from lakejoin.orchestration.explain.sentences import place, shown_values
+from lakejoin.orchestration.explain.sentences import counted, place, shown_values
 from lakejoin.storage.delta_log.arrow_query import identifier
 from lakejoin.storage.lake.layout import QUARANTINE, changes_of, records_of
 from lakejoin.transforms.model.schemas import (
@@ -28,6 +28,7 @@ from lakejoin.transforms.model.schemas import (
 )
 from lakejoin.transforms.model.specs import TableSpec
 from lakejoin.transforms.stream_join.records import stream_schema
+from lakejoin.transforms.stream_join.table_join import ACCEPTED
 
 BY_PLACE = (BATCH, *[f"{identifier(POSITION)}['{part}']" for part in ("date", "file", "line")])
 """The order in which records were read."""
@@ -55,12 +56,13 @@ VERDICTS: Mapping[Verdict, str] = {
 
 @dataclass(frozen=True)
 class Records:
-    """The source records of a key, the newest of them, in the order in which they were read."""
+    """The newest source records of a key in the order in which they were read, the one that decides among them."""
 
     table: TableSpec
     key: Key
     rows: Sequence[Row]
     in_all: int
+    """How many records the key has."""
     suspects: Sequence[Row]
     """Records in quarantine whose text says the key."""
     raw: Callable[[str, Row], str] | None = None
@@ -115,13 +117,14 @@ class Records:
     def _since(self, name: str, text: str | None) -> Finding:
         """The first record of those that went on saying the value that a column has now."""
         assert self.made_by is not None
-        first, now = self.made_by, self.made_by[name]
+        first, now, known = self.made_by, self.made_by[name], self.in_all == len(self.rows)
         for row in reversed([row for row in self.rows if row.get(CURRENT)]):
             if row[DELETED] or row[name] != now:
+                known = True
                 break
             first = row
         says = f"{name} of {self.called} is {'null' if text is None else text}"
-        record = f"since the record at {place(first)}, batch {first[BATCH]}"
+        record = f"{'' if known else 'at least '}since the record at {place(first)}, batch {first[BATCH]}"
         return Finding(f"{says}, {record}", {"value": text, "at": place(first), "batch": first[BATCH]})
 
     @property
@@ -138,7 +141,7 @@ class Records:
         """A sentence for each record, in the order in which they were read; then the suspects."""
         found = [self._of_record(row) for row in self.rows]
         if self.in_all > len(self.rows):
-            found.insert(0, Finding(f"{self.in_all - len(self.rows):,} older records are left out"))
+            found.insert(0, Finding(f"left out: {counted(self.in_all - len(self.rows), 'older record')}"))
         found += [
             Finding(
                 f"batch {row[BATCH]}: in quarantine, {place(row)}, its text has this key: {row['reason']}"
@@ -150,7 +153,7 @@ class Records:
         return tuple(found)
 
     def _of_record(self, row: Row) -> Finding:
-        what, verdict = OPERATIONS[row[OP]] if OP in row else "event", row[VERDICT]
+        what, verdict = OPERATIONS[row[OP]] if OP in row else "record", row[VERDICT]
         says = VERDICTS[verdict]
         if verdict == "applied" and CURRENT in row:
             says = self._applied(row)
@@ -187,19 +190,31 @@ class Records:
 def table_records(logs: Logs, table: TableSpec, key: Key) -> Records:
     """Return the records of a key of a declared table. Raises `LakeUnusable` and `LakeInconsistent`."""
     schema = changes_schema(table.columns, table.sequence)
-    return _records(logs, changes_of(table.name), table, key, schema)
+    return _records(logs, changes_of(table.name), table, key, schema, CURRENT)
 
 
 def stream_records(logs: Logs, stream: TableSpec, key: Key) -> Records:
     """Return the records of a key of a stream; each is an event. Raises as `table_records`."""
-    return _records(logs, records_of(stream.name), stream, key, stream_schema(stream))
+    events = f"{VERDICT} IN ({', '.join(map(text_literal, ACCEPTED))})"
+    return _records(logs, records_of(stream.name), stream, key, stream_schema(stream), events)
 
 
-def _records(logs: Logs, log: str, table: TableSpec, key: Key, schema: StructType) -> Records:
+def _records(
+    logs: Logs, log: str, table: TableSpec, key: Key, schema: StructType, decides: str
+) -> Records:  # fmt: skip
+    """`decides`: the condition of the records of which the newest must be known, however many came after it."""
     columns = [name for name in schema.names if name != HASH]
     where = key.among(table.key)
     rows = logs.rows(log, columns, where, last_by=BY_PLACE)
     in_all = len(rows) if len(rows) < MOST else logs.count(log, where)
+    if in_all > len(rows):
+        known = [(row[BATCH], place(row)) for row in rows]
+        deciding = logs.rows(log, columns, f"{where} AND {decides}", last_by=BY_PLACE, most=1)
+        applied = logs.rows(
+            log, columns, f"{where} AND {decides} AND {VERDICT} = 'applied'", last_by=BY_PLACE, most=1
+        )
+        older = {(row[BATCH], place(row)): row for row in (*applied, *deciding)}
+        rows = [*[row for at, row in older.items() if at not in known], *rows]
     return Records(table, key, rows, in_all, _suspects(logs, table, key, rows), logs.raw)
 
 

@@ -1,10 +1,9 @@
 """Says what became of an event of a stream, and what it met in the joins of the stream (KIP-923)."""
 
-from collections.abc import Callable
-
 from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.explain.columns import column_of
 from lakejoin.orchestration.explain.explanation import Explanation, Finding
+from lakejoin.orchestration.explain.joined_rows import Explain
 from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs, Row, time_text
 from lakejoin.orchestration.explain.records import BY_PLACE, Records, stream_records
 from lakejoin.orchestration.explain.sentences import counted, listed, place, shown_values
@@ -23,7 +22,6 @@ from lakejoin.transforms.model.schemas import (
 from lakejoin.transforms.model.specs import StreamJoinSpec
 from lakejoin.transforms.stream_join.table_join import ACCEPTED
 
-Explain = Callable[[str, Key], Explanation]
 _STAYS = "nothing: what was decided about an event stays"
 
 
@@ -49,7 +47,7 @@ def explain_event(pipeline: Pipeline, logs: Logs, name: str, key: Key, explain: 
     made = _made(logs, join, key)
     events = [row for row in records.rows if row[VERDICT] in ACCEPTED]
     findings = [_of_event(pipeline, logs, join, row, made, explain) for row in events]
-    lost = Finding(f"records of {join.left}", because=records.findings)
+    records_read = Finding(f"records of {join.left}", because=records.findings)
     if made:
         answer = f"{name} {key} is there: " + "; ".join(_joined(join, row) for row in made.values())
     elif findings:
@@ -60,7 +58,14 @@ def explain_event(pipeline: Pipeline, logs: Logs, name: str, key: Key, explain: 
     if any(place(row) not in made and _waits(logs, join, row) for row in events):
         following = ("the end of its grace period",)
     return Explanation(
-        name, key.texts, logs.batch, bool(made), answer, (*findings, lost), following, _columns(join, made)
+        name,
+        key.texts,
+        logs.batch,
+        bool(made),
+        answer,
+        (*findings, records_read),
+        following,
+        _columns(join, made),
     )
 
 
@@ -151,20 +156,15 @@ def _why_absent(logs: Logs, join: StreamJoinSpec, event: Row, right: Key | None)
         return f"{at} came after its grace period of {join.grace}, and was dropped as late"
     if _waits(logs, join, event):
         assert join.grace is not None
-        until, now = (
-            time_text(event[TIME] + join.grace),
-            "not known yet" if clock is None else time_text(clock),
-        )
-        return f"{at} waits until the stream's time has passed {until}; it is {now}"
+        now = "not known yet" if clock is None else time_text(clock)
+        return f"{at} waits until the stream's time has passed {time_text(event[TIME] + join.grace)}; it is {now}"
     if right is None and join.how == "inner":
         return f"{at} refers to no row of {join.right}, and the join is an inner one"
     if join.how == "inner":
         return f"{at} met no row of {join.right} {right or ''}, and the join is an inner one"
-    return (
-        f"{at} does not meet the condition of the join: {join.where}"
-        if join.where
-        else f"{at} came before the join was begun"
-    )
+    if join.where is not None:
+        return f"{at} does not meet the condition of the join: {join.where}"
+    return f"{at} came before the join was begun"
 
 
 def _waits(logs: Logs, join: StreamJoinSpec, event: Row) -> bool:

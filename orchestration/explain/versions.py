@@ -2,7 +2,7 @@
 
 from lakejoin.orchestration.explain.explanation import Finding
 from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs, Row
-from lakejoin.orchestration.explain.sentences import place, shown_values, valid
+from lakejoin.orchestration.explain.sentences import counted, place, shown_values, valid
 from lakejoin.storage.state.arrow_rows import table_versions
 from lakejoin.transforms.model.schemas import BATCH, POSITION, VALID_FROM, VALID_TO
 from lakejoin.transforms.model.specs import TableSpec
@@ -11,7 +11,9 @@ from lakejoin.transforms.model.specs import TableSpec
 def version_findings(logs: Logs, table: TableSpec, key: Key) -> list[Finding]:
     """Return the live versions of a key, the last of them. Raises what reading the lake raises."""
     rows = versions(logs, table, key)
-    left_out = [Finding(f"{len(rows) - MOST:,} older versions are left out")] if len(rows) > MOST else []
+    left_out = (
+        [Finding(f"left out: {counted(len(rows) - MOST, 'older version')}")] if len(rows) > MOST else []
+    )
     shown = [Finding(said(row), {"row": shown_values(row, table.columns)}) for row in rows[-MOST:]]
     return [Finding("its versions, by event time", because=(*left_out, *shown))] if rows else []
 

@@ -85,6 +85,7 @@ DAYS = {
         "orders": [
             ("c", 1, 1, "ada", "pen", 10), ("c", 2, 1, "bob", "ink", 20), ("c", 3, 1, None, "pen", 30),
             ("c", 4, 1, "eve", "ink", 40), ("c", 5, 1, "ada", "pen", 50), ("c", 7, 9, "ada", "pen", 5000),
+            ("c", 20, 99, None, None, 1),
         ],
         "customers": [("c", "ada", "Paris"), ("c", "bob", "Rome")],
         "items": [("c", "pen", 1, "2024-01-01T00:00:00Z"), ("u", "pen", 2, "2024-01-01T06:00:00Z")],
@@ -103,7 +104,10 @@ DAYS = {
         "clicks": [("c", 5, "pen", "buy", "2024-01-01T06:30:00Z")],
         "notes": [("c", 8, "many")],
     },
-    "2024-01-03": {"customers": [("c", "eve", "Bonn")], "orders": [("u", 3, 2, "cyd", "pen", 12)]},
+    "2024-01-03": {
+        "customers": [("c", "eve", "Bonn")],
+        "orders": [("u", 3, 2, "cyd", "pen", 12), *[("u", 20, v, None, None, 2) for v in range(11)]],
+    },
 }  # fmt: skip
 NAMES = {
     "orders": ORDER,
@@ -452,8 +456,17 @@ def test_status_of_a_batch_says_what_it_did(shop: Pipeline) -> None:
 
 def test_older_records_are_counted(shop: Pipeline) -> None:
     """Of many records the newest are told."""
-    assert said(explanation(shop, "notes", "3")).startswith(
-        "the row: id 3, n 14\n4 older records are left out\n"
+    found = said(explanation(shop, "notes", "3"))
+    assert found.startswith("the row: id 3, n 14\nleft out: 4 older records\n")
+
+
+def test_record_that_decides_is_told_however_many_came_after_it(shop: Pipeline) -> None:
+    """Older records that came later have no effect, and do not hide the one that has."""
+    found = explanation(shop, "orders", "20")
+    assert found.answer == "orders 20 is there, as the record at 2024-01-01.jsonl:7 made it in batch 1"
+    assert "left out: 1 older record\nbatch 1: new or changed row, 2024-01-01.jsonl:7" in said(found)
+    assert said(explanation(shop, "orders", "20", column="amount")) == (
+        "amount of orders 20 is 1, since the record at 2024-01-01.jsonl:7, batch 1"
     )
 
 

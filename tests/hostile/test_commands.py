@@ -161,6 +161,8 @@ def see_rows(path: Path) -> None:
     for form in ("tree", "html"):
         why = lakejoin("explain", path, "placed", "--key", TEXTS[0], "--format", form)
         assert r"\x1b[2J" in why.stdout, form
+    assert "placed" in lakejoin("verify", path).stdout
+    assert r"\x1b[2J" in lakejoin("diff", f"{path}@1", path, "orders").stdout
     assert r"\x1b[2J" in lakejoin("dangling", path, "placed").stdout
     assert r"\u202e" in lakejoin("references", path, "placed").stdout
     assert r"\x1b[2J" in lakejoin("references", path, "placed", "--unreferenced").stdout

@@ -28,6 +28,8 @@ COMMANDS = (
     "status",
     "show",
     "explain",
+    "verify",
+    "diff",
     "dangling",
     "references",
     "check",
