@@ -466,7 +466,7 @@ def test_record_that_decides_is_told_however_many_came_after_it(shop: Pipeline) 
     assert found.answer == "orders 20 is there, as the record at 2024-01-01.jsonl:7 made it in batch 1"
     assert "left out: 1 older record\nbatch 1: new or changed row, 2024-01-01.jsonl:7" in said(found)
     assert said(explanation(shop, "orders", "20", column="amount")) == (
-        "amount of orders 20 is 1, since the record at 2024-01-01.jsonl:7, batch 1"
+        "amount of orders 20 is 1, at least since the record at 2024-01-01.jsonl:7, batch 1"
     )
 
 
