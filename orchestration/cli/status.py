@@ -82,11 +82,7 @@ def _print_batch(pipeline: "Pipeline", number: int, form: str) -> None:
 
 def _done(batch: "Published") -> dict[str, Any]:
     """A finished batch as plain values."""
-    return {
-        "batch": batch.batch,
-        "kind": batch.kind,
-        "planned_at": batch.planned_at.isoformat(),
-        "dates": [date.isoformat() for date in batch.dates],
+    return _cut(batch) | {
         "tables": {name: dict(counts) for name, counts in batch.tables.items()},
         "joins": {name: dict(counts) for name, counts in batch.joins.items()},
         "rows": dict(batch.rows),
@@ -94,20 +90,24 @@ def _done(batch: "Published") -> dict[str, Any]:
     }
 
 
+def _cut(batch: "Published") -> dict[str, Any]:
+    """Which batch it is."""
+    return {
+        "batch": batch.batch,
+        "kind": batch.kind,
+        "dates": [day.isoformat() for day in batch.dates],
+        "planned_at": batch.planned_at.isoformat(),
+    }
+
+
 def _told(pipeline: "Pipeline", found: "Status") -> dict[str, Any]:
     """The status as one JSON object; `waiting` is null where a source cannot be listed, and `unlisted` says why."""
-    last, waiting = found.last, found.backlog
-    snapshot = last and {
-        "batch": last.batch,
-        "kind": last.kind,
-        "dates": [day.isoformat() for day in last.dates],
-        "planned_at": last.planned_at.isoformat(),
-    }
+    waiting = found.backlog
     return {
         "pipeline": pipeline.name,
         "lake": pipeline.lake,
         "batches": found.batches,
-        "last_cut": snapshot,
+        "last_cut": found.last and _cut(found.last),
         "unfinished": found.unfinished and found.unfinished.batch,
         "tables": found.tables,
         "joins": found.joins,

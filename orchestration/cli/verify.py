@@ -14,6 +14,7 @@ from lakejoin.orchestration.cli.terminal import say, say_json
 if TYPE_CHECKING:
     from lakejoin.orchestration.config import Pipeline
     from lakejoin.orchestration.verification.verify import Part, Verdict
+    from lakejoin.storage.lake.plan import Plan
 
 
 def verify(
@@ -72,7 +73,7 @@ def _names(pipeline: "Pipeline", result: str | None) -> list[str]:
     return [result]
 
 
-def _snapshot(pipeline: "Pipeline", names: Sequence[str], batch: int | None) -> Any:
+def _snapshot(pipeline: "Pipeline", names: Sequence[str], batch: int | None) -> "Plan":
     from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
     from lakejoin.orchestration.lake_state.readable import check_readable
     from lakejoin.storage.lake.journal import Journal

@@ -21,7 +21,6 @@ from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.join_assets import JOIN_ASSETS
 from lakejoin.orchestration.defs.source_assets import source_key
 from lakejoin.orchestration.defs.time_asset_specs import time_columns, time_description
-from lakejoin.orchestration.lake_state.config_fingerprints import state_version
 from lakejoin.storage.lake.layout import Lake
 from lakejoin.transforms.model.declaration import UNDECLARED, Declaration
 
@@ -50,7 +49,7 @@ def asset_spec(
         kinds={"deltalake", "spark"},
         freshness_policy=None if internal else embedded.freshness_policy,
         automation_condition=embedded.automation_condition,
-        code_version=state_version(pipeline, asset.declared),
+        code_version=embedded.code_versions[asset.declared],
         partitions_def=partitions,
     )
 

@@ -4,6 +4,7 @@ A batch always covers the whole pipeline, for only then do its tables fit togeth
 were selected. A range of partitions is one run with its dates in order, so one Spark session serves it.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import timedelta
 from functools import cache, partial
@@ -222,8 +223,8 @@ def _standing(
 ) -> Iterator[AssetMaterialization]:
     """Report days that earlier runs have worked off, for Dagster would show them as failed with the run."""
     for day in sorted(days):
+        last = reports.last(day)
         for asset in selected:
-            last = reports.last(day)
             tags = None if last is None else reports.made_with(asset, last.batch)
             metadata = reports.standing(asset, day)
             yield AssetMaterialization(asset.key, partition=day, metadata=metadata, tags=tags)
@@ -239,9 +240,8 @@ def _summary(batch: Published) -> str:
         if counts.get("records")
     )
     said = f"Batch {batch.batch} ({batch.kind}, {days}) published. {tables or 'No records.'}"
-    stages = dict[str, float]()
+    stages = defaultdict[str, float](float)
     for stage, seconds in batch.seconds.items():
-        kind = stage.split("/")[0]
-        stages[kind] = stages.get(kind, 0.0) + seconds
+        stages[stage.partition("/")[0]] += seconds
     times = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in stages.items())
     return f"{said} Seconds by stage: {times}." if times else said

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from dagster import AssetKey, AutomationCondition, FreshnessPolicy
 
 from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.config_fingerprints import state_versions
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,11 @@ class EmbeddedPipeline:
     def sources_group(self) -> str:
         """The group of the sources, so that the graph of tables and results stays small."""
         return f"{self.group}_sources"
+
+    @cached_property
+    def code_versions(self) -> Mapping[str, str]:
+        """With what the state of each table, stream and join is made: what Dagster compares."""
+        return state_versions(self.pipeline)
 
     def table_key(self, name: str) -> AssetKey:
         """Key of the asset of a declared table, stream or result."""

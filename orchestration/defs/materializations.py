@@ -18,7 +18,7 @@ from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.defs.asset_keys import LakeAsset
 from lakejoin.orchestration.defs.steps import STEPS
 from lakejoin.orchestration.defs.time_asset_specs import clock_metadata
-from lakejoin.orchestration.lake_state.config_fingerprints import state_version
+from lakejoin.orchestration.lake_state.config_fingerprints import state_versions
 from lakejoin.orchestration.lake_state.quarantine_counts import LATE
 from lakejoin.storage.errors import LakejoinError
 from lakejoin.storage.lake.journal import Journal
@@ -72,7 +72,7 @@ class Reports:
         self._batches = {batch.batch: batch for batch in (*self._journal.published, *done)}
         self._metadata = cache(self._of_batch)
         self._dated = cache(self._by_date)
-        self._versions = cache(self._version)
+        self._versions = cache(self._versions_of)
 
     def of(self, asset: LakeAsset, number: int, partition: str | None) -> dict[str, Any]:
         """Metadata of an asset after a batch, and of a date where the batch has several.
@@ -102,7 +102,7 @@ class Reports:
 
     def made_with(self, asset: LakeAsset, number: int) -> dict[str, str]:
         """The tag that says with which configuration a batch was made, where no output of a run does."""
-        return {CODE_VERSION_TAG: self._versions(asset.declared, number)}
+        return {CODE_VERSION_TAG: self._versions(number)[asset.declared]}
 
     def last(self, partition: str | None) -> Published | None:
         """The last batch of a partition."""
@@ -111,9 +111,9 @@ class Reports:
             (batch for batch in reversed(self._batches.values()) if day is None or day in batch.dates), None
         )
 
-    def _version(self, name: str, number: int) -> str:
+    def _versions_of(self, number: int) -> Mapping[str, str]:
         plan = next((plan for plan in self._journal.plans if plan.batch == number), None)
-        return state_version(self._pipeline, name, plan)
+        return state_versions(self._pipeline, plan)
 
     def _of_batch(self, asset: LakeAsset, number: int) -> dict[str, Any]:
         return batch_metadata(asset, self._batches[number], self._lake, self._journal)

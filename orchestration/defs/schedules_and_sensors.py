@@ -30,7 +30,7 @@ from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.partitions import within_reach
 from lakejoin.orchestration.defs.source_assets import observations
 from lakejoin.orchestration.defs.told_errors import told_errors
-from lakejoin.orchestration.planning.backlog import Backlog, WaitingFile, backlog, unasked_settle
+from lakejoin.orchestration.planning.backlog import Backlog, WaitingFile, unasked_backlog, unasked_settle
 
 RANGE_START, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 """Tags by which Dagster makes one run of a range of partitions."""
@@ -99,7 +99,7 @@ def new_files_sensor(
 
 def _waiting(pipeline: Pipeline) -> Backlog:
     with told_errors():
-        return backlog(pipeline, datetime.now(UTC), settle=unasked_settle(pipeline))
+        return unasked_backlog(pipeline, datetime.now(UTC))
 
 
 def _request(

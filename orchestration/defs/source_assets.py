@@ -22,7 +22,7 @@ from dagster import (
 
 from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.defs.told_errors import told_errors
-from lakejoin.orchestration.planning.backlog import Backlog, backlog, unasked_settle
+from lakejoin.orchestration.planning.backlog import Backlog, unasked_backlog
 from lakejoin.storage.errors import SourceError
 from lakejoin.transforms.model.printable_text import printable
 
@@ -48,7 +48,7 @@ def source_assets(embedded: EmbeddedPipeline) -> AssetsDefinition:
     def observe(context: AssetExecutionContext) -> Iterator[ObserveResult]:
         with told_errors():
             now = datetime.now(UTC)
-            listed = backlog(embedded.pipeline, now, settle=unasked_settle(embedded.pipeline))
+            listed = unasked_backlog(embedded.pipeline, now)
         for name in embedded.pipeline.inputs:
             key = source_key(embedded, name)
             if key in context.selected_asset_keys:
@@ -84,7 +84,7 @@ def look_at_sources(
     """List all sources, and return what changed; and why one cannot be listed, or an empty text."""
     now = datetime.now(UTC)
     try:
-        listed = backlog(embedded.pipeline, now, settle=unasked_settle(embedded.pipeline))
+        listed = unasked_backlog(embedded.pipeline, now)
     except SourceError as error:
         return [], printable(str(error))
     return list(observations(embedded, listed, instance, now)), ""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import sqlglot
 from sqlglot import exp
 
-from lakejoin.orchestration.explain.explanation import Explanation, Finding
+from lakejoin.orchestration.explain.explanation import Explanation, Finding, shown
 from lakejoin.transforms.model.result_spec import ResultSpec
 from lakejoin.transforms.model.specs import JoinSpec
 
@@ -25,7 +25,7 @@ def pair_columns(
 
 def column_of(join: ResultSpec, name: str, text: str | None, made: Mapping[str, Finding]) -> Finding:
     """Return where a column of a joined row comes from. `made`: what the columns of the pair are."""
-    says = f"{name} of {join.name} is {'null' if text is None else text}"
+    says = f"{name} of {join.name} is {shown(text)}"
     entry = next((entry for entry in join.select or () if entry.name == name), None)
     if entry is None or entry.column is not None:
         source = made.get(name if entry is None or entry.column is None else entry.column)

@@ -21,6 +21,7 @@ from lakejoin.orchestration.lake_state.published_snapshot import published_snaps
 from lakejoin.orchestration.lake_state.readable import check_all_readable
 from lakejoin.storage.lake.journal import Journal
 from lakejoin.storage.lake.layout import Lake, changes_of, records_of
+from lakejoin.transforms.model.schemas import DERIVED
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,10 @@ def _of_place(pipeline: Pipeline, asked: Question) -> Explanation:
         raise unknown("table or stream", asked.name, pipeline.inputs)
     logs = logs_of(pipeline, asked)
     spec, is_table = pipeline.inputs[asked.name].spec, asked.name in pipeline.tables
-    log = (changes_of if is_table else records_of)(asked.name)
+    log, own = (changes_of(asked.name), f"NOT {DERIVED}") if is_table else (records_of(asked.name), "true")
     file, line = place_of(asked.key)
     if line is None:
-        return explain_file(logs, log, spec, file)
+        return explain_file(logs, log, spec, file, own)
     key = key_at(logs, log, spec, file, line)
     if key is None:
         return explain_line(logs, spec, file, line)

@@ -8,6 +8,11 @@ Values = Mapping[str, Any]
 """Plain values: texts, numbers, lists and mappings of these."""
 
 
+def shown(text: str | None) -> str:
+    """Return the text of a value as sentences have it."""
+    return "null" if text is None else text
+
+
 @dataclass(frozen=True)
 class Finding:
     """A sentence, with the values that it says and what it follows from."""
@@ -56,7 +61,7 @@ class Explanation:
     @property
     def called(self) -> str:
         """The row, as sentences name it."""
-        return f"{self.name} {', '.join('null' if part is None else part for part in self.key)}"
+        return f"{self.name} {', '.join(map(shown, self.key))}"
 
     def of_column(self, column: str) -> "Explanation":
         """Return the same of one column alone. Raises `KeyError` for one that the row has not."""

@@ -3,11 +3,11 @@
 from pyspark.sql.types import StructType
 
 from lakejoin.orchestration.explain.explanation import Explanation, Finding
-from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs, Row, text_literal
-from lakejoin.orchestration.explain.sentences import counted
-from lakejoin.storage.delta_log.arrow_query import identifier
+from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs, Row
+from lakejoin.orchestration.explain.sentences import counted, some
+from lakejoin.storage.delta_log.arrow_query import identifier, text_literal
 from lakejoin.storage.lake.layout import QUARANTINE
-from lakejoin.transforms.model.schemas import BATCH, DERIVED, POSITION, VERDICT
+from lakejoin.transforms.model.schemas import BATCH, POSITION, VERDICT
 from lakejoin.transforms.model.specs import TableSpec
 
 
@@ -39,15 +39,18 @@ def explain_line(logs: Logs, table: TableSpec, file: str, line: int) -> Explanat
     return Explanation(table.name, [f"{file}:{line}"], logs.batch, bool(rows), answer, findings)
 
 
-def explain_file(logs: Logs, log: str, table: TableSpec, file: str) -> Explanation:
-    """Say what became of the records of a file: how many, by their status, and the first keys of each."""
-    keys = ", ".join(map(identifier, table.key))
+def explain_file(logs: Logs, log: str, table: TableSpec, file: str, own: str) -> Explanation:
+    """Say what became of the records of a file: how many, by their status, and the first keys of each.
+
+    own: the condition of the rows of the log that stand for a record of their own.
+    """
+    where = f"{_of_file(file)} AND {own}"
     rows = logs.ask(
         log,
-        f"SELECT {VERDICT}, count(*) AS n, min({BATCH}) AS first, max({BATCH}) AS last FROM rows WHERE {_of_file(file)}"
-        f"{f' AND NOT {DERIVED}' if log.endswith('changes') else ''} GROUP BY {VERDICT} ORDER BY n DESC, {VERDICT}",
+        f"SELECT {VERDICT}, count(*) AS n, min({BATCH}) AS first, max({BATCH}) AS last FROM rows WHERE {where} "
+        f"GROUP BY {VERDICT} ORDER BY n DESC, {VERDICT}",
     )
-    findings = [_of_status(logs, log, table, file, keys, row) for row in rows]
+    findings = [_of_status(logs, log, table, where, row) for row in rows]
     refused = logs.ask(
         QUARANTINE,
         f"SELECT reason, count(DISTINCT line) AS n FROM rows WHERE {_quarantined(table, file)} GROUP BY reason "
@@ -66,19 +69,18 @@ def explain_file(logs: Logs, log: str, table: TableSpec, file: str) -> Explanati
     return Explanation(table.name, [file], logs.batch, bool(rows), answer, tuple(findings))
 
 
-def _of_status(logs: Logs, log: str, table: TableSpec, file: str, keys: str, row: Row) -> Finding:
-    status = row[VERDICT]
+def _of_status(logs: Logs, log: str, table: TableSpec, where: str, row: Row) -> Finding:
+    status, keys = row[VERDICT], ", ".join(map(identifier, table.key))
     columns = StructType([table.columns[name] for name in table.key])
-    first = logs.ask(
+    found = logs.ask(
         log,
-        f"SELECT DISTINCT {keys} FROM rows WHERE {_of_file(file)} AND {VERDICT} = {text_literal(status)} "
+        f"SELECT DISTINCT {keys} FROM rows WHERE {where} AND {VERDICT} = {text_literal(status)} "
         f"ORDER BY {keys} LIMIT {MOST + 1}",
     )
-    texts = [str(Key(columns, tuple(one.values()))) for one in first[:MOST]]
-    more = ", …" if len(first) > MOST else ""
+    first = [str(Key(columns, tuple(one.values()))) for one in found[:MOST]]
     return Finding(
-        f"{status}: {counted(row['n'], 'record')}, of {'; '.join(texts)}{more}",
-        {"status": status, "records": row["n"], "first": texts},
+        f"{status}: {counted(row['n'], 'record')}, of {some(first, more=len(found) > MOST)}",
+        {"status": status, "records": row["n"], "first": first},
     )
 
 

@@ -2,24 +2,18 @@
 
 from collections.abc import Sequence
 
-import sqlglot
-from sqlglot import exp
-
 from lakejoin.orchestration.config import Pipeline
-from lakejoin.orchestration.explain.explanation import Explanation, Finding
+from lakejoin.orchestration.config.schema.standard_sql import translated
+from lakejoin.orchestration.explain.explanation import Explanation, Finding, shown
 from lakejoin.orchestration.explain.joined_rows import history_findings, joined_row, row_findings
 from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs, Row
-from lakejoin.orchestration.explain.messages import first_of, subscribers
-from lakejoin.orchestration.explain.sentences import counted, shown_values
+from lakejoin.orchestration.explain.messages import subscribers
+from lakejoin.orchestration.explain.sentences import counted, first_of, shown_values
 from lakejoin.orchestration.show.arrow_tables import arrow_tables
 from lakejoin.storage.delta_log.arrow_query import identifier
 from lakejoin.storage.lake.layout import subscription_log_of
 from lakejoin.transforms.model.group_spec import GroupSpec
 from lakejoin.transforms.model.schemas import BATCH
-
-_PLAIN = (exp.Column, exp.Identifier, exp.Cast, exp.DataType)
-"""What means the same to Spark and to DataFusion."""
-_TO = {exp.DataType.Type.DATE, exp.DataType.Type.BIGINT, exp.DataType.Type.INT}
 
 
 def explain_group(pipeline: Pipeline, logs: Logs, group: GroupSpec, key: Key) -> Explanation:
@@ -52,7 +46,7 @@ def _columns(group: GroupSpec, row: Row, members: Sequence[Finding]) -> dict[str
     values = shown_values(row, group.columns)
     return {
         name: Finding(
-            f"{name} of {group.name} is {text or 'null'}, {made[name]} of the rows in the group",
+            f"{name} of {group.name} is {shown(text)}, {made[name]} of the rows in the group",
             {"value": text},
             tuple(members),
         )
@@ -99,21 +93,9 @@ def _conditions(group: GroupSpec, key: Key) -> str | None:
     """The condition that a row is in a group; None where only Spark can tell."""
     found: list[str] = []
     for entry, value, column in zip(group.by, key.values, key.columns, strict=True):
-        text = identifier(entry.column) if entry.column else _translated(entry.sql)
+        text = identifier(entry.column) if entry.column else translated(entry.sql, group.left_columns)
         if text is None:
             return None
         one = Key(type(key.columns)([column]), (value,)).among(["it"])
         found.append(one.replace(identifier("it"), f"({text})", 1))
     return " AND ".join(found)
-
-
-def _translated(sql: str) -> str | None:
-    """An expression as DataFusion has it, where it surely means the same there."""
-    tree = sqlglot.parse_one(sql, read="spark")
-    nodes = list(tree.walk())
-    casts = [node for node in nodes if isinstance(node, exp.Cast)]
-    if not all(isinstance(node, _PLAIN) for node in nodes) or not all(cast.to.this in _TO for cast in casts):
-        return None
-    for column in tree.find_all(exp.Identifier):
-        column.set("quoted", True)
-    return tree.sql(dialect="postgres")

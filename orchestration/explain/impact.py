@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.explain.explanation import Finding
 from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs
-from lakejoin.orchestration.explain.messages import exchange, first_of, subscribers
-from lakejoin.orchestration.explain.sentences import counted
+from lakejoin.orchestration.explain.messages import exchange, subscribers
+from lakejoin.orchestration.explain.sentences import counted, first_of
 from lakejoin.storage.delta_log.arrow_query import identifier
 from lakejoin.storage.lake.layout import joined_of, response_log_of
 from lakejoin.transforms.model.result_spec import ResultSpec

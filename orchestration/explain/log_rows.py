@@ -8,9 +8,10 @@ from typing import Any
 from pyspark.sql.types import BinaryType, DataType, StringType, StructType, TimestampNTZType, TimestampType
 
 from lakejoin.orchestration.errors import WrongUsage
-from lakejoin.orchestration.show.key_ranges import json_array, parsed, part_text
+from lakejoin.orchestration.explain.explanation import shown
+from lakejoin.orchestration.show.key_ranges import json_array, part_text, typed_part
 from lakejoin.orchestration.show.row_texts import text_of
-from lakejoin.storage.delta_log.arrow_query import identifier, query
+from lakejoin.storage.delta_log.arrow_query import identifier, query, text_literal
 from lakejoin.storage.delta_log.open_table import opened
 from lakejoin.storage.delta_log.snapshot import reading_table
 from lakejoin.storage.lake.layout import Lake
@@ -38,14 +39,14 @@ class Key:
 
     def __str__(self) -> str:
         """Return the values as people read them."""
-        return ", ".join("null" if text is None else text for text in self.texts)
+        return ", ".join(map(shown, self.texts))
 
     def among(self, names: Sequence[str], struct: str = "") -> str:
         """Return the SQL condition that columns, or fields of a struct, have these values."""
         conditions = [
             f"{place} IS NULL" if value is None else f"{place} = {_literal(value, column.dataType)}"
             for name, value, column in zip(names, self.values, self.columns, strict=True)
-            for place in [f"{identifier(struct)}['{_quoted(name)}']" if struct else identifier(name)]
+            for place in [f"{identifier(struct)}[{text_literal(name)}]" if struct else identifier(name)]
         ]
         return " AND ".join(conditions)
 
@@ -116,12 +117,7 @@ def key_of(option: str, text: str, columns: StructType, *, nulls: bool = False) 
         if element is None and nulls:
             values.append(None)
             continue
-        written = part_text(option, text, element)
-        value = parsed(written, column.dataType)
-        if value is None:
-            expected = column.dataType.simpleString()
-            raise WrongUsage(f"{option} {text!r}: {column.name} is {expected}, found {written!r}")
-        values.append(value)
+        values.append(typed_part(option, text, part_text(option, text, element), column))
     return Key(columns, tuple(values))
 
 
@@ -154,12 +150,3 @@ def _literal(value: Any, kind: DataType) -> str:
 
 
 _SQL_NAMES = {"byte": "TINYINT", "short": "SMALLINT", "integer": "INT", "long": "BIGINT"}
-
-
-def text_literal(text: str) -> str:
-    """Return a text as a literal of DataFusion's SQL."""
-    return f"'{_quoted(text)}'"
-
-
-def _quoted(text: str) -> str:
-    return text.replace("'", "''")

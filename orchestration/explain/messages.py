@@ -7,7 +7,7 @@ from lakejoin.orchestration.explain.explanation import Finding
 from lakejoin.orchestration.explain.log_rows import Key, Logs, Row
 from lakejoin.orchestration.explain.records import BY_PLACE
 from lakejoin.orchestration.explain.sentences import place
-from lakejoin.storage.delta_log.arrow_query import identifier
+from lakejoin.storage.delta_log.arrow_query import identifier, text_literal
 from lakejoin.storage.lake.layout import response_log_of, subscription_log_of
 from lakejoin.transforms.foreign_key_join.resolution import Resolution
 from lakejoin.transforms.foreign_key_join.subscriptions import (
@@ -112,20 +112,14 @@ def subscribers(logs: Logs, part: JoinSpec, held: str) -> tuple[int, list[str]]:
 
     held: condition that a message is about the right key. Raises `LakeUnusable` and `LakeInconsistent`.
     """
-    fields = [f"primary_key['{field.name.replace(chr(39), chr(39) * 2)}']" for field in part.primary_key_type]
+    fields = [f"primary_key[{text_literal(field.name)}]" for field in part.primary_key_type]
     last_first = ", ".join(f"{text} DESC" for text in _IN_ORDER)
-    live = (
-        "SELECT primary_key FROM (SELECT primary_key, instruction, row_number() OVER "
+    found = logs.ask(
+        subscription_log_of(part.name),
+        "SELECT primary_key, count(*) OVER () AS live FROM (SELECT primary_key, instruction, row_number() OVER "
         f"(PARTITION BY {', '.join(fields)} ORDER BY {last_first}) AS n FROM rows WHERE {held}) "
-        f"WHERE n = 1 AND instruction NOT IN ('{DELETE_NO}', '{DELETE_AND}')"
+        f"WHERE n = 1 AND instruction NOT IN ('{DELETE_NO}', '{DELETE_AND}') "
+        f"ORDER BY {', '.join(fields)} LIMIT {_FIRST}",
     )
-    log = subscription_log_of(part.name)
-    counted = logs.ask(log, f"SELECT count(*) AS n FROM ({live})")
-    first = logs.ask(log, f"{live} ORDER BY {', '.join(fields)} LIMIT {_FIRST}")
-    keys = [str(Key(part.primary_key_type, tuple(row["primary_key"].values()))) for row in first]
-    return (int(counted[0]["n"]) if counted else 0), keys
-
-
-def first_of(number: int, first: Sequence[str]) -> str:
-    """Return the first of some keys, as a sentence lists them behind their number."""
-    return f": {'; '.join(first)}{', …' if number > len(first) else ''}" if first else ""
+    keys = [str(Key(part.primary_key_type, tuple(row["primary_key"].values()))) for row in found]
+    return (int(found[0]["live"]) if found else 0), keys

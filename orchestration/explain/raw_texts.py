@@ -1,8 +1,8 @@
 """Reads the text of a record where it stands, in the file of its source, without a JVM."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO
+from io import TextIOWrapper
+from itertools import islice
 
 from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.explain.log_rows import Row
@@ -12,9 +12,8 @@ from lakejoin.storage.sources.files.fingerprint import open_text
 from lakejoin.storage.sources.formats.text_format import JsonFormat
 from lakejoin.transforms.model.schemas import BATCH, POSITION
 
-_PIECE = 1 << 20
 _LONGEST = 100_000
-"""Bytes that are shown of a line."""
+"""Characters that are shown of a line."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +35,13 @@ class RawTexts:
         if path is None:
             return "not shown: the record stands for no line of its own"
         try:
-            with open_text(path) as file:
-                line = next((text for number, text in _lines(file) if number == position["line"]), None)
+            with TextIOWrapper(open_text(path), "utf-8", errors="replace", newline="\n") as file:
+                line = next(islice(file, position["line"] - 1, None), None)
         except (LakejoinError, OSError) as error:
             return f"not shown: {error}"
-        return "not shown: its file has fewer lines now" if line is None else line.decode(errors="replace")
+        return (
+            "not shown: its file has fewer lines now" if line is None else line.removesuffix("\n")[:_LONGEST]
+        )
 
     def _path(self, table: str, row: Row) -> str | None:
         """The file that a batch read a record from."""
@@ -50,16 +51,3 @@ class RawTexts:
             (file.path for file in read if (file.date, file.name) == (position["date"], position["file"])),
             None,
         )
-
-
-def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file with their numbers, of a long one its beginning."""
-    number, open_line = 1, b""
-    while piece := file.read(_PIECE):
-        *whole, rest = piece.split(b"\n")
-        for text in whole:
-            yield number, (open_line + text)[:_LONGEST]
-            number, open_line = number + 1, b""
-        open_line = (open_line + rest)[:_LONGEST]
-    if open_line:
-        yield number, open_line

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
 
-from lakejoin.orchestration.explain.explanation import Finding
-from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs, Row, text_literal, value_text
+from lakejoin.orchestration.explain.explanation import Finding, shown
+from lakejoin.orchestration.explain.log_rows import MOST, Key, Logs, Row, value_text
 from lakejoin.orchestration.explain.sentences import counted, place, shown_values
-from lakejoin.storage.delta_log.arrow_query import identifier
+from lakejoin.storage.delta_log.arrow_query import identifier, text_literal
 from lakejoin.storage.lake.layout import QUARANTINE, changes_of, records_of
 from lakejoin.transforms.model.schemas import (
     BATCH,
@@ -123,7 +123,7 @@ class Records:
                 known = True
                 break
             first = row
-        says = f"{name} of {self.called} is {'null' if text is None else text}"
+        says = f"{name} of {self.called} is {shown(text)}"
         record = f"{'' if known else 'at least '}since the record at {place(first)}, batch {first[BATCH]}"
         return Finding(f"{says}, {record}", {"value": text, "at": place(first), "batch": first[BATCH]})
 

@@ -1,9 +1,10 @@
 """Puts the values of rows into the words of sentences."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql.types import StructType
 
+from lakejoin.orchestration.explain.explanation import shown
 from lakejoin.orchestration.explain.log_rows import Row, time_text, value_text
 from lakejoin.transforms.model.schemas import POSITION, VALID_FROM, VALID_TO, is_internal
 
@@ -25,7 +26,7 @@ def shown_values(row: Row, columns: StructType) -> dict[str, str | None]:
 
 def listed(values: Mapping[str, str | None]) -> str:
     """Return columns with their values, as a sentence lists them."""
-    return ", ".join(f"{name} {'null' if text is None else text}" for name, text in values.items())
+    return ", ".join(f"{name} {shown(text)}" for name, text in values.items())
 
 
 def counted(number: int, what: str) -> str:
@@ -35,6 +36,16 @@ def counted(number: int, what: str) -> str:
     ('1 row', '1,200 rows')
     """
     return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def some(first: Sequence[str], *, more: bool) -> str:
+    """Return the first of some keys, as a sentence lists them."""
+    return "; ".join(first) + (", …" if more else "")
+
+
+def first_of(number: int, first: Sequence[str]) -> str:
+    """Return the first of some keys, as a sentence lists them behind their number."""
+    return f": {some(first, more=number > len(first))}" if first else ""
 
 
 def valid(version: Row) -> str:

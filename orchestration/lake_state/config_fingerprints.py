@@ -49,12 +49,16 @@ def shapes_of(pipeline: Pipeline) -> dict[str, str]:
     } | _merged([_ways_of_groups(pipeline), *[rules.of_joins(pipeline) for rules in _PROGRAM.values()]])
 
 
-def state_version(pipeline: Pipeline, name: str, plan: Plan | None = None) -> str:
-    """Fingerprint of all that the state of a table, stream or join is made with: now, or by a plan.
+def state_versions(pipeline: Pipeline, plan: Plan | None = None) -> dict[str, str]:
+    """Fingerprints of all that the state of each table, stream and join is made with: now, or by a plan.
 
     That of the plan is the present one just where `check_shapes` has nothing to say of it.
     """
     shapes = shapes_of(pipeline)
+    return {name: _state_version(shapes, name, plan) for name in (*pipeline.inputs, *pipeline.joins)}
+
+
+def _state_version(shapes: Mapping[str, str], name: str, plan: Plan | None) -> str:
     made = {place: value for place, value in shapes.items() if place.split("/")[1] == name}
     if plan is not None:
         changed = {place for place in _different(made, plan) if place in made}

@@ -67,6 +67,11 @@ class Backlog:
         return of_files + (self.unfinished is not None) + bool(self.new_joins)
 
 
+def unasked_backlog(pipeline: Pipeline, now: datetime) -> Backlog:
+    """List what a run would find that is told nothing. Raises `SourceError`."""
+    return backlog(pipeline, now, settle=unasked_settle(pipeline))
+
+
 def unasked_settle(pipeline: Pipeline) -> timedelta:
     """How long files rest before a scheduled run reads them: the longest `settle` of all tables."""
     declared = [table.source.settle for table in pipeline.inputs.values()]

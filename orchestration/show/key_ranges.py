@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import BinaryType, DataType, StringType, StructType, TimestampType
+from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType, TimestampType
 
 from lakejoin.orchestration.errors import WrongUsage
 from lakejoin.storage.stores.scan.order import Between, Bound, Column, Span, ahead, beginning_with
@@ -120,14 +120,9 @@ class Ordered:
         return [part_text(option, text, value) for value in values]
 
     def _typed(self, option: str, text: str, values: Sequence[str]) -> tuple[Any, ...]:
-        found = []
-        for value, column in zip(values, self.key, strict=False):
-            typed = parsed(value, column.dataType)
-            if typed is None:
-                expected = column.dataType.simpleString()
-                raise WrongUsage(f"{option} {text!r}: {column.name} is {expected}, found {value!r}")
-            found.append(typed)
-        return tuple(found)
+        return tuple(
+            typed_part(option, text, value, column) for value, column in zip(values, self.key, strict=False)
+        )
 
     def times(self, asked: Range) -> tuple[datetime | None, datetime | None]:
         """Return the times between which rows are asked for. Raises `WrongUsage`."""
@@ -158,6 +153,15 @@ def part_text(option: str, text: str, value: Any) -> str:
             f'{option} {text!r}: found null, which no column of a key is; expected values, such as [1, "a"]'
         )
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def typed_part(option: str, text: str, value: str, column: StructField) -> Any:
+    """Return the value of a column of a key that a part of an option's text stands for. Raises `WrongUsage`."""
+    typed = parsed(value, column.dataType)
+    if typed is None:
+        expected = column.dataType.simpleString()
+        raise WrongUsage(f"{option} {text!r}: {column.name} is {expected}, found {value!r}")
+    return typed
 
 
 def parsed(text: str, kind: DataType) -> Any:

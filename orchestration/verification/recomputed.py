@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import ArrayType, DecimalType, FloatType, IntegralType, MapType, StructType
 
-from lakejoin.orchestration.verification.duck_sql import translated
+from lakejoin.orchestration.config.schema.standard_sql import translated
 from lakejoin.storage.delta_log.arrow_query import identifier
 from lakejoin.transforms.model.group_spec import Aggregate, GroupSpec
 from lakejoin.transforms.model.result_spec import ResultSpec
@@ -64,7 +64,9 @@ def _joined(result: ResultSpec) -> Recomputed:
     entries: dict[str, str | None] = {name: identifier(name) for name in result.columns.names}
     if result.select is not None:
         entries = {
-            entry.name: identifier(entry.column) if entry.column else _same(entry.sql, result.pair_columns)
+            entry.name: identifier(entry.column)
+            if entry.column
+            else translated(entry.sql, result.pair_columns)
             for entry in result.select
         }
     return _compared(result, f"({pairs}){where}", entries, {}, frozenset())
@@ -109,14 +111,14 @@ def _compared(
     return Recomputed(
         f"SELECT {listed} FROM {rows}",
         [name for name in known if name not in result.joined_key],
-        frozenset(rounded),
+        rounded,
         [f"{name}: {texts[name]}" for name, sql in entries.items() if sql is None],
     )
 
 
 def _aggregate(one: Aggregate, columns: StructType) -> str | None:
     function = _AGGREGATES.get(one.function)
-    arguments = [_same(text, columns) for text in one.arguments]
+    arguments = [translated(text, columns) for text in one.arguments]
     if function is None or None in arguments or len(arguments) > 1 or not _is_sure(one):
         return None
     return f"{function}({arguments[0] if arguments else '*'})"
@@ -135,12 +137,8 @@ def _is_sure(one: Aggregate) -> bool:
     return not isinstance(one.of, ArrayType | MapType | StructType | FloatType)
 
 
-def _same(text: str, columns: StructType, table: str = "") -> str | None:
-    return translated(text, columns, table)
-
-
 def _sure(text: str, columns: StructType, what: str, table: str = "") -> str:
-    found = _same(text, columns, table)
+    found = translated(text, columns, table)
     if found is None:
         raise Unverifiable(f"{what}, {text}: DuckDB may understand it otherwise than Spark")
     return found

@@ -16,7 +16,7 @@ from lakejoin.orchestration.verification.recomputed import Recomputed, Unverifia
 from lakejoin.storage.delta_log.arrow_query import identifier
 from lakejoin.storage.lake.layout import history_of, joined_of, shown_name
 from lakejoin.storage.lake.plan import Plan
-from lakejoin.transforms.foreign_key_join.history import UNTIL
+from lakejoin.transforms.foreign_key_join.history import UNTIL, by_event_time
 from lakejoin.transforms.model.result_spec import ResultSpec
 from lakejoin.transforms.model.schemas import VALID_FROM, VALID_TO
 
@@ -122,7 +122,7 @@ def _history(
 ) -> Verdict:  # fmt: skip
     """Compare the versions that no batch has ended with the result; and see that no version goes on into the next."""
     name = shown_name(history_of(spec.name))
-    if spec.history is None or spec.history.by_event_time:
+    if by_event_time(spec):
         return Verdict(name, _EVENTS)
     columns, key = [*spec.columns.names], ", ".join(map(identifier, spec.joined_key))
     create(connection, "_found", rows_of(pipeline, snapshot, spec.name, columns))

@@ -14,6 +14,11 @@ def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def text_literal(text: str) -> str:
+    """Return a text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def query(sql: str, tables: Mapping[str, DeltaTable]) -> pa.RecordBatchReader:
     """Begin to read what SQL makes of tables, each at the version that it was opened at, by the names given here.
 

@@ -14,7 +14,7 @@ from pyarrow.lib import ArrowException
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from lakejoin.storage.delta_log.arrow_query import identifier, query
+from lakejoin.storage.delta_log.arrow_query import identifier, query, text_literal
 from lakejoin.storage.delta_log.open_table import opened
 from lakejoin.storage.delta_log.snapshot import reading_table
 from lakejoin.storage.errors import LakejoinError, reason_of
@@ -142,7 +142,7 @@ def table_versions(table: TableSpec) -> ArrowRows:
     fields = [(SEQUENCE, name) for name in table.sequence.names] + [
         (POSITION, n) for n in POSITION_TYPE.names
     ]
-    order = ", ".join(f"{column}['{_text(field)}'] DESC NULLS LAST" for column, field in fields)
+    order = ", ".join(f"{column}[{text_literal(field)}] DESC NULLS LAST" for column, field in fields)
 
     def sql(plan: Plan, names: Mapping[str, str]) -> str:
         parts, renamed = [], [TIME if name == VALID_FROM else name for name in stored_names]
@@ -171,8 +171,3 @@ def _first(rows: str, columns: str, key: str, order: str, where: str = "true") -
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(identifier, names))
-
-
-def _text(text: str) -> str:
-    """What stands between the quotes of a text in DataFusion's SQL."""
-    return text.replace("'", "''")

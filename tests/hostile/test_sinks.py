@@ -374,7 +374,7 @@ def test_sources_are_observed_in_printable_words(
     def refuse(*_: object, **__: object) -> None:
         raise SourceBroken(text)
 
-    monkeypatch.setattr(source_assets, "backlog", refuse)
+    monkeypatch.setattr(source_assets, "unasked_backlog", refuse)
     assets._observe(context, embedded)
     published_sensor._observed(context, embedded)
     newest = source_assets._newest("orders", listed)["newest"].value

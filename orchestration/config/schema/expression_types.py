@@ -86,8 +86,8 @@ def _literal_type(node: exp.Literal) -> DataType | None:
     return IntegerType() if int(node.name) < 2**31 else LongType() if int(node.name) < 2**63 else None
 
 
-def _arms(node: exp.Expr) -> list[exp.Expr]:
-    """The parts of a choice that its value may come from."""
+def arms(node: exp.Expr) -> list[exp.Expr]:
+    """Return the parts of a choice that its value may come from."""
     match node:
         case exp.Case():
             arms = [branch.args["true"] for branch in node.args["ifs"]]
@@ -111,7 +111,7 @@ def _texts(node: exp.Expr) -> list[exp.Expr]:
 
 def _choice_type(node: exp.Expr, columns: Columns) -> DataType | None:
     """The type that all arms of a choice have."""
-    types = [infer_type(arm, columns) for arm in _arms(node) if not isinstance(arm, exp.Null)]
+    types = [infer_type(arm, columns) for arm in arms(node) if not isinstance(arm, exp.Null)]
     return types[0] if types and all(dtype == types[0] for dtype in types) else None
 
 

@@ -10,7 +10,7 @@ import pytest
 from lakejoin.orchestration.config import Pipeline, load_text
 from lakejoin.orchestration.defs.code_location import pipeline_definitions
 from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
-from lakejoin.orchestration.lake_state.config_fingerprints import readings_of, shapes_of, state_version
+from lakejoin.orchestration.lake_state.config_fingerprints import readings_of, shapes_of, state_versions
 from lakejoin.storage.lake.plan import Plan
 
 _TEXT = """\
@@ -69,6 +69,8 @@ def test_a_batch_has_the_version_of_the_configuration_that_planned_it(tmp_path: 
     same = cast("Plan", Planned(shapes_of(now) | readings_of(now)))
     fewer = cast("Plan", Planned({k: v for k, v in shapes_of(now).items() if not k.endswith("/select")}))
     other = cast("Plan", Planned(shapes_of(then)))
-    assert state_version(now, "sold", same) == state_version(now, "sold", fewer) == state_version(now, "sold")
-    assert state_version(now, "sold", other) == state_version(then, "sold") != state_version(now, "sold")
-    assert state_version(now, "orders", other) == state_version(now, "orders")
+    assert (
+        state_versions(now, same)["sold"] == state_versions(now, fewer)["sold"] == state_versions(now)["sold"]
+    )
+    assert state_versions(now, other)["sold"] == state_versions(then)["sold"] != state_versions(now)["sold"]
+    assert state_versions(now, other)["orders"] == state_versions(now)["orders"]

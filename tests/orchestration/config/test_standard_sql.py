@@ -1,11 +1,11 @@
-"""Which expressions DuckDB understands as Spark does: the others are not translated."""
+"""Which expressions other engines understand as Spark does: the others are not translated."""
 
 import duckdb
 import pytest
 from pyspark.sql.types import ArrayType, StringType, StructType
 
+from lakejoin.orchestration.config.schema.standard_sql import translated
 from lakejoin.orchestration.verification.comparison import compare
-from lakejoin.orchestration.verification.duck_sql import translated
 
 COLUMNS = (
     StructType()
