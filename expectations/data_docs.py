@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from lakejoin.expectations.index_page import Page, render_index
+from lakejoin.expectations.overview import Overview
 from lakejoin.expectations.results import rule_results
 from lakejoin.transforms.model.printable_text import printable_lines
 
@@ -36,6 +37,8 @@ class DataDocs:
     """How many runs of each asset stay; each is a page."""
     assets: Collection[str] | None = None
     """Those that the index links; None for every one that was ever checked."""
+    overview: Overview | None = None
+    """What the index says above the rules."""
 
     @property
     def index(self) -> Path:
@@ -83,9 +86,10 @@ def _publish(docs: DataDocs, suites: Iterable["ExpectationSuite"], results: "Res
     for key in results:
         _page_file(docs, key).stat()  # Great Expectations only logs where it could not write it
     linked = {name: keys for name, keys in kept.items() if docs.assets is None or name in docs.assets}
-    _write_whole(
-        docs.index, render_index({n: [_page(context, key) for key in keys] for n, keys in linked.items()})
-    )
+    pages: dict[str, Sequence[Page]] = {
+        name: [_page(context, key) for key in keys] for name, keys in linked.items()
+    }
+    _write_whole(docs.index, render_index(pages, docs.overview))
 
 
 def _site(docs: DataDocs) -> "AbstractDataContext":

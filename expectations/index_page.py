@@ -1,4 +1,4 @@
-"""Renders the first page of the Data Docs: every asset with its rules as they stand, and its older runs.
+"""Renders the first page of the Data Docs: how the tables stand, and every asset with its rules and older runs.
 
 Great Expectations' own index is drawn by scripts from other sites and stays empty where they cannot be reached; this
 one is a single file.
@@ -7,6 +7,7 @@ one is a single file.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lakejoin.expectations.overview import Overview, render_overview
 from lakejoin.expectations.results import RuleResult
 from lakejoin.transforms.model.printable_text import printable_html
 
@@ -18,6 +19,8 @@ th, td { border-bottom: 1px solid #8884; padding: .3rem .6rem; text-align: left;
 .failed { color: #c22; font-weight: 600; } .passed { color: #283; }
 code { font-size: 13px; overflow-wrap: anywhere; }
 td:first-child { white-space: nowrap; }
+.number { font-variant-numeric: tabular-nums; text-align: right; }
+.good { fill: #5a9; } .bad { fill: #c22; }
 """
 
 
@@ -36,13 +39,14 @@ class Page:
         return all(result.success for result in self.results)
 
 
-def render_index(assets: dict[str, Sequence[Page]]) -> str:
+def render_index(assets: dict[str, Sequence[Page]], overview: Overview | None = None) -> str:
     """Return the page as HTML; `assets` has the pages of each asset, newest first and at least one."""
+    above = "" if overview is None else render_overview(overview)
     body = "".join(_asset(name, pages) for name, pages in sorted(assets.items()))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Data Docs</title>'
         f"<style>{_STYLE}</style></head><body><h1>Data Docs</h1>"
-        f"<p>The rules of every asset as its newest run found them.</p>{body}</body></html>\n"
+        f"{above}<h2>Rules</h2><p>The rules of every asset as its newest run found them.</p>{body}</body></html>\n"
     )
 
 
@@ -51,7 +55,7 @@ def _asset(name: str, pages: Sequence[Page]) -> str:
     rules = "".join(_rule(result) for result in newest.results)
     runs = "".join(f"<li>{_link(page)} {_status(success=page.success)}</li>" for page in older)
     return (
-        f'<h2 id="{shown}">{shown}</h2><p>{_link(newest)} {_status(success=newest.success)}</p>'
+        f'<h3 id="{shown}">{shown}</h3><p>{_link(newest)} {_status(success=newest.success)}</p>'
         f"<table><tr><th>Rule</th><th>What holds</th><th>Result</th><th>Offending rows</th></tr>"
         f"{rules}</table>"
         + (f"<details><summary>Older runs</summary><ul>{runs}</ul></details>" if runs else "")

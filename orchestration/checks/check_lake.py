@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -10,8 +11,10 @@ from pyspark.sql import SparkSession
 from lakejoin.expectations.data_docs import DataDocs
 from lakejoin.expectations.results import RuleResult
 from lakejoin.expectations.validation import Asset, Validated, judge_assets, validate_assets
+from lakejoin.orchestration.checks.figures import Figure, figures
 from lakejoin.orchestration.checks.join_frames import Scope, table_asset
 from lakejoin.orchestration.checks.join_rules import JOIN_RULES
+from lakejoin.orchestration.checks.overview import overview
 from lakejoin.orchestration.checks.references import Dangling, count_dangling
 from lakejoin.orchestration.checks.time_frames import history_asset
 from lakejoin.orchestration.checks.version_frames import version_assets
@@ -45,12 +48,15 @@ class Checked:
     """Why Data Docs do not show these results, and what to do; None where they do."""
     dangling: Sequence[Dangling] = ()
     """The foreign keys of all rows that point nowhere, of the joins that say how many may."""
+    figures: Sequence[Figure] = ()
+    """What the file expects of tables and streams, and what was found."""
 
     @property
     def passed(self) -> bool:
-        """Whether every rule holds, and no more foreign keys dangle than may."""
+        """Whether every rule holds, no more foreign keys dangle than may, and every figure is as expected."""
         holds = all(result.success for results in self.results.values() for result in results)
-        return holds and not any(found.exceeds for found in self.dangling)
+        is_expected = all(figure.holds for figure in self.figures)
+        return holds and is_expected and not any(found.exceeds for found in self.dangling)
 
 
 def check_lake(
@@ -65,10 +71,10 @@ def check_lake(
     """Check a lake as its last finished batch left it, and write Data Docs, without which the results stand as well.
 
     `batches`: look at the rows that so many last batches touched, None for all rows. `names`: tables and
-    joins to look at, by default every one; only then dangling foreign keys are counted, where the file says how many
-    may be. `run`: how Data Docs call this check. `publish`: whether they are written, by Great Expectations. Raises
-    `WrongUsage` where no batch is finished, `ConfigurationChanged` where the lake was built with another configuration,
-    `LakeInconsistent` where a file of it is gone or damaged.
+    joins to look at, by default every one; only then figures are held against what the file expects, dangling foreign
+    keys among them. `run`: how Data Docs call this check. `publish`: whether they are written, by Great Expectations.
+    Raises `WrongUsage` where no batch is finished, `ConfigurationChanged` where the lake was built with another
+    configuration, `LakeInconsistent` where a file of it is gone or damaged.
     """
     lake = Lake(pipeline.lake)
     journal = Journal(lake)
@@ -77,17 +83,22 @@ def check_lake(
     finished = len(journal.published)
     since = None if batches is None else max(finished - batches, 0)
     scope = Scope(journal, state, since, _touched(journal, since or 0))
+    docs: DataDocs | None = None
     with explained(pipeline, "a check"), closing(scope):
         # Data Docs list all of them; what nobody asked for is not even planned
         every = _assets(pipeline, scope, None if publish else names)
         wanted = [asset for asset in every if names is None or asset.name in names]
-        named = {asset.name for asset in every}.union(pipeline.joins)
-        docs = DataDocs(docs_folder(lake), assets=named) if publish else None
-        found = Validated(judge_assets(wanted)) if docs is None else _validated(wanted, docs, run)
         begun = [name for name in pipeline.joins_of_tables if name in journal.kept]
         dangling = count_dangling(pipeline, state, begun) if names is None else ()
+        first = None if since is None else since + 1
+        expected = figures(pipeline, journal, datetime.now(UTC), first=first) if names is None else ()
+        if publish:
+            named = {asset.name for asset in every}.union(pipeline.joins)
+            above = overview(pipeline, journal, expected, dangling)
+            docs = DataDocs(docs_folder(lake), assets=named, overview=above)
+        found = _validated(wanted, docs, run) if docs is not None else Validated(judge_assets(wanted))
     not_begun = [name for name in pipeline.joins if name not in journal.kept]
-    return Checked(found.results, docs, since, finished, not_begun, found.unpublished, dangling)
+    return Checked(found.results, docs, since, finished, not_begun, found.unpublished, dangling, expected)
 
 
 def _validated(assets: Sequence[Asset], docs: DataDocs, run: str) -> Validated:

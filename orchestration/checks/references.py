@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from lakejoin.orchestration.checks.join_frames import checked_name
 from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.config.schema.expect import Bound
 from lakejoin.orchestration.lake_state.config_fingerprints import check_shapes
 from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
 from lakejoin.orchestration.spark_errors import explained
@@ -31,8 +32,8 @@ class Dangling:
     """Live left rows with a foreign key that is not null."""
     dangling: int
     """Those of them whose right row is not there."""
-    allowed: float
-    """The share that may be dangling."""
+    bound: Bound
+    """What share may be dangling."""
 
     @property
     def share(self) -> float:
@@ -42,7 +43,7 @@ class Dangling:
     @property
     def exceeds(self) -> bool:
         """Whether more dangle than may."""
-        return self.share > self.allowed
+        return not self.bound.allows(self.share)
 
 
 def read_references(pipeline: Pipeline, part: JoinSpec, state: State) -> tuple[DataFrame, DataFrame]:
@@ -67,20 +68,20 @@ def check_dangling(pipeline: Pipeline, spark: SparkSession, names: Collection[st
 
 def count_dangling(pipeline: Pipeline, state: State, names: Collection[str]) -> Sequence[Dangling]:
     """Count the dangling foreign keys of joins, in one Spark job; nothing is read of those that allow any number."""
-    allowed = [
-        (part, share)
+    bounded = [
+        (part, bound)
         for name in names
         for part in pipeline.join_spec(name).parts
-        if (share := pipeline.joins[name].max_dangling_of(part.side)) is not None
+        if (bound := pipeline.dangling_bound(name, part.side)) is not None
     ]
-    if not allowed:
+    if not bounded:
         return []
     counts = [
         totals(*read_references(pipeline, part, state), part).withColumn("name", F.lit(part.name))
-        for part, _ in allowed
+        for part, _ in bounded
     ]
     found = {row["name"]: row for row in reduce(DataFrame.unionByName, counts).collect()}
     return [
-        Dangling(checked_name(part), found[part.name]["left_rows"], found[part.name]["dangling"], share)
-        for part, share in allowed
+        Dangling(checked_name(part), found[part.name]["left_rows"], found[part.name]["dangling"], bound)
+        for part, bound in bounded
     ]

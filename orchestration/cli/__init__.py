@@ -25,6 +25,7 @@ from lakejoin.orchestration.cli.exit_codes import FAILED, Commands
 from lakejoin.orchestration.cli.explain import explain
 from lakejoin.orchestration.cli.init import ManyFiles, init
 from lakejoin.orchestration.cli.maintain import maintain
+from lakejoin.orchestration.cli.metrics import metrics
 from lakejoin.orchestration.cli.migrate import migrate
 from lakejoin.orchestration.cli.quarantine import quarantine
 from lakejoin.orchestration.cli.reconcile import reconcile
@@ -52,8 +53,8 @@ app = typer.Typer(
 app.command()(demo)
 app.command(cls=ManyFiles)(init)
 for command in (
-    validate, run, status, show, explain, verify, diff, dangling, references, check, maintain, migrate, reconcile,
-    repair, dev, warm, doctor,
+    validate, run, status, metrics, show, explain, verify, diff, dangling, references, check, maintain, migrate,
+    reconcile, repair, dev, warm, doctor,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(quarantine, name="quarantine")

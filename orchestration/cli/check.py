@@ -7,6 +7,7 @@ import typer
 from lakejoin.orchestration.cli import options
 from lakejoin.orchestration.cli.exit_codes import FAILED
 from lakejoin.orchestration.cli.options import Config
+from lakejoin.orchestration.cli.summary import print_figures
 from lakejoin.orchestration.cli.terminal import Row, complain, print_table, say
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ def check(
 ) -> None:
     """Check the rules of every table and join.
 
-    They run as Great Expectations suites and make Data Docs. Exit code 1 where one is violated; offending rows
-    are shown.
+    They run as Great Expectations suites and make Data Docs. Figures are held against what the file expects of them.
+    Exit code 1 where a rule is violated or a figure exceeded; offending rows are shown.
     """
     pipeline = options.load_pipeline(config)
     _check_published(pipeline.lake)
@@ -58,6 +59,7 @@ def print_checked(checked: "Checked") -> None:
         for result in results:
             _print_offending(name, result)
     _print_dangling(checked)
+    print_figures(checked.figures)
     for name in checked.not_begun:
         say(
             f"{name}: not checked; it was declared since: `lakejoin run` begins with it, or says what it needs"
@@ -76,7 +78,7 @@ def _print_dangling(checked: "Checked") -> None:
             found.left_rows,
             found.dangling,
             f"{found.share:.2%}",
-            f"{found.allowed:.2%}",
+            found.bound.text,
             "EXCEEDED" if found.exceeds else "within",
         )
         for found in checked.dangling
@@ -84,7 +86,7 @@ def _print_dangling(checked: "Checked") -> None:
     if rows:
         print_table(
             f"Foreign keys that point nowhere, as of batch {checked.through} (`lakejoin dangling CONFIG JOIN`)",
-            ["join", "left rows", "dangling", "share", "at most", "result"],
+            ["join", "left rows", "dangling", "share", "expected", "result"],
             rows,
         )
 

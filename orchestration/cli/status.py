@@ -7,8 +7,18 @@ import typer
 
 from lakejoin.orchestration.cli import options
 from lakejoin.orchestration.cli.options import Config
-from lakejoin.orchestration.cli.summary import batch_line, print_joins, print_summary, print_tables
+from lakejoin.orchestration.cli.summary import (
+    batch_line,
+    print_figures,
+    print_joins,
+    print_summary,
+    print_tables,
+)
 from lakejoin.orchestration.cli.terminal import Row, print_table, say, say_json
+from lakejoin.orchestration.cli.trend import print_trend
+
+_TREND = 30
+"""So many batches make a trend."""
 
 if TYPE_CHECKING:
     from lakejoin.orchestration.config import Pipeline
@@ -25,16 +35,25 @@ def status(
     batch: Annotated[
         int | None, typer.Option(metavar="B", help="Only what batch B did, and how long its stages took.")
     ] = None,
+    *,
+    trend: Annotated[
+        bool, typer.Option("--trend", help="Only the figures of the last 30 batches, one beneath the other.")
+    ] = False,
 ) -> None:
     """Show how far the pipeline is.
 
     Batches, counts by reason, quarantine, pending files; read from logs and listings, without Spark.
     """
     from lakejoin.orchestration.show.status import lake_status
+    from lakejoin.storage.lake.journal import Journal
+    from lakejoin.storage.lake.layout import Lake
 
     pipeline = options.load_pipeline(config)
     if batch is not None:
         _print_batch(pipeline, batch, form)
+        return
+    if trend:
+        print_trend(Journal(Lake(pipeline.lake)).published, _TREND, form)
         return
     found = lake_status(pipeline, datetime.now(UTC))
     if form == "json":
@@ -47,6 +66,7 @@ def status(
     rows: list[Row] = [(t, *reason) for t, reasons in found.quarantine.items() for reason in reasons.items()]
     if rows:
         print_table("Quarantine (`lakejoin quarantine list CONFIG`)", ["table", "reason", "records"], rows)
+    print_figures(found.figures)
     for name, time in found.settled.items():
         say(
             f"history of {name}: settled until {time:%Y-%m-%d %H:%M:%S} UTC; no record can change what was before"
@@ -112,6 +132,16 @@ def _told(pipeline: "Pipeline", found: "Status") -> dict[str, Any]:
         "tables": found.tables,
         "joins": found.joins,
         "quarantine": found.quarantine,
+        "expected": [
+            {
+                "table": one.subject,
+                "figure": one.name,
+                "found": one.found,
+                "expected": one.bound.text,
+                "holds": one.holds,
+            }
+            for one in found.figures
+        ],
         "settled_until": {name: time.isoformat() for name, time in found.settled.items()},
         "waiting": waiting and [{"table": w.table, "file": w.file.name} for w in waiting.files],
         "offsets": waiting

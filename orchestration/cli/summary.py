@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lakejoin.orchestration.cli.terminal import Counts, Row, print_counts, print_table
 
 if TYPE_CHECKING:
+    from lakejoin.orchestration.checks.figures import Figure
     from lakejoin.storage.lake.plan import Published
 
 _TABLE = (
@@ -83,6 +84,22 @@ def print_joins(counts: Counts) -> None:
         print_counts("Changes by groups", "groups", of_groups, _shown(_JOIN, of_groups))
     if of_streams:
         print_counts("Records by join of a stream", "join", of_streams, _shown(_STREAM_JOIN, of_streams))
+
+
+def print_figures(figures: Sequence["Figure"]) -> None:
+    """Print what the file expects of tables and streams, and what was found; nothing where it expects nothing."""
+    rows: list[Row] = [
+        (
+            figure.subject,
+            figure.name,
+            figure.told,
+            figure.bound.text,
+            "within" if figure.holds else "unknown" if figure.found is None else "EXCEEDED",
+        )
+        for figure in figures
+    ]
+    if rows:
+        print_table("Figures that the file bounds", ["table", "figure", "found", "expected", "result"], rows)
 
 
 def _shown(order: Sequence[str], counts: Counts) -> Mapping[str, bool]:

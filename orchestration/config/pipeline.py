@@ -14,6 +14,7 @@ from pydantic import Field, PrivateAttr
 
 from lakejoin.orchestration.config.document import line_of
 from lakejoin.orchestration.config.problems import KeyPath, Problem
+from lakejoin.orchestration.config.schema.expect import Bound, Expect, InputExpect
 from lakejoin.orchestration.config.schema.expression_types import Columns
 from lakejoin.orchestration.config.schema.expressions import expression_type
 from lakejoin.orchestration.config.schema.frozen import Frozen
@@ -59,6 +60,9 @@ class Pipeline(Frozen):
         json_schema_extra={"default": {"when": "after_batch", "retention": "7 days"}},
     )
     """When the lake is tidied up, and what may go; see below."""
+    expect: Expect = Field(default=Expect(), json_schema_extra={"default": {}})
+    """What figures are expected; see below. One that is not met is told by `check`, `status`, Dagster and Data Docs,
+    and stops nothing."""
     tables: Annotated[dict[Name, Table], Field(min_length=1)]
     """Tables by name; see below. Tables, streams, joins and groups share one set of names."""
     streams: dict[Name, Stream] = Field(default={})
@@ -112,6 +116,22 @@ class Pipeline(Frozen):
         return {
             "master": self.spark.master, "conf": self.spark.conf, "places": self.places, "formats": self.formats,
         }  # fmt: skip
+
+    def expected_of(self, name: str) -> InputExpect:
+        """What is expected of a table or stream: what it says, or else what is said of all."""
+        own, of_all = self.inputs[name].expect, self.expect
+        return InputExpect(
+            quarantined=own.quarantined or of_all.quarantined,
+            lag=own.lag or of_all.lag,
+        )
+
+    def dangling_bound(self, name: str, side: str) -> Bound | None:
+        """What share of the foreign keys of a join to one right side may point nowhere; None for any."""
+        join = self.joins[name]
+        if not isinstance(join, Join | Star):
+            return None
+        own = join.max_dangling_of(side)
+        return self.expect.dangling if own is None else Bound.at_most(own)
 
     @property
     def inputs(self) -> dict[str, Input]:

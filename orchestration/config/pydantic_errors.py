@@ -11,6 +11,7 @@ from lakejoin.orchestration.config.pipeline import Pipeline
 from lakejoin.orchestration.config.problems import KeyPath, did_you_mean, found, is_misspelled, listed
 from lakejoin.orchestration.config.schema.column import Column
 from lakejoin.orchestration.config.schema.csv_options import CsvOptions
+from lakejoin.orchestration.config.schema.expect import Expect, InputExpect
 from lakejoin.orchestration.config.schema.frozen import Frozen
 from lakejoin.orchestration.config.schema.joins import (
     Group,
@@ -30,6 +31,9 @@ _MODELS: Mapping[KeyPath, type[Frozen]] = {
     ("spark",): Spark,
     ("engine",): Engine,
     ("maintenance",): Maintenance,
+    ("expect",): Expect,
+    ("tables", "expect"): InputExpect,
+    ("streams", "expect"): InputExpect,
     ("tables",): Table,
     ("streams",): Stream,
     ("tables", "source"): Source,

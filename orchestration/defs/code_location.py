@@ -16,6 +16,7 @@ from lakejoin.orchestration.defs.asset_keys import lake_assets
 from lakejoin.orchestration.defs.assets import pipeline_assets
 from lakejoin.orchestration.defs.dangling_checks import dangling_checks
 from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
+from lakejoin.orchestration.defs.lag_checks import lag_checks
 from lakejoin.orchestration.defs.maintenance_job import maintenance_job, nightly_schedule
 from lakejoin.orchestration.defs.op_checks import OpChecks
 from lakejoin.orchestration.defs.partitions import daily_partitions
@@ -39,7 +40,7 @@ def pipeline_definitions(embedded: EmbeddedPipeline, now: datetime) -> Definitio
     job = f"{pipeline.name}_job"
     upkeep = maintenance_job(embedded)
     everything = AssetSelection.assets(*[asset.key for asset in lake_assets(embedded)])
-    checks = [rule_checks(embedded), intake_checks(embedded), dangling_checks(embedded)]
+    checks = [rule_checks(embedded), intake_checks(embedded), dangling_checks(embedded), lag_checks(embedded)]
     return Definitions(
         assets=[pipeline_assets(embedded, partitions, checks), source_assets(embedded)],
         jobs=[

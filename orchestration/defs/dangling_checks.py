@@ -1,6 +1,6 @@
 """Checks whether more foreign keys point nowhere than the file allows: a check that warns and fails nothing.
 
-It looks at all live rows of the joins that say `max_dangling`, once after a run's batches.
+It looks at all live rows of the joins that say how many may, once after a run's batches.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,9 +28,9 @@ def dangling_checks(embedded: EmbeddedPipeline) -> OpChecks:
     pipeline = embedded.pipeline
     subjects = {
         AssetCheckKey(embedded.table_key(name), _name(part)): (name, checked_name(part))
-        for name, join in pipeline.joins_of_tables.items()
+        for name in pipeline.joins_of_tables
         for part in pipeline.join_spec(name).parts
-        if join.max_dangling_of(part.side) is not None
+        if pipeline.dangling_bound(name, part.side) is not None
     }
 
     def evaluate(
@@ -77,12 +77,10 @@ def _metadata(found: Dangling) -> Mapping[str, MetadataValue]:
         "dangling": MetadataValue.int(found.dangling),
         "left_rows": MetadataValue.int(found.left_rows),
         "share": MetadataValue.float(found.share),
-        "max_dangling": MetadataValue.float(found.allowed),
+        "expected": MetadataValue.text(found.bound.text),
     }
 
 
 def _verdict(found: Dangling) -> str:
-    told = (
-        f"{found.dangling:,} of {found.left_rows:,} foreign keys point nowhere ({found.share:.2%}); at most "
-    )
-    return f"{told}{found.allowed:.2%} may." + (" See `lakejoin dangling`." if found.exceeds else "")
+    told = f"{found.dangling:,} of {found.left_rows:,} foreign keys point nowhere ({found.share:.2%})"
+    return f"{told}; expected {found.bound.text}." + (" See `lakejoin dangling`." if found.exceeds else "")

@@ -7,7 +7,13 @@ executor a project has.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dagster import AssetCheckKey, AssetCheckResult, AssetCheckSpec, AssetExecutionContext
+from dagster import (
+    AssetCheckEvaluation,
+    AssetCheckKey,
+    AssetCheckResult,
+    AssetCheckSpec,
+    AssetExecutionContext,
+)
 from pyspark.sql import SparkSession
 
 from lakejoin.storage.lake.journal import Journal
@@ -32,3 +38,16 @@ class OpChecks:
     def selected(self, context: AssetExecutionContext) -> list[AssetCheckKey]:
         """Those that a run was started for, sorted."""
         return sorted({spec.key for spec in self.specs} & context.selected_asset_check_keys)
+
+
+def evaluation(check: AssetCheckKey, result: AssetCheckResult, *, blocking: bool) -> AssetCheckEvaluation:
+    """What was found of a check, for whoever reports it outside of a run."""
+    return AssetCheckEvaluation(
+        asset_key=check.asset_key,
+        check_name=check.name,
+        passed=result.passed,
+        metadata=result.metadata,
+        severity=result.severity,
+        description=result.description,
+        blocking=blocking,
+    )

@@ -24,8 +24,9 @@ from dagster import (
 from lakejoin.orchestration.defs.asset_keys import LakeAsset, lake_assets
 from lakejoin.orchestration.defs.check_cursor import batches_of
 from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
+from lakejoin.orchestration.defs.lag_checks import changed_lags
 from lakejoin.orchestration.defs.materializations import Reports, beside, split
-from lakejoin.orchestration.defs.op_checks import OpChecks
+from lakejoin.orchestration.defs.op_checks import OpChecks, evaluation
 from lakejoin.orchestration.defs.source_assets import look_at_sources
 from lakejoin.orchestration.defs.told_errors import told_errors
 from lakejoin.storage.lake.journal import Journal
@@ -45,8 +46,8 @@ def published_sensor(
 ) -> SensorDefinition:
     """A sensor that is on from the start, for it starts no run: it reports batches of which no run here has told.
 
-    With them goes what is known of `checks` without a look at any row, and what is left in the sources; these are not
-    listed while nothing is published. Its cursor is the last batch that it has seen.
+    With them goes what is known of `checks` without a look at any row, and what is left in the sources. While nothing
+    is published, only those are listed whose lag the file bounds. Its cursor is the last batch that it has seen.
     """
     pipeline, assets = embedded.pipeline, lake_assets(embedded)
 
@@ -63,13 +64,14 @@ def published_sensor(
             batches = journal.published
             if len(batches) < seen:  # somebody began the lake anew
                 seen = 0
+            events: list[Event] = [*changed_lags(embedded, context.instance)]
             if len(batches) == seen and context.cursor is not None:
-                return SkipReason("Every batch of the lake is reported.")
+                return _only(events, context, "Every batch of the lake is reported.")
             if _is_under_way(context.instance, assets, f"{pipeline.name}_job"):
-                return SkipReason("A run is under way, and reports its batches itself.")
+                return _only(events, context, "A run is under way, and reports its batches itself.")
             told = batches_of(context.instance, assets[0].key, limit=_EVENTS)
             new = [batch for batch in batches[seen:] if batch.batch not in told]
-            reports, events = Reports(pipeline, ()), list[Event]()
+            reports = Reports(pipeline, ())
             for batch in new:
                 events += beside(reports, assets, split([batch], (), partitioned=partitioned)[1])
                 seen = batch.batch
@@ -85,6 +87,11 @@ def published_sensor(
     return published
 
 
+def _only(events: Sequence[Event], context: SensorEvaluationContext, why: str) -> SensorResult | SkipReason:
+    """Tell what is to be told where no batch is: its cursor stays."""
+    return SensorResult(asset_events=events, cursor=context.cursor) if events else SkipReason(why)
+
+
 def _observed(context: SensorEvaluationContext, embedded: EmbeddedPipeline) -> list[AssetObservation]:
     """What has changed in the sources; that one cannot be listed keeps no batch from being told."""
     observed, unlisted = look_at_sources(embedded, context.instance)
@@ -98,15 +105,7 @@ def _evaluations(checks: Iterable[OpChecks], journal: Journal, first: int) -> It
     blocking = {spec.key: spec.blocking for kind in checks for spec in kind.specs}
     for kind in checks:
         for key, result in kind.known(journal, first).items():
-            yield AssetCheckEvaluation(
-                asset_key=key.asset_key,
-                check_name=key.name,
-                passed=result.passed,
-                metadata=result.metadata,
-                severity=result.severity,
-                description=result.description,
-                blocking=blocking[key],
-            )
+            yield evaluation(key, result, blocking=blocking[key])
 
 
 def _is_under_way(instance: DagsterInstance, assets: list[LakeAsset], job: str) -> bool:

@@ -109,8 +109,9 @@ def _seen(embedded: EmbeddedPipeline, name: str, listed: Backlog, now: datetime)
         counts["pending_records"] = sum(part.lag for part in listed.reached[name])
     if unit == _FILES:
         counts["pending_bytes"] = sum(file.size for file in waiting)
-        changed = min((file.modified for file in waiting), default=None)
-        counts["lag_seconds"] = 0 if changed is None else max(int(now.timestamp() - changed / 1e9), 0)
+    lag = listed.lag(name, now)
+    if lag is not None:
+        counts["lag_seconds"] = int(lag.total_seconds())
     return {**{key: MetadataValue.int(count) for key, count in counts.items()}, **_newest(name, listed)}
 
 

@@ -114,12 +114,14 @@ def subscribers(logs: Logs, part: JoinSpec, held: str) -> tuple[int, list[str]]:
     """
     fields = [f"primary_key[{text_literal(field.name)}]" for field in part.primary_key_type]
     last_first = ", ".join(f"{text} DESC" for text in _IN_ORDER)
-    found = logs.ask(
-        subscription_log_of(part.name),
-        "SELECT primary_key, count(*) OVER () AS live FROM (SELECT primary_key, instruction, row_number() OVER "
+    log = subscription_log_of(part.name)
+    live = (
+        "SELECT primary_key FROM (SELECT primary_key, instruction, row_number() OVER "
         f"(PARTITION BY {', '.join(fields)} ORDER BY {last_first}) AS n FROM rows WHERE {held}) "
-        f"WHERE n = 1 AND instruction NOT IN ('{DELETE_NO}', '{DELETE_AND}') "
-        f"ORDER BY {', '.join(fields)} LIMIT {_FIRST}",
+        f"WHERE n = 1 AND instruction NOT IN ('{DELETE_NO}', '{DELETE_AND}')"
     )
-    keys = [str(Key(part.primary_key_type, tuple(row["primary_key"].values()))) for row in found]
-    return (int(found[0]["live"]) if found else 0), keys
+    # in one query, DataFusion's count(*) OVER () counts no more than LIMIT leaves
+    counted = logs.ask(log, f"SELECT count(*) AS n FROM ({live})")
+    first = logs.ask(log, f"{live} ORDER BY {', '.join(fields)} LIMIT {_FIRST}")
+    keys = [str(Key(part.primary_key_type, tuple(row["primary_key"].values()))) for row in first]
+    return (int(counted[0]["n"]) if counted else 0), keys

@@ -1,11 +1,18 @@
 """Counts the records in quarantine, without a JVM."""
 
+from collections.abc import Mapping
+
 from lakejoin.storage.lake.journal import Journal
 from lakejoin.storage.lake.layout import Lake
 from lakejoin.storage.lake.table_counts import quarantined
 
 LATE = "late"
 """Reason of a record that was read, and came after its grace period: reading it again would change nothing."""
+
+
+def without_late(reasons: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts by reason of what would be read again."""
+    return {reason: count for reason, count in reasons.items() if reason != LATE}
 
 
 def open_counts(lake: Lake, journal: Journal) -> dict[str, dict[str, int]]:

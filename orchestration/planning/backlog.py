@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.lake_state.active_joins import kept_joins
@@ -58,6 +58,14 @@ class Backlog:
         """Every `{date}` there is something to do for."""
         days = {waiting.file.date for waiting in self.files if waiting.file.date is not None}
         return tuple(sorted(days.union(self.unfinished.dates if self.unfinished else ())))
+
+    def lag(self, table: str, now: datetime) -> timedelta | None:
+        """How long the oldest of what waits of a table has waited, zero for nothing; None where no time is known."""
+        waiting = [waits.file.modified for waits in self.files if waits.table == table]
+        times = [modified for modified in waiting if modified]
+        if waiting and not times:
+            return None
+        return max(now - datetime.fromtimestamp(min(times) / 1e9, UTC), timedelta()) if times else timedelta()
 
     @property
     def batches(self) -> int:

@@ -1,9 +1,10 @@
 """Reads how far a pipeline is: what its lake holds and what waits, from logs and listings, without a JVM."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from lakejoin.orchestration.checks.figures import Figure, figures
 from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.lake_state.active_joins import join_remains
 from lakejoin.orchestration.lake_state.quarantine_counts import open_counts
@@ -23,9 +24,8 @@ _LEVELS = frozenset({"waiting"})
 class Status:
     """A pipeline at a moment. Counts are of finished batches, all of them together."""
 
-    batches: int
-    last: Published | None
-    """The snapshot that readers see."""
+    published: Sequence[Published]
+    """The finished batches; the last one is the snapshot that readers see."""
     unfinished: Plan | None
     tables: Counts
     """Rows there are, and source records by reason."""
@@ -43,19 +43,29 @@ class Status:
     """Joins that the lake keeps and the configuration no longer declares."""
     settled: Mapping[str, datetime]
     """The time before which nothing can change a history by event time any more, by join; none where there is none."""
+    figures: Sequence[Figure]
+    """What the file expects of tables and streams, and what was found."""
+
+    @property
+    def batches(self) -> int:
+        """How many batches are finished."""
+        return len(self.published)
+
+    @property
+    def last(self) -> Published | None:
+        """The last finished batch."""
+        return self.published[-1] if self.published else None
 
 
 def lake_status(pipeline: Pipeline, now: datetime) -> Status:
     """Read a pipeline's status. Raises `LakeInconsistent` for a lake that cannot be read."""
     lake = Lake(pipeline.lake)
     journal = Journal(lake)
-    last = journal.last
     shapes = journal.plans[-1].shapes if journal.plans else {}
     held = {name.split("/")[1] for name in shapes if name.startswith("joins/")}
     waiting, unlisted = _backlog(pipeline, now)
     return Status(
-        batches=len(journal.published),
-        last=last,
+        published=journal.published,
         unfinished=journal.unfinished,
         tables=_tables(pipeline, journal),
         joins=_joins(pipeline, lake, journal),
@@ -64,7 +74,8 @@ def lake_status(pipeline: Pipeline, now: datetime) -> Status:
         unlisted=unlisted,
         undeclared=_undeclared(pipeline, waiting) if waiting else {},
         forgotten=tuple(name for name in sorted(held - set(pipeline.joins)) if join_remains(lake, name)),
-        settled=_settled(pipeline, last),
+        settled=_settled(pipeline, journal.last),
+        figures=figures(pipeline, journal, now, first=None),
     )
 
 

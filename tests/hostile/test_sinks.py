@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from dagster import Failure
+from dagster import AssetCheckKey, AssetKey, Failure
 from rich.console import Console
 
 from faults.shop import CONFIGURATION as SHOP
@@ -20,16 +20,20 @@ from hostile.sinks import find_sinks
 from hostile.texts import LONG, TEXTS, unseen
 from lakejoin.expectations.data_docs import DataDocs
 from lakejoin.expectations.index_page import Page, render_index
+from lakejoin.expectations.overview import Expected, Overview, Read, Standing
 from lakejoin.expectations.results import RuleResult
 from lakejoin.orchestration import cli
 from lakejoin.orchestration.checks.check_lake import Checked
+from lakejoin.orchestration.checks.figures import Figure
 from lakejoin.orchestration.cli import terminal
 from lakejoin.orchestration.cli.check import print_checked
 from lakejoin.orchestration.cli.demo import _print_comparison
 from lakejoin.orchestration.cli.exit_codes import Commands
+from lakejoin.orchestration.config.schema.expect import Bound
 from lakejoin.orchestration.defs import (
     asset_checks,
     assets,
+    lag_checks,
     maintenance_job,
     published_sensor,
     source_assets,
@@ -65,11 +69,17 @@ DATA = {
     "orchestration/defs/assets.py:_results: context.add_asset_metadata": "numbers and names of the configuration",
     "orchestration/defs/code_location.py:_nightly_check: define_asset_job": "names of the configuration",
     "orchestration/defs/code_location.py:pipeline_definitions: define_asset_job": "names of the configuration",
+    "expectations/overview.py:_bar: HTML": "numbers",
+    "orchestration/defs/dangling_checks.py:_metadata: MetadataValue.text": "a bound of the configuration",
+    "orchestration/defs/lag_checks.py:_result: MetadataValue.text": "a bound of the configuration",
+    "orchestration/defs/lag_checks.py:lag_checks: AssetCheckSpec": "a bound of the configuration",
+    "orchestration/defs/quarantine_checks.py:intake_checks: AssetCheckSpec": "a bound of the configuration",
     "orchestration/defs/dangling_checks.py:_result: AssetCheckResult": "numbers and texts of the code",
     "orchestration/defs/maintenance_job.py:_observations: AssetObservation": "numbers and names of tables",
     "orchestration/defs/maintenance_job.py:module: TableColumn": "texts of the code",
     "orchestration/defs/materializations.py:beside: AssetMaterialization": "numbers and names of the configuration",
-    "orchestration/defs/published_sensor.py:_evaluations: AssetCheckEvaluation": "verdicts of gates and counts",
+    "orchestration/defs/op_checks.py:evaluation: AssetCheckEvaluation": "what a check has found, as it says it",
+    "orchestration/defs/published_sensor.py:_only: SkipReason": "texts of the code",
     "orchestration/defs/source_assets.py:_newest: MetadataValue.timestamp": "a time",
     "orchestration/defs/source_assets.py:_specs: AssetSpec": "names of the configuration; the place is printable",
     "orchestration/defs/source_assets.py:observations: AssetObservation": "what `_newest` says, and numbers",
@@ -338,6 +348,10 @@ def test_failure_of_dagster_is_printable_with_its_causes(text: str, kind: type[E
     *["expectations/index_page.py:_asset: HTML"] * 3,
     *["expectations/index_page.py:_rule: HTML"] * 2,
     "expectations/index_page.py:render_index: HTML",
+    *["expectations/overview.py:render_overview: HTML"] * 2,
+    "expectations/overview.py:_standing: HTML",
+    "expectations/overview.py:_expected: HTML",
+    "expectations/overview.py:_trend: HTML",
 )
 @pytest.mark.parametrize("text", TEXTS, ids=ascii)
 def test_index_of_data_docs_shows_texts(text: str) -> None:
@@ -345,13 +359,13 @@ def test_index_of_data_docs_shows_texts(text: str) -> None:
     pages = [Page(text, text, text, [_result(text), _result(text, error=text)])] * 2
     plain = [Page("n", "n", "n", [_result("n"), _result("n", error="n")])] * 2
 
-    page = render_index({text: pages})
+    page = render_index({text: pages}, _overview(text))
 
     assert unseen(page) == []
     tag = re.compile(r"<[^>]*>")
     blank = re.compile(r'(id|href)="[^"]*"')
     assert [blank.sub("", found) for found in tag.findall(page)] == [
-        blank.sub("", found) for found in tag.findall(render_index({"n": plain}))
+        blank.sub("", found) for found in tag.findall(render_index({"n": plain}, _overview("n")))
     ]
 
 
@@ -380,6 +394,15 @@ def test_sources_are_observed_in_printable_words(
     newest = source_assets._newest("orders", listed)["newest"].value
 
     assert [unseen(shown) for shown in (*warned, newest)] == [[], [], []]
+
+
+@tries("orchestration/defs/lag_checks.py:_result: AssetCheckResult")
+@pytest.mark.parametrize("text", TEXTS, ids=ascii)
+def test_check_of_dagster_says_why_a_lag_is_unknown(text: str) -> None:
+    """In printable words, in which a source cannot be listed."""
+    figure = Figure("orders", "lag", None, f"unknown: {text}", Bound.at_most(0))
+    found = lag_checks._result(AssetCheckKey(AssetKey("orders"), "lag"), figure)
+    assert unseen(found.description or "") == []
 
 
 @tries("orchestration/explain/page.py:_finding: HTML", "orchestration/explain/page.py:render_page: HTML")
@@ -427,6 +450,11 @@ def test_page_of_data_docs_shows_texts(text: str) -> None:
     cell = re.search(r"<code[^>]*>(.*)</code>", shown, re.DOTALL)
     assert cell is not None
     assert len(text) > LONG or len(html.unescape(cell[1])) >= len(text.strip())
+
+
+def _overview(text: str) -> Overview:
+    expected = Expected(text, text, text, text, holds=False)
+    return Overview(text, [Standing(text, 3, text, [Read(1, 4, 1)])], [expected])
 
 
 def _result(row: str, error: str | None = None) -> RuleResult:

@@ -112,6 +112,15 @@ them. A setting that is not of the first kind is refused when the file is read: 
 
 $maintenance
 
+### expect
+
+$expect
+
+Nothing is stopped by a figure that is not as expected. `lakejoin check` prints it and ends with exit code 1, `lakejoin
+status` prints it, `lakejoin metrics` has it as `lakejoin_expectation_met`, and the first page of Data Docs lists it.
+In Dagster it is a check that warns: `records_accepted` and `lag` of the table, `dangling` of the join. While
+`NAME_published` is on, a lag that begins or ends is told within half a minute, though nothing runs.
+
 ## A table
 
 $table
@@ -120,6 +129,10 @@ Of a row that does not meet `where` nothing but its key and time stays, as of a 
 still come. A batch counts such records as `filtered`. One for which the condition cannot be computed is quarantined. A
 record that leaves out values its row has is asked by these; where the row is not there, they are unknown, and the
 record is quarantined if the condition does not leave it out anyway.
+
+### expect, of a table or stream
+
+$expect_of_input
 
 ### versioned
 

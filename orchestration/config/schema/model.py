@@ -13,6 +13,7 @@ from pydantic import Field, PrivateAttr
 from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType, TimestampType
 
 from lakejoin.orchestration.config.schema.column import DeclaredColumn
+from lakejoin.orchestration.config.schema.expect import InputExpect
 from lakejoin.orchestration.config.schema.expressions import referenced_columns
 from lakejoin.orchestration.config.schema.frozen import Frozen
 from lakejoin.orchestration.config.schema.source import Source
@@ -104,6 +105,8 @@ class Input(Named, ABC):
     max_future: Duration = Field(default=timedelta(days=1), json_schema_extra={"default": "1 day"})
     """Of streams and versioned tables: a record whose event time is further ahead than this is quarantined, for
     it would move the clock for all others. Ahead of the end of its file's date, else of the batch's clock."""
+    expect: InputExpect = Field(default=InputExpect(), json_schema_extra={"default": {}})
+    """What is expected of its figures, in the place of what the pipeline says; see below."""
 
     _dumps: str = PrivateAttr("")
 

@@ -150,6 +150,6 @@ def _unread(whole: list[Dump], known: Known) -> list[Dump]:
 
 def _to_be_taken(url: str, due: datetime | None) -> FoundFile:
     """A dump that is not taken yet, in the place of a file; it is the same until it is taken."""
-    return FoundFile(
-        url, "the first" if due is None else f"one due since {due:%Y-%m-%d %H:%M:%S} UTC", None, 0, 0
-    )
+    if due is None:
+        return FoundFile(url, "the first", None, 0, 0)
+    return FoundFile(url, f"one due since {due:%Y-%m-%d %H:%M:%S} UTC", None, 0, int(due.timestamp() * 1e9))

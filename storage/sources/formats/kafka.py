@@ -65,10 +65,15 @@ class TopicFormat(LineRecords):
         return f"has {count} partition{'s' * (count != 1)}"
 
     def waiting(self, source: SourceSpec, known: Known, look: Look) -> Waiting:
-        """List the partitions with offsets that no plan has."""
+        """List the partitions with offsets that no plan has, each with the time of its first record that waits."""
         parts = list(self._measured(source, known))
         unread = [part for part in parts if part.records or (part.waits and part.name not in known)]
-        found = (FoundFile(part.path, part.name, None, part.to_line, 0) for part in unread)
+        starts = {partition_of(part): Extent(part.from_line, part.to_line) for part in unread if part.records}
+        times = self._client().first_times(starts)
+        found = (
+            FoundFile(part.path, part.name, None, part.to_line, times.get(partition_of(part), 0))
+            for part in unread
+        )
         reached = (Reached(part.name, part.from_line, part.to_line) for part in parts)
         return Waiting(tuple(found), len(parts), reached=tuple(reached))
 

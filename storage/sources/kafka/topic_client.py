@@ -85,6 +85,20 @@ class TopicClient:
 
     def first_records(self, starts: Mapping[Partition, Extent], most: int) -> list[Content]:
         """Return some records of ranges, `most` of each at most, from its beginning on. Raises `SourceError`."""
+        return [(message.key(), message.value()) for _, message in self._first_messages(starts, most)]
+
+    def first_times(self, starts: Mapping[Partition, Extent]) -> dict[Partition, int]:
+        """Return of ranges when their first record was appended or made, in nanoseconds, where that is known."""
+        found = {}
+        for at, message in self._first_messages(starts, 1):
+            kind, milliseconds = message.timestamp()
+            if kind != _package().TIMESTAMP_NOT_AVAILABLE:
+                found[at] = milliseconds * 1_000_000
+        return found
+
+    def _first_messages(self, starts: Mapping[Partition, Extent], most: int) -> list[tuple[Partition, Any]]:
+        if not starts:
+            return []
         package = _package()
         settings = {
             **self._settings,
@@ -96,12 +110,14 @@ class TopicClient:
         consumer = package.Consumer(settings)
         try:
             return [
-                content for at, extent in starts.items() for content in self._read(consumer, at, extent, most)
+                (at, message)
+                for at, extent in starts.items()
+                for message in self._read(consumer, at, extent, most)
             ]
         finally:
             consumer.close()
 
-    def _read(self, consumer: Any, at: Partition, extent: Extent, most: int) -> Iterator[Content]:
+    def _read(self, consumer: Any, at: Partition, extent: Extent, most: int) -> Iterator[Any]:
         package = _package()
         if extent.begin >= extent.end:
             return
@@ -110,7 +126,7 @@ class TopicClient:
             message = consumer.poll(_POLL_SECONDS)
             if message is None or message.error() is not None or message.offset() >= extent.end:
                 return
-            yield message.key(), message.value()
+            yield message
             if message.offset() == extent.end - 1:
                 return
 

@@ -26,6 +26,7 @@ COMMANDS = (
     "validate",
     "run",
     "status",
+    "metrics",
     "show",
     "explain",
     "verify",

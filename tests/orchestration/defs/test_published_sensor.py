@@ -1,5 +1,7 @@
 """Batches that somebody else has published are shown, once, with what is known of their checks."""
 
+import os
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -90,6 +92,36 @@ def test_a_lake_without_a_batch_has_nothing_to_report(config: Path, instance: Da
         ("customers_source", AssetObservation),
     }
     assert not (config.parent / "lake").exists()
+
+
+def test_a_lag_that_begins_or_ends_is_told_once_though_nothing_runs(
+    config: Path, instance: DagsterInstance
+) -> None:
+    """The verdict is reported where it is not the last one; no run has to look."""
+
+    def verdicts(found: SensorResult | SkipReason) -> dict[str, bool | None]:
+        events = found.asset_events if isinstance(found, SensorResult) else []
+        checks = [event for event in events if isinstance(event, AssetCheckEvaluation)]
+        assert {check.check_name for check in checks} <= {"lag"}
+        return {check.asset_key.path[-1]: check.passed for check in checks}
+
+    config.write_text(_TEXT + 'expect: {lag: "< 15 minutes"}\n')
+    first = look(config, instance, None)
+    cursor = remember(instance, first)
+    again = look(config, instance, cursor)
+    arrive(config, DAYS[0])
+    os.utime(config.parent / "orders" / f"{DAYS[0]}.jsonl", (time.time() - 3600,) * 2)
+    late = look(config, instance, cursor)
+    assert remember(instance, late) == cursor
+    still = look(config, instance, cursor)
+    (config.parent / "orders" / f"{DAYS[0]}.jsonl").unlink()
+    ended = look(config, instance, cursor)
+
+    assert verdicts(first) == {"orders": True, "customers": True}
+    assert isinstance(again, SkipReason)
+    assert verdicts(late) == {"orders": False}
+    assert isinstance(still, SkipReason)
+    assert verdicts(ended) == {"orders": True}
 
 
 @pytest.mark.spark

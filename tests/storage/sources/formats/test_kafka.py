@@ -51,6 +51,10 @@ class Broker:
         """Return the same, whatever is asked."""
         return list(self.records)
 
+    def first_times(self, starts: Mapping[Partition, Extent]) -> dict[Partition, int]:
+        """Return of each range a time by where it begins."""
+        return {at: extent.begin + 1_000 for at, extent in starts.items()}
+
 
 @pytest.fixture
 def source(monkeypatch: pytest.MonkeyPatch) -> tuple[DebeziumTopic, Broker]:
@@ -178,3 +182,12 @@ def test_session_without_the_jars_of_kafka_is_told(
     """They can only be given to a session that is started."""
     with pytest.raises(SourceUnreadable, match="was started without the JARs that read Kafka"):
         source[0].records(spark, unread(source[0]))
+
+
+def test_what_waits_of_a_partition_has_the_time_of_its_first_unread_record(
+    source: tuple[DebeziumTopic, Broker],
+) -> None:
+    """By it a lag is measured; a partition that is read to its end does not wait."""
+    parts = [replace(part, to_line=40) if part.name.endswith("0") else part for part in unread(source[0])]
+    waiting = source[0].waiting(SPEC, {part.name: part for part in parts}, NOW)
+    assert [(part.name, part.modified) for part in waiting.parts] == [(parts[0].name, 1_040)]
