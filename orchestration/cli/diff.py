@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from lakejoin.orchestration.cli import options
-from lakejoin.orchestration.cli.differences import plain, print_differences
+from lakejoin.orchestration.cli.differences import print_differences
 from lakejoin.orchestration.cli.exit_codes import FAILED
 from lakejoin.orchestration.cli.terminal import say, say_json
 
@@ -56,7 +56,7 @@ def diff(
             say(f"  not compared: {column}, which only one of the two has, or each with a type of its own")
     if form == "json":
         told: list[dict[str, Any]] = [
-            {"name": each.name, "not_compared": list(each.left_out)} | plain(each.comparison)
+            {"name": each.name, "not_compared": list(each.left_out)} | each.comparison.plain()
             for each in found
         ]
         say_json(told)

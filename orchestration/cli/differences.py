@@ -21,24 +21,6 @@ def print_differences(found: "Comparison", names: tuple[str, str]) -> None:
         say(f"  … the first {len(found.first)} are shown")
 
 
-def plain(found: "Comparison") -> dict[str, Any]:
-    """Return a comparison as JSON has it."""
-    return {
-        "rows": found.rows,
-        "equal": found.equal,
-        "kinds": dict(found.kinds),
-        "columns": dict(found.columns),
-        "first": [
-            {
-                "kind": one.kind,
-                "key": {name: _text(value) for name, value in one.key.items()},
-                "cells": {name: [_text(a), _text(b)] for name, (a, b) in one.cells.items()},
-            }
-            for one in found.first
-        ],
-    }
-
-
 def _line(one: "Difference", names: Sequence[str]) -> str:
     key = ", ".join(f"{name} {_shown(value)}" for name, value in one.key.items())
     cells = "; ".join(
@@ -48,9 +30,4 @@ def _line(one: "Difference", names: Sequence[str]) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = _text(value)
-    return "null" if text is None else text
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
+    return "null" if value is None else str(value)

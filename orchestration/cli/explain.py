@@ -1,15 +1,12 @@
 """Runs `lakejoin explain`: says why a row is as it is, or why it is not there."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from lakejoin.orchestration.cli import options
 from lakejoin.orchestration.cli.options import AsOfBatch, Config
 from lakejoin.orchestration.cli.terminal import say, say_data, say_json
-
-if TYPE_CHECKING:
-    from lakejoin.orchestration.explain.explanation import Explanation
 
 
 def explain(  # noqa: PLR0913 - one parameter for each option
@@ -57,14 +54,5 @@ def explain(  # noqa: PLR0913 - one parameter for each option
 
         say_data([render_page(found)])
     else:
-        _say_tree(found)
-
-
-def _say_tree(found: "Explanation") -> None:
-    say(f"{found.answer}.")
-    say(f"As batch {found.batch} left it:")
-    for finding in found.findings:
-        for depth, text in finding.lines():
-            say(f"{'  ' * (depth + 1)}{text}")
-    if found.next:
-        say(f"Next, it could be changed by: {'; '.join(found.next)}.")
+        for line in found.lines():
+            say(line)

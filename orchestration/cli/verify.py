@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from lakejoin.orchestration.cli import options
-from lakejoin.orchestration.cli.differences import plain, print_differences
+from lakejoin.orchestration.cli.differences import print_differences
 from lakejoin.orchestration.cli.exit_codes import FAILED
 from lakejoin.orchestration.cli.options import AsOfBatch, Config
 from lakejoin.orchestration.cli.terminal import say, say_json
@@ -41,12 +41,18 @@ def verify(
     DuckDB joins and groups the current rows of the tables by SQL of its own. What it would understand
     otherwise than Spark is not verified, and said so. Starts no Spark.
     """
+    from lakejoin.orchestration.verification.verify import cost
     from lakejoin.orchestration.verification.verify import verify as verified
 
     pipeline = options.load_pipeline(config)
     names = _names(pipeline, result)
     part = _part(pipeline, result, sample, key or ())
     snapshot = _snapshot(pipeline, names, as_of_batch)
+    if form == "table":
+        needed = cost(pipeline, snapshot, names)
+        say(
+            f"reads at most {needed.bytes / 1e6:,.1f} MB, in {needed.files:,} files of {needed.tables:,} tables",
+        )
     verdicts = []
     for verdict in verified(pipeline, snapshot, names, part):
         verdicts.append(verdict)
@@ -130,4 +136,4 @@ def _plain(verdict: "Verdict") -> dict[str, Any]:
         "parts": verdict.parts,
         "left_out": list(verdict.left_out),
         "overlaps": verdict.overlaps,
-    } | (plain(verdict.comparison) if verdict.comparison else {})
+    } | (verdict.comparison.plain() if verdict.comparison else {})

@@ -11,7 +11,7 @@ from lakejoin.orchestration.config.pipeline import Pipeline
 from lakejoin.orchestration.config.problems import KeyPath, did_you_mean, found, is_misspelled, listed
 from lakejoin.orchestration.config.schema.column import Column
 from lakejoin.orchestration.config.schema.csv_options import CsvOptions
-from lakejoin.orchestration.config.schema.expect import Expect, InputExpect
+from lakejoin.orchestration.config.schema.expect import Expect, InputExpect, Verified
 from lakejoin.orchestration.config.schema.frozen import Frozen
 from lakejoin.orchestration.config.schema.joins import (
     Group,
@@ -32,6 +32,7 @@ _MODELS: Mapping[KeyPath, type[Frozen]] = {
     ("engine",): Engine,
     ("maintenance",): Maintenance,
     ("expect",): Expect,
+    ("expect", "verified"): Verified,
     ("tables", "expect"): InputExpect,
     ("streams", "expect"): InputExpect,
     ("tables",): Table,

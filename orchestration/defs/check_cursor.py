@@ -38,7 +38,7 @@ def first_batch(
     events = [event.asset_materialization for event in logs if event.asset_materialization]
     if not events:
         return None
-    seen = _seen(context.instance, selected)
+    seen = _numbers(context.instance, selected, THROUGH)
     known = [batch for batch in seen.values() if batch is not None and batch <= published]
     # what stands there since another run has been looked at, unless a check has not seen it
     new = [event for event in events if _text(event.metadata.get("status")) != STANDING]
@@ -48,16 +48,16 @@ def first_batch(
     return min([first, *_first_reported(context.instance, unseen)])
 
 
-def _seen(
-    instance: DagsterInstance, selected: Collection[AssetCheckKey]
+def _numbers(
+    instance: DagsterInstance, selected: Collection[AssetCheckKey], name: str
 ) -> Mapping[AssetCheckKey, int | None]:
-    """Up to which batch each check has looked; None where it never did. A failed check has looked, too."""
+    """A number that the last evaluation of each check says, as up to which batch it looked; a failed one, too."""
     records = instance.event_log_storage.get_asset_check_summary_records(list(selected))
     found: dict[AssetCheckKey, int | None] = dict.fromkeys(selected)
     for check, record in records.items():
         done = record.last_completed_check_execution_record
         if done is not None and done.evaluation is not None:
-            found[check] = _number(done.evaluation.metadata.get(THROUGH))
+            found[check] = _number(done.evaluation.metadata.get(name))
     return found
 
 
@@ -69,6 +69,17 @@ def _first_reported(instance: DagsterInstance, assets: Iterable[AssetKey]) -> li
         events = (record.asset_materialization for record in records)
         found += _batches(event for event in events if event is not None)
     return found
+
+
+def is_alone(context: AssetExecutionContext) -> bool:
+    """Whether a run is of checks only: it reported no batch."""
+    of_type = DagsterEventType.ASSET_MATERIALIZATION
+    return not context.instance.all_logs(context.run.run_id, of_type=of_type)
+
+
+def last_number(instance: DagsterInstance, check: AssetCheckKey, name: str) -> int | None:
+    """A number among the metadata of the last evaluation of a check; None where there is none."""
+    return _numbers(instance, [check], name)[check]
 
 
 def batches_of(instance: DagsterInstance, asset: AssetKey, *, limit: int) -> set[int]:

@@ -16,6 +16,7 @@ from lakejoin.orchestration.defs.asset_keys import lake_assets
 from lakejoin.orchestration.defs.assets import pipeline_assets
 from lakejoin.orchestration.defs.dangling_checks import dangling_checks
 from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
+from lakejoin.orchestration.defs.explain_job import explain_job
 from lakejoin.orchestration.defs.lag_checks import lag_checks
 from lakejoin.orchestration.defs.maintenance_job import maintenance_job, nightly_schedule
 from lakejoin.orchestration.defs.op_checks import OpChecks
@@ -25,6 +26,7 @@ from lakejoin.orchestration.defs.quarantine_checks import intake_checks
 from lakejoin.orchestration.defs.schedules_and_sensors import hourly_schedule, new_files_sensor
 from lakejoin.orchestration.defs.source_assets import source_assets
 from lakejoin.orchestration.defs.spark_resource import spark_resources
+from lakejoin.orchestration.defs.verified_checks import verified_checks
 
 AFTER_MAINTENANCE = "30 4 * * *"
 
@@ -40,7 +42,8 @@ def pipeline_definitions(embedded: EmbeddedPipeline, now: datetime) -> Definitio
     job = f"{pipeline.name}_job"
     upkeep = maintenance_job(embedded)
     everything = AssetSelection.assets(*[asset.key for asset in lake_assets(embedded)])
-    checks = [rule_checks(embedded), intake_checks(embedded), dangling_checks(embedded), lag_checks(embedded)]
+    kinds = (rule_checks, intake_checks, dangling_checks, lag_checks, verified_checks)
+    checks = [kind(embedded) for kind in kinds]
     return Definitions(
         assets=[pipeline_assets(embedded, partitions, checks), source_assets(embedded)],
         jobs=[
@@ -48,6 +51,7 @@ def pipeline_definitions(embedded: EmbeddedPipeline, now: datetime) -> Definitio
                 job, everything, description=f"Works off what is pending in `{pipeline.name}` and checks it."
             ),
             upkeep,
+            explain_job(pipeline),
         ],
         schedules=[
             hourly_schedule(pipeline, job, partitions),

@@ -63,6 +63,16 @@ class Explanation:
         """The row, as sentences name it."""
         return f"{self.name} {', '.join(map(shown, self.key))}"
 
+    def lines(self) -> Iterator[str]:
+        """Yield it as indented lines."""
+        yield f"{self.answer}."
+        yield f"As batch {self.batch} left it:"
+        for finding in self.findings:
+            for depth, text in finding.lines():
+                yield f"{'  ' * (depth + 1)}{text}"
+        if self.next:
+            yield f"Next, it could be changed by: {'; '.join(self.next)}."
+
     def of_column(self, column: str) -> "Explanation":
         """Return the same of one column alone. Raises `KeyError` for one that the row has not."""
         return replace(self, findings=(self.columns[column],))

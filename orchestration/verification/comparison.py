@@ -26,6 +26,14 @@ class Difference:
     cells: Mapping[str, tuple[Any, Any]]
     """Of a `different` row each column that differs, in the first table and in the second."""
 
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "kind": self.kind,
+            "key": {name: _text(value) for name, value in self.key.items()},
+            "cells": {name: [_text(a), _text(b)] for name, (a, b) in self.cells.items()},
+        }
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -44,6 +52,16 @@ class Comparison:
     def equal(self) -> bool:
         """Whether nothing differs."""
         return not any(self.kinds.values())
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {
+            "rows": self.rows,
+            "equal": self.equal,
+            "kinds": dict(self.kinds),
+            "columns": dict(self.columns),
+            "first": [one.plain() for one in self.first],
+        }
 
 
 def compare(
@@ -121,6 +139,10 @@ def _difference(row: Mapping[str, Any], key: Sequence[str], columns: Sequence[st
         {name: row[f"_lj_k{n}"] for n, name in enumerate(key)},
         {name: (row[f"_lj_a{n}"], row[f"_lj_b{n}"]) for n, name in different},
     )
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
 def _equal(name: str, operator: str) -> str:

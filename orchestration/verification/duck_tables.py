@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
@@ -17,15 +18,18 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 
+def check_installed() -> None:
+    """Raise `WrongUsage` where DuckDB is not installed."""
+    if find_spec("duckdb") is None:
+        raise WrongUsage("duckdb is not installed, and compares the rows; `pip install 'lakejoin[verify]'`")
+
+
 @contextmanager
 def connected() -> "Iterator[DuckDBPyConnection]":
     """Open a database for a while. Raises `WrongUsage` where DuckDB is not installed."""
-    try:
-        import duckdb
-    except ImportError as error:
-        raise WrongUsage(
-            "duckdb is not installed, and compares the rows; `pip install 'lakejoin[verify]'`"
-        ) from error
+    check_installed()
+    import duckdb
+
     with (
         TemporaryDirectory(prefix="lakejoin-") as folder,
         duckdb.connect(config={"temp_directory": folder}) as opened,

@@ -1,6 +1,7 @@
 """Computes results a second time with DuckDB, from the current rows of a lake, and compares each cell."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,11 +11,13 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.show.arrow_tables import arrow_tables
 from lakejoin.orchestration.verification.comparison import Comparison, compare
 from lakejoin.orchestration.verification.duck_tables import connected, create, rows_of
 from lakejoin.orchestration.verification.recomputed import Recomputed, Unverifiable, recomputed
 from lakejoin.storage.delta_log.arrow_query import identifier
-from lakejoin.storage.lake.layout import history_of, joined_of, shown_name
+from lakejoin.storage.delta_log.live_files import live_files
+from lakejoin.storage.lake.layout import Lake, history_of, joined_of, shown_name
 from lakejoin.storage.lake.plan import Plan
 from lakejoin.transforms.foreign_key_join.history import UNTIL, by_event_time
 from lakejoin.transforms.model.result_spec import ResultSpec
@@ -35,6 +38,17 @@ class Part:
     """About how many; None for all."""
     keys: Sequence[Sequence[Any]] = ()
     """Typed values of the keys; none for any."""
+    turn: int | None = None
+    """Which part, counted from 0, beginning anew behind the last one; by default it goes by the number of the batch."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What is read at most to verify results; of columns that are not needed, less."""
+
+    tables: int
+    files: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -86,6 +100,32 @@ def verify(pipeline: Pipeline, snapshot: Plan, names: Sequence[str], part: Part)
             yield _tried(name, partial(_verified, pipeline, snapshot, spec, made, part))
         if spec.history is not None:
             yield _tried(shown_name(history_of(name)), partial(_history, pipeline, snapshot, spec, part))
+
+
+def cost(pipeline: Pipeline, snapshot: Plan, names: Sequence[str]) -> Cost:
+    """Tell from the logs of the tables what verifying all rows of results reads; a part of the rows reads the same.
+
+    Raises `LakeInconsistent`.
+    """
+    readable, lake = arrow_tables(pipeline), Lake(pipeline.lake)
+    read = set[str]()
+    for name in {*names} & {*verifiable(pipeline)}:
+        spec = pipeline.keyed_spec(name)
+        history = [shown_name(history_of(name))] if spec.history is not None else []
+        read.update(table for one in (name, *history, *_sides(spec)) for table in readable[one].tables)
+    there = {table: snapshot.versions[table] for table in read if table in snapshot.versions}
+    files = [file for table, version in there.items() for file in live_files(lake.path(table), version)]
+    return Cost(len(there), len(files), sum(file.size for file in files))
+
+
+def verifiable(pipeline: Pipeline) -> list[str]:
+    """Return the results that DuckDB can compute, whatever they hold."""
+    found = []
+    for name in pipeline.kept_by_key:
+        with suppress(Unverifiable):
+            recomputed(pipeline.keyed_spec(name))
+            found.append(name)
+    return found
 
 
 def _tried(name: str, verified: "Callable[[DuckDBPyConnection], Verdict]") -> Verdict:
@@ -164,7 +204,7 @@ def _choice(
         return "", 1, 1
     number = connection.execute("SELECT count(*) FROM _found").fetchall()[0][0]
     parts = max(1, -(-number // part.rows))
-    turn = (snapshot.batch - 1) % parts
+    turn = (snapshot.batch - 1 if part.turn is None else part.turn) % parts
     return f" WHERE hash({', '.join(map(identifier, spec.joined_key))}) % {parts} = {turn}", turn + 1, parts
 
 

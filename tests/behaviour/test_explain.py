@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from dagster import DagsterInstance
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_type
@@ -18,6 +19,7 @@ import lakejoin
 from faults.shop import make_pipeline, run, write_lines
 from lakejoin.orchestration.cli import app
 from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.defs.explain_job import explain_job
 from lakejoin.orchestration.errors import WrongUsage
 from lakejoin.orchestration.explain.explain import Question, explained
 from lakejoin.orchestration.explain.explanation import Explanation
@@ -440,6 +442,26 @@ def test_record_is_asked_for_by_its_place(
     found = explanation(shop, name, place, record=True)
     assert found.answer == answer
     assert said(found).startswith(sentences)
+
+
+def test_job_of_dagster_answers_as_the_command_does(shop: Pipeline) -> None:
+    """In its log and its metadata; a question without an answer is a failure that says so."""
+    job = explain_job(shop)
+
+    def asked(instance: DagsterInstance, **config: Any) -> Any:
+        return job.execute_in_process(
+            run_config={"ops": {"shop_explain": {"config": config}}}, instance=instance, raise_on_error=False
+        )
+
+    with DagsterInstance.ephemeral() as instance:
+        done = asked(instance, result="sold", key="2", as_of_batch=2)
+        logged = [entry.user_message for entry in instance.all_logs(done.run_id)]
+        wrong = asked(instance, result="nobody", key="2")
+    (event,) = [event for event in done.all_events if event.event_type_value == "STEP_OUTPUT"]
+    found = explanation(shop, "sold", "2", 2)
+    assert event.step_output_data.metadata["explanation"].data == found.plain()
+    assert [line for line in found.lines() if line not in logged] == []
+    assert not wrong.success
 
 
 def test_status_of_a_batch_says_what_it_did(shop: Pipeline) -> None:

@@ -2,21 +2,27 @@
 
 import json
 import random
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from dagster import AssetCheckEvaluation, DagsterInstance
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import lakejoin
 from faults.shop import copy_of, make_pipeline, run, write_lines
 from lakejoin.orchestration.cli import app
-from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.config import Pipeline, load
+from lakejoin.orchestration.defs import verified_checks
+from lakejoin.orchestration.defs.code_location import pipeline_definitions
+from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
-from lakejoin.orchestration.verification.verify import Part, Verdict, verify
+from lakejoin.orchestration.verification.verify import Part, Verdict, cost, verify
 from lakejoin.storage.lake.journal import Journal
 from lakejoin.storage.lake.layout import Lake
 from lakejoin.storage.lake.plan import Plan
@@ -269,8 +275,12 @@ def test_samples_of_successive_batches_cover_all_rows(shop: Pipeline) -> None:
         verdicts(shop, replace(snapshot, batch=snapshot.batch + turn), Part(rows=5))["kept"].comparison.rows
         for turn in range(first.parts)
     ]
+    turns = [
+        verdicts(shop, snapshot, Part(rows=5, turn=turn))["kept"].comparison.rows
+        for turn in range(first.parts)
+    ]
     assert first.parts > 1
-    assert sum(rows) == whole
+    assert sum(rows) == sum(turns) == whole
     assert 0 < first.at_most < 1
 
 
@@ -282,6 +292,7 @@ def test_command_says_what_is_equal_and_what_differs(shop: Pipeline) -> None:
 
     whole = call()
     assert whole.exit_code == 0
+    assert re.match(r"reads at most \d+\.\d MB, in \d+ files of \d+ tables\n", whole.stdout)
     assert "loud: not verified: its foreign key, upper(customer)" in whole.stdout
     assert "  not compared: half: amount / 2" in whole.stdout
     assert whole.stdout.rstrip().endswith(" not verified")
@@ -296,6 +307,57 @@ def test_command_says_what_is_equal_and_what_differs(shop: Pipeline) -> None:
         ("kept", "--key", "x"),
     ):
         assert call(*wrong).exit_code == 2
+
+
+def test_cost_is_the_files_of_what_is_read(shop: Pipeline) -> None:
+    """All results read each table once; a result that DuckDB cannot compute reads nothing."""
+    snapshot = held(shop)
+    every, one, none = (cost(shop, snapshot, names) for names in ([*shop.joins], ["kept"], ["loud"]))
+    assert (none.tables, none.files, none.bytes) == (0, 0, 0)
+    assert 0 < one.files < every.files
+    assert 0 < one.bytes < every.bytes
+    # its rows, its history, and both sides as changes and, where they were folded, rows
+    assert 4 <= one.tables <= 6
+
+
+def test_dagster_verifies_a_part_after_each_run_and_all_by_itself(
+    planted: Pipeline, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts take turns; what somebody changed is found by the job of checks alone."""
+    text = planted.path.read_text()
+    planted.path.write_text(text + "expect: {verified: {rows: 10, blocking: true}}\n")
+    pipeline = load(planted.path)
+    planted.path.write_text(text)
+    with DagsterInstance.ephemeral() as instance:
+        runs = [_evaluated(pipeline, "shop_job", instance) for _ in range(3)]
+        snapshot, table = held(pipeline), "joins/kept/joined"
+        path = Lake(pipeline.lake).path(table)
+        number = spark.read.format("delta").load(path).first()["id"]
+        spark.sql(f"UPDATE delta.`{path}` SET c_city = 'nowhere' WHERE id = {number}")
+        newest = {**snapshot.versions, table: Lake(pipeline.lake).snapshot(table).version}
+        changed = replace(snapshot, versions=newest)
+        monkeypatch.setattr(verified_checks, "published_snapshot", lambda _: changed)
+        alone = _evaluated(pipeline, "shop_check", instance)
+        spark.sql(f"RESTORE delta.`{path}` TO VERSION AS OF {snapshot.versions[table]}")
+
+    assert "loud" not in runs[0]
+    assert all(check.passed for run in runs for check in run.values())
+    assert runs[0]["kept"].metadata["parts"].value > 2
+    assert [run["kept"].metadata["part"].value for run in runs] == [1, 2, 3]
+    assert alone["pairs"].metadata["parts"].value == 1
+    assert {name for name, check in alone.items() if not check.passed} == {"kept"}
+    assert "1 are not what DuckDB computes" in (alone["kept"].description or "")
+    (row,) = alone["kept"].metadata["sample"].records
+    assert row.data["key"] == json.dumps({"id": str(number)})
+
+
+def _evaluated(pipeline: Pipeline, job: str, instance: DagsterInstance) -> dict[str, AssetCheckEvaluation]:
+    """What a job says of each result's check."""
+    definitions = pipeline_definitions(EmbeddedPipeline(pipeline, partitioned=False), datetime.now(UTC))
+    asked = definitions.get_repository_def().get_job(job)
+    done = asked.execute_in_process(instance=instance, raise_on_error=False)
+    found = [check for check in done.get_asset_check_evaluations() if check.check_name == "verified"]
+    return {check.asset_key.path[-1]: check for check in found}
 
 
 def test_diff_says_what_two_batches_hold_differently(shop: Pipeline) -> None:

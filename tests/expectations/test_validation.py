@@ -179,7 +179,7 @@ def test_index_comes_whole_and_links_what_is_declared(
     def linked(*assets: str) -> list[str]:
         docs = DataDocs(folder, assets=assets)
         validated(stale, docs=docs)
-        return re.findall('<h2 id="([^"]+)"', docs.index.read_text("utf-8"))
+        return re.findall('<h3 id="([^"]+)"', docs.index.read_text("utf-8"))
 
     assert linked("flights_with_planes") == ["flights_with_planes"]
     assert linked("flights_with_planes", "planes") == ["flights_with_planes", "planes"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from dagster import AssetCheckKey, AssetKey, Failure
+from dagster import AssetCheckKey, AssetKey, DagsterInstance, Failure
 from rich.console import Console
 
 from faults.shop import CONFIGURATION as SHOP
@@ -33,6 +33,7 @@ from lakejoin.orchestration.config.schema.expect import Bound
 from lakejoin.orchestration.defs import (
     asset_checks,
     assets,
+    explain_job,
     lag_checks,
     maintenance_job,
     published_sensor,
@@ -73,6 +74,8 @@ DATA = {
     "orchestration/defs/dangling_checks.py:_metadata: MetadataValue.text": "a bound of the configuration",
     "orchestration/defs/lag_checks.py:_result: MetadataValue.text": "a bound of the configuration",
     "orchestration/defs/lag_checks.py:lag_checks: AssetCheckSpec": "a bound of the configuration",
+    "orchestration/defs/verified_checks.py:_nothing: AssetCheckResult": "texts of the code",
+    "orchestration/defs/verified_checks.py:_result: AssetCheckResult": "what `_said` says, numbers and `sample_table`",
     "orchestration/defs/quarantine_checks.py:intake_checks: AssetCheckSpec": "a bound of the configuration",
     "orchestration/defs/dangling_checks.py:_result: AssetCheckResult": "numbers and texts of the code",
     "orchestration/defs/maintenance_job.py:_observations: AssetObservation": "numbers and names of tables",
@@ -403,6 +406,34 @@ def test_check_of_dagster_says_why_a_lag_is_unknown(text: str) -> None:
     figure = Figure("orders", "lag", None, f"unknown: {text}", Bound.at_most(0))
     found = lag_checks._result(AssetCheckKey(AssetKey("orders"), "lag"), figure)
     assert unseen(found.description or "") == []
+
+
+@tries(
+    "orchestration/defs/explain_job.py:answer: MetadataValue.json",
+    "orchestration/defs/explain_job.py:answer: context.add_output_metadata",
+)
+@pytest.mark.parametrize("text", TEXTS, ids=ascii)
+def test_explanation_in_dagster_is_printable(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the log and in the metadata of its run."""
+    found = Explanation(
+        text, [text, None], 1, True, text, (Finding(text, {text: [text]}, (Finding(text),)),), (text,)
+    )
+    monkeypatch.setattr(explain_job, "explained", lambda *_: found)
+    asked = explain_job.explain_job(make_pipeline(tmp_path, SHOP))
+    config = {"ops": {"shop_explain": {"config": {"result": "orders", "key": "1"}}}}
+
+    with DagsterInstance.ephemeral() as instance:
+        done = asked.execute_in_process(run_config=config, instance=instance)
+        logged = [entry.message for entry in instance.all_logs(done.run_id)]
+
+    (event,) = [event for event in done.all_events if event.event_type_value == "STEP_OUTPUT"]
+    metadata = event.step_output_data.metadata
+    assert set(metadata) == {"answer", "batch", "explanation"}
+    assert unseen(metadata["answer"].text) == []
+    assert unseen(json.dumps(metadata["explanation"].data, ensure_ascii=False)) == []
+    assert [line for message in logged for line in message.split("\n") if unseen(line)] == []
 
 
 @tries("orchestration/explain/page.py:_finding: HTML", "orchestration/explain/page.py:render_page: HTML")

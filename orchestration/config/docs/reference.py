@@ -16,7 +16,7 @@ from lakejoin.orchestration.config.problems import ConfigurationError
 from lakejoin.orchestration.config.schema.column import Column
 from lakejoin.orchestration.config.schema.column_types import NAMES
 from lakejoin.orchestration.config.schema.csv_options import CsvOptions
-from lakejoin.orchestration.config.schema.expect import Expect, InputExpect
+from lakejoin.orchestration.config.schema.expect import Expect, InputExpect, Verified
 from lakejoin.orchestration.config.schema.frozen import Frozen
 from lakejoin.orchestration.config.schema.functions import FUNCTIONS
 from lakejoin.orchestration.config.schema.joins import Group, Join, KeptHistory, RightSide, Star, StreamJoin
@@ -61,6 +61,7 @@ def page_text() -> str:
         "engine": Engine,
         "maintenance": Maintenance,
         "expect": Expect,
+        "verified": Verified,
         "expect_of_input": InputExpect,
         "table": Table,
         "versioned": Versioned,

@@ -121,6 +121,13 @@ status` prints it, `lakejoin metrics` has it as `lakejoin_expectation_met`, and 
 In Dagster it is a check that warns: `records_accepted` and `lag` of the table, `dangling` of the join. While
 `NAME_published` is on, a lag that begins or ends is told within half a minute, though nothing runs.
 
+#### verified
+
+$verified
+
+In Dagster each result that DuckDB can compute has the check `verified`; the job `NAME_check` looks at all rows.
+`lakejoin verify` does the same without Dagster: [what it can compute](verify.md#what-is-not-verified).
+
 ## A table
 
 $table

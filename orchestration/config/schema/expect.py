@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from lakejoin.orchestration.config.schema.frozen import Frozen
 from lakejoin.orchestration.config.schema.sizes import SHARE_PATTERN, parse_share
@@ -74,9 +74,21 @@ class InputExpect(Frozen):
     written, a version committed, a record appended to its topic, or a dump was due."""
 
 
+class Verified(Frozen):
+    """What of each result is computed a second time after a run of Dagster, by DuckDB, and has to be equal."""
+
+    rows: Annotated[int, Field(ge=1)] | None = None
+    """About so many rows of each result, the next time other ones, until all were seen. By default all."""
+    blocking: bool = False
+    """Whether a difference fails the run and holds up what is downstream; otherwise the check warns."""
+
+
 class Expect(InputExpect):
     """What is expected of every table, stream and join that does not say it itself."""
 
     dangling: _Share | None = None
     """The share of the foreign keys of a join that point at no right row, as `"< 0.1 %"`, where the join has no
     `max_dangling`."""
+    verified: Verified | None = None
+    """That results are what DuckDB computes from the current rows: `{}`, or a mapping; see below. Needs the extra
+    `verify`. By default only `lakejoin verify` computes them a second time."""
