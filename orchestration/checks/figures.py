@@ -23,8 +23,8 @@ class Intake:
 
     @property
     def share(self) -> float:
-        """The quarantined part; 0 where nothing was read."""
-        return self.quarantined / self.records if self.records else 0.0
+        """The quarantined part; 0 where nothing was read. A batch may quarantine what an earlier one read."""
+        return self.quarantined / max(self.records, self.quarantined, 1)
 
 
 @dataclass(frozen=True)

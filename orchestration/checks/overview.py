@@ -1,4 +1,4 @@
-"""Describes for the first page of Data Docs how much each table holds, how old that is and how its input was."""
+"""Gathers for the first page of Data Docs how much each table holds, how old that is and how its input was."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

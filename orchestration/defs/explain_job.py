@@ -1,4 +1,4 @@
-"""Answers in Dagster why a row is as it is: a job of one op, whose launchpad asks for a result and a key."""
+"""Makes the job of Dagster that tells why a row is as it is: one op, whose launchpad asks for a result and a key."""
 
 from typing import Any
 
