@@ -1,4 +1,4 @@
-"""Gathers for the first page of Data Docs how much each table holds, how old that is and how its input was."""
+"""Gathers how much each table holds, how old that is and how its input was, for the first page of Data Docs."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -43,10 +43,11 @@ def test_what_means_the_same_is_translated(text: str, expected: str) -> None:
     """With the names of the columns as they are, and SQL that DuckDB can parse."""
     found = translated(text, COLUMNS)
     assert found == expected
-    duckdb.execute(
-        f"SELECT {found} FROM (SELECT 1 AS id, 'x' AS \"Name\", 2 AS amount, 0.5 AS price, 1e0 AS w, "
-        "TIMESTAMP '2024-01-01' AS at, DATE '2024-01-01' AS day, ['a'] AS tags, true AS ok)"
-    )
+    with duckdb.connect() as connection:
+        connection.execute(
+            f"SELECT {found} FROM (SELECT 1 AS id, 'x' AS \"Name\", 2 AS amount, 0.5 AS price, 1e0 AS w, "
+            "TIMESTAMP '2024-01-01' AS at, DATE '2024-01-01' AS day, ['a'] AS tags, true AS ok)"
+        )
 
 
 @pytest.mark.parametrize(
