@@ -35,6 +35,7 @@ from lakejoin.orchestration.cli.run import run
 from lakejoin.orchestration.cli.show import show
 from lakejoin.orchestration.cli.status import status
 from lakejoin.orchestration.cli.terminal import PrintableLines, complain_lines
+from lakejoin.orchestration.cli.test import unit_tests
 from lakejoin.orchestration.cli.validate import validate
 from lakejoin.orchestration.cli.verify import verify
 from lakejoin.orchestration.cli.warm import warm
@@ -57,6 +58,7 @@ for command in (
     reconcile, repair, dev, warm, doctor,
 ):  # fmt: skip
     app.command()(command)
+app.command("test")(unit_tests)
 app.add_typer(quarantine, name="quarantine")
 app.add_typer(engine, name="engine")
 

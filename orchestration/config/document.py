@@ -95,8 +95,11 @@ for _name, _pattern, _first in (
     _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern})\Z"), list(_first))
 
 
-def read_document(text: str, name: str) -> Document:
-    """Read YAML text; `name` is the file's name in messages. Never raises: mistakes are in `problems`."""
+def read_document(text: str, name: str, holds: str = "name, lake, tables and joins") -> Document:
+    """Read YAML text that is a mapping. Never raises: mistakes are in `problems`.
+
+    name: the file's name in messages; holds: what is to be in it.
+    """
     builder = _Builder(name)
     try:
         root = _Loader(text).get_single_node()
@@ -111,11 +114,9 @@ def read_document(text: str, name: str) -> Document:
             name, line, f"the character U+{error.character:04X} is not allowed in YAML; remove it"
         )
     if root is None:
-        return _unreadable(name, 0, "the file is empty; a pipeline needs at least name, lake and tables")
+        return _unreadable(name, 0, f"the file is empty; expected {holds}")
     if not isinstance(data, dict):
-        return _unreadable(
-            name, root.start_mark.line + 1, "expected a mapping with name, lake, tables and joins"
-        )
+        return _unreadable(name, root.start_mark.line + 1, f"expected a mapping with {holds}")
     return Document(
         name, data, builder.lines, builder.key_lines, tuple(builder.problems), frozenset(builder.unread)
     )

@@ -80,8 +80,8 @@ def test_alias_repeats_its_value() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "x.yaml: the file is empty; a pipeline needs at least name, lake and tables"),
-        ("# nothing\n", "x.yaml: the file is empty; a pipeline needs at least name, lake and tables"),
+        ("", "x.yaml: the file is empty; expected name, lake, tables and joins"),
+        ("# nothing\n", "x.yaml: the file is empty; expected name, lake, tables and joins"),
         ("- a\n", "x.yaml:1: expected a mapping with name, lake, tables and joins"),
         ("just text\n", "x.yaml:1: expected a mapping with name, lake, tables and joins"),
         (
