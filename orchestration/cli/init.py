@@ -13,6 +13,7 @@ from lakejoin.orchestration.cli.terminal import complain, print_table, say
 from lakejoin.transforms.model.printable_text import printable
 
 if TYPE_CHECKING:
+    from lakejoin.orchestration.config import Pipeline
     from lakejoin.orchestration.proposals.proposal import Proposal
     from lakejoin.orchestration.proposals.tables import Table
 
@@ -82,6 +83,7 @@ def init(
         file.write(text)
     pipeline = load(path)
     say(f"{path}: {', '.join([*pipeline.tables, *pipeline.joins])}")
+    _write_tests(pipeline)
     _ignore(folder / ".gitignore")
     if samples:
         say(f"Read its comments. Next: lakejoin run {shlex.quote(str(path))}")
@@ -168,6 +170,17 @@ def _editor(folder: Path) -> str:
     top = folder.absolute().resolve()
     written = os.path.relpath(schema, top) if schema.is_relative_to(top) else str(schema)
     return f"# yaml-language-server: $schema={printable(written, None)}"
+
+
+def _write_tests(pipeline: "Pipeline") -> None:
+    """Write two unit tests to begin with, unless there are some already."""
+    from lakejoin.orchestration.unit_tests.declared import file_of_tests
+    from lakejoin.orchestration.unit_tests.examples import example_tests
+
+    path, text = file_of_tests(pipeline), example_tests(pipeline)
+    if text is not None and not path.exists():
+        path.write_text(text, encoding="utf-8")
+        say(f"{path}: two unit tests, for `lakejoin test`")
 
 
 def _ignore(path: Path) -> None:

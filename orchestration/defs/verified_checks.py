@@ -82,14 +82,16 @@ def _result(
     check: AssetCheckKey, verdicts: Sequence[Verdict], snapshot: Plan, asked: Verified
 ) -> AssetCheckResult:
     wrong = [verdict for verdict in verdicts if verdict.differs or verdict.unverified]
-    compared = [verdict.comparison for verdict in verdicts if verdict.comparison is not None]
+    compared = {verdict.name: verdict.comparison for verdict in verdicts if verdict.comparison is not None}
     metadata: Mapping[str, MetadataValue] = {
         "batch": MetadataValue.int(snapshot.batch),
-        "rows": MetadataValue.int(sum(found.rows for found in compared)),
+        "rows": MetadataValue.int(sum(found.rows for found in compared.values())),
         _PART: MetadataValue.int(verdicts[0].part),
         "parts": MetadataValue.int(verdicts[0].parts),
     }
-    first = [json.dumps(one.plain()) for found in compared for one in found.first]
+    first = [
+        json.dumps({"result": name, **one.plain()}) for name, found in compared.items() for one in found.first
+    ]
     return AssetCheckResult(
         asset_key=check.asset_key,
         check_name=check.name,

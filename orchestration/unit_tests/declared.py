@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql.types import StructType
-
 from lakejoin.orchestration.config import ConfigurationError, Pipeline
 from lakejoin.orchestration.config.document import Document, line_of, read_document
 from lakejoin.orchestration.config.problems import KeyPath, Problem, did_you_mean, found, listed
 from lakejoin.orchestration.show.arrow_tables import arrow_tables
 from lakejoin.orchestration.unit_tests.values import comparable
+from lakejoin.transforms.model.schemas import is_internal
 
 Row = Mapping[str, Any]
 OPS = ("c", "r", "u", "d")
@@ -89,7 +88,7 @@ class _Checks:
         batches = {(*path, "given"): test.get("given")} | {
             (*path, "when", place): batch for place, batch in enumerate(when)
         }
-        if not any(batches.values()):
+        if isinstance(test.get("when") or (), tuple) and not any(batches.values()):
             yield self._problem(path, "gives no records: say some in given or when")
         for place, batch in batches.items():
             yield from self._of_batch(place, batch or {})
@@ -130,7 +129,8 @@ class _Checks:
                 yield from self._rows(place, rows) or [*self._of_rows(place, name, rows)]
 
     def _of_rows(self, path: KeyPath, name: str, rows: Any) -> Iterator[Problem]:
-        schema: StructType = self._schemas[name]
+        schema = self._schemas[name]
+        shown = [column for column in schema.names if not is_internal(column)]
         for place, row in enumerate(rows):
             if row.keys() != rows[0].keys():
                 yield self._problem(
@@ -138,7 +138,7 @@ class _Checks:
                 )
             for column, value in row.items():
                 if column not in schema.names:
-                    yield self._unknown((*path, place, column), f"column of {name}", column, schema.names)
+                    yield self._unknown((*path, place, column), f"column of {name}", column, shown)
                     continue
                 try:
                     comparable(value, schema[column].dataType)

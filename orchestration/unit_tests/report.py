@@ -8,6 +8,7 @@ import yaml
 
 from lakejoin.orchestration.unit_tests.outcome import Difference, Outcome
 from lakejoin.orchestration.unit_tests.values import row_text
+from lakejoin.transforms.model.printable_text import printable
 
 
 def failure_lines(outcome: Outcome) -> list[str]:
@@ -31,10 +32,10 @@ def junit(name: str, outcomes: Sequence[Outcome], seconds: float) -> str:
     )
     for outcome in outcomes:
         case = ElementTree.SubElement(
-            suite, "testcase", name=outcome.test.name, classname=name, line=str(outcome.test.line)
+            suite, "testcase", name=printable(outcome.test.name), classname=name, line=str(outcome.test.line)
         )
         if not outcome.passed:
-            lines = failure_lines(outcome)
+            lines = [printable(line) for line in failure_lines(outcome)]
             ElementTree.SubElement(case, "failure", message=lines[0]).text = "\n".join(lines)
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"

@@ -18,6 +18,7 @@ from lakejoin.orchestration.config import Pipeline, load_text
 from lakejoin.orchestration.config.document import read_document
 from lakejoin.orchestration.unit_tests.declared import Row, UnitTest
 from lakejoin.orchestration.unit_tests.scratch_document import MARK, ScratchDocument, mark_of
+from lakejoin.storage.lake.layout import QUARANTINE
 
 FIRST_DAY = date(9000, 1, 1)
 """The day of the first batch, later than any event: none is refused as one of the future."""
@@ -39,10 +40,13 @@ class Scratch:
 
     def test_of(self, name: str, row: Row) -> UnitTest:
         """Return whose a row of a result, a table or the quarantine is."""
-        mark = self.document.marks.get(name.partition(".")[0])
-        if mark is None:
+        tests = self.document.tests
+        if len(tests) == 1:
+            return tests[0]
+        if name == QUARANTINE:
             return self.places[row["table"], row["date"], row["line"]]
-        return next(test for test in self.document.tests if mark_of(test) == row[mark])
+        mark = row[self.document.marks[name.partition(".")[0]]]
+        return next(test for test in tests if mark_of(test) == mark)
 
     def told(self, sentence: str) -> str:
         """Return a sentence without what only this pipeline has."""

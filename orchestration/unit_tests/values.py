@@ -3,7 +3,7 @@
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Hashable, Mapping
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 import yaml
@@ -22,6 +22,9 @@ from pyspark.sql.types import (
     TimestampNTZType,
     TimestampType,
 )
+
+_DIGITS = Context(prec=76)
+"""More than any decimal of Spark has."""
 
 
 def comparable(value: Any, dtype: DataType) -> Hashable:
@@ -90,7 +93,7 @@ def _struct(value: Any, dtype: StructType) -> Hashable:
 def _decimal(value: Any, dtype: DataType) -> Decimal:
     assert isinstance(dtype, DecimalType)
     found = value if isinstance(value, Decimal) else Decimal(str(value))
-    rounded = found.quantize(Decimal(1).scaleb(-dtype.scale))
+    rounded = found.quantize(Decimal(1).scaleb(-dtype.scale), context=_DIGITS)
     if rounded != found:
         raise ValueError(f"has more than {dtype.scale} decimals")
     return rounded

@@ -347,8 +347,9 @@ def test_dagster_verifies_a_part_after_each_run_and_all_by_itself(
     assert alone["pairs"].metadata["parts"].value == 1
     assert {name for name, check in alone.items() if not check.passed} == {"kept"}
     assert "1 are not what DuckDB computes" in (alone["kept"].description or "")
-    (row,) = alone["kept"].metadata["sample"].records
-    assert row.data["key"] == json.dumps({"id": str(number)})
+    rows = alone["kept"].metadata["sample"].records
+    assert [row.data["result"] for row in rows] == ["kept", "kept.history"]
+    assert {row.data["key"] for row in rows} == {json.dumps({"id": str(number)})}
 
 
 def _evaluated(pipeline: Pipeline, job: str, instance: DagsterInstance) -> dict[str, AssetCheckEvaluation]:

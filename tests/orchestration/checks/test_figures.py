@@ -196,7 +196,7 @@ def test_metrics_are_sums_over_batches_and_what_waits(filled: Pipeline, tmp_path
     assert values["batches_total", "batch"] == 2
     assert values["table_records_total", "quarantined", "orders"] == 4
     assert values["rows", "sold"] == 4
-    assert values["quarantine_open_records", "malformed", "orders"] == 4
+    assert values["quarantine_open_records", "parse_error", "orders"] == 4
     assert (values["pending", "orders"], values["pending", "customers"]) == (1, 0)
     assert HOUR <= values["lag_seconds", "orders"] < 2 * HOUR
     met = {key[1:]: value for key, value in values.items() if key[0] == "expectation_met"}

@@ -41,6 +41,7 @@ COMMANDS = (
     "dev",
     "warm",
     "doctor",
+    "test",
     "quarantine",
     "engine",
 )
