@@ -14,6 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from lakejoin.orchestration.cli.certify import certify
 from lakejoin.orchestration.cli.check import check
 from lakejoin.orchestration.cli.dangling import dangling
 from lakejoin.orchestration.cli.demo import demo
@@ -54,8 +55,8 @@ app = typer.Typer(
 app.command()(demo)
 app.command(cls=ManyFiles)(init)
 for command in (
-    validate, run, status, metrics, show, explain, verify, diff, dangling, references, check, maintain, migrate,
-    reconcile, repair, dev, warm, doctor,
+    validate, run, status, metrics, show, explain, verify, diff, certify, dangling, references, check, maintain,
+    migrate, reconcile, repair, dev, warm, doctor,
 ):  # fmt: skip
     app.command()(command)
 app.command("test")(unit_tests)

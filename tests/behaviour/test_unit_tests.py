@@ -42,7 +42,7 @@ def test_page_of_unit_tests_says_what_is_printed(
     told = re.findall(r"```console\n.*?```", PAGE.read_text(), re.DOTALL)[1].splitlines()[2:7]
     printed = ran.stdout.replace(f"{tmp_path}/", "").splitlines()
     assert printed[:5] == told
-    assert re.fullmatch(r"1 tests in .* s: 0 passed, 1 failed", printed[-1])
+    assert re.fullmatch(r"1 test in .* s: 0 passed, 1 failed", printed[-1])
     assert CliRunner().invoke(app, ["test", "shop.yaml", "--only", "moves", "--update"]).exit_code == 0
     assert tests.read_text() == right
 

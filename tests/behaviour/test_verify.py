@@ -16,12 +16,18 @@ from typer.testing import CliRunner
 
 import lakejoin
 from faults.shop import copy_of, make_pipeline, run, write_lines
-from lakejoin.orchestration.cli import app
+from lakejoin.orchestration.cli import app, options
 from lakejoin.orchestration.config import Pipeline, load
 from lakejoin.orchestration.defs import verified_checks
 from lakejoin.orchestration.defs.code_location import pipeline_definitions
 from lakejoin.orchestration.defs.embedded_pipeline import EmbeddedPipeline
 from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.verification.certificate import (
+    Certificate,
+    contents,
+    differences,
+    read_certificate,
+)
 from lakejoin.orchestration.verification.verify import Part, Verdict, cost, verify
 from lakejoin.storage.lake.journal import Journal
 from lakejoin.storage.lake.layout import Lake
@@ -350,6 +356,55 @@ def test_dagster_verifies_a_part_after_each_run_and_all_by_itself(
     rows = alone["kept"].metadata["sample"].records
     assert [row.data["result"] for row in rows] == ["kept", "kept.history"]
     assert {row.data["key"] for row in rows} == {json.dumps({"id": str(number)})}
+
+
+def test_certificate_is_that_of_any_cut_and_finds_each_change(
+    shop: Pipeline, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same rows by one batch in the place of three; a cell, a row less, a row twice, another file."""
+    monkeypatch.setattr(options, "open_session", lambda *_, **__: spark)
+    made = CliRunner().invoke(
+        app, ["certify", str(shop.path), "--into", str(tmp_path / "c.json"), "--replay", "all"]
+    )
+    assert made.exit_code == 0, made.output
+    assert "made once more in 1 batches: the same content" in made.stdout
+    certificate = read_certificate(tmp_path / "c.json")
+    assert certificate.replay is not None
+    assert certificate.replay.content == certificate.content
+    assert certificate.content["totals"].left_out == ("kilos",)
+    assert {"mean", "total"} <= certificate.content["totals"].columns.keys()
+    assert set(certificate.content) == {*shop.joins, *shop.inputs}
+    assert certificate.inputs["orders"].files == 3
+
+    copy = copy_of(shop, tmp_path / "copy")
+    checked = ["certify", str(copy.path), "--check", str(tmp_path / "c.json")]
+    same = CliRunner().invoke(app, checked)
+    assert same.exit_code == 0, same.output
+    assert same.stdout.splitlines() == [f"{name}: as certified" for name in certificate.content]
+    rows = certificate.content["kept"].rows
+    for change, said in (
+        (
+            "UPDATE {t} SET c_city = 'nowhere' WHERE id = {id}",
+            f"{rows:,} rows, as certified, with other values",
+        ),
+        ("DELETE FROM {t} WHERE id = {id}", f"{rows - 1:,} rows; certified {rows:,}"),
+        ("INSERT INTO {t} SELECT * FROM {t} WHERE id = {id}", f"{rows + 1:,} rows; certified {rows:,}"),
+    ):
+        told = changed(copy, spark, change, certificate)
+        assert told == {"kept": said}
+
+
+def changed(pipeline: Pipeline, spark: SparkSession, change: str, certificate: Certificate) -> dict[str, str]:
+    """What a certificate says of a lake in which a statement changed a row of `kept`."""
+    lake, table = Lake(pipeline.lake), "joins/kept/joined"
+    path, snapshot = lake.path(table), held(pipeline)
+    number = spark.read.format("delta").load(path).orderBy("id").first()["id"]
+    spark.sql(change.format(t=f"delta.`{path}`", id=number))
+    newest = replace(snapshot, versions={**snapshot.versions, table: lake.snapshot(table).version})
+    content = dict(contents(pipeline, Journal(lake), newest))
+    spark.sql(f"RESTORE delta.`{path}` TO VERSION AS OF {snapshot.versions[table]}")
+    now = certificate.model_copy(update={"content": content})
+    return dict(differences(certificate, now).content)
 
 
 def _evaluated(pipeline: Pipeline, job: str, instance: DagsterInstance) -> dict[str, AssetCheckEvaluation]:

@@ -31,6 +31,7 @@ COMMANDS = (
     "explain",
     "verify",
     "diff",
+    "certify",
     "dangling",
     "references",
     "check",

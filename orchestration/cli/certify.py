@@ -1,0 +1,97 @@
+"""Runs `lakejoin certify`: writes down what a lake holds, holds a lake against that, and makes it a second time."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakejoin.orchestration.cli import options
+from lakejoin.orchestration.cli.exit_codes import FAILED
+from lakejoin.orchestration.cli.options import Config
+from lakejoin.orchestration.cli.terminal import say
+
+if TYPE_CHECKING:
+    from lakejoin.orchestration.config import Pipeline
+    from lakejoin.orchestration.verification.certificate import Certificate, Replay
+
+
+def certify(
+    config: Config,
+    *,
+    into: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the certificate to this file.", dir_okay=False)
+    ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Hold the lake against this certificate.",
+            exists=True,
+            dir_okay=False,
+            readable=True,
+        ),
+    ] = None,
+    replay: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CUT",
+            help="Also make everything once more in a lake that is thrown away, by batches that are cut otherwise: "
+            "`all` in one, `date` one a day, or a number of records.",
+        ),
+    ] = None,
+) -> None:
+    """Certify what a lake holds: a hash of each table that goes by its rows alone.
+
+    With hashes of the input and of the configuration, in a file that can be read, compared and signed. Starts no Spark
+    unless something is made once more.
+    """  # fmt: skip
+    from lakejoin.orchestration.errors import WrongUsage
+    from lakejoin.orchestration.verification.certificate import certified, read_certificate
+
+    if (into is None) == (check is None) or (check is not None and replay is not None):
+        raise WrongUsage("give --into FILE, with or without --replay, or --check FILE")
+    pipeline = options.load_pipeline(config)
+    earlier = None if check is None else read_certificate(check)
+    made = certified(pipeline)
+    if earlier is not None:
+        _hold(made, earlier)
+        return
+    for name, held in made.content.items():
+        left_out = f", without {', '.join(held.left_out)}" if held.left_out else ""
+        say(f"{name}: {held.rows:,} rows, {held.sha256[:16]}…{left_out}")
+    if replay is not None:
+        made = made.model_copy(update={"replay": _replayed(pipeline, made, replay)})
+    assert into is not None
+    into.write_text(made.text(), encoding="utf-8")
+    say(f"{into}: what {pipeline.lake} holds after batch {made.batch}")
+    if made.replay is not None and made.replay.differing(made):
+        raise typer.Exit(FAILED)
+
+
+def _hold(made: "Certificate", earlier: "Certificate") -> None:
+    """Say what is not as an earlier certificate has it; only what tables hold decides the exit code."""
+    from lakejoin.orchestration.verification.certificate import differences
+
+    found = differences(earlier, made)
+    for name in made.content:
+        if name not in found.content:
+            say(f"{name}: as certified")
+    for name, said in found.content.items():
+        say(f"{name}: {said}")
+    for what, names in (("configuration", found.configuration), ("input", found.inputs)):
+        if names:
+            say(f"the {what} is another one: {', '.join(names)}")
+    if found.content:
+        raise typer.Exit(FAILED)
+
+
+def _replayed(pipeline: "Pipeline", made: "Certificate", cut: str) -> "Replay":
+    from lakejoin.orchestration.cli.replay import replayed
+
+    found = replayed(pipeline, made, cut)
+    differing = found.differing(made)
+    say(f"made once more in {found.batches:,} batches: {'other' if differing else 'the same'} content")
+    for name, said in differing.items():
+        first = found.first_differences.get(name)
+        say(f"{name}: {said}{f'; first {first}' if first else ''}")
+    return found

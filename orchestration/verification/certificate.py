@@ -1,0 +1,202 @@
+"""Certifies what a lake holds: hashes of its tables, of the input that they are made of, and of the configuration."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pyspark.sql.types import DoubleType, FloatType, StructType
+
+from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.errors import WrongUsage
+from lakejoin.orchestration.lake_state.config_fingerprints import state_versions
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
+from lakejoin.orchestration.lake_state.readable import check_readable
+from lakejoin.orchestration.show.arrow_tables import arrow_tables
+from lakejoin.orchestration.verification.content_hash import METHOD, Content, content_of
+from lakejoin.orchestration.verification.duck_tables import connected, create, rows_of
+from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.plan import Plan
+from lakejoin.transforms.model.group_spec import GroupSpec
+from lakejoin.transforms.model.schemas import is_internal
+
+FORMAT = "lakejoin-certificate-1"
+_PROGRAMS = ("lakejoin", "pyspark", "delta-spark", "deltalake", "duckdb")
+_LISTED = 100
+"""Up to how many files the certificate names them."""
+
+
+class Inputs(BaseModel):
+    """What was read of a source."""
+
+    model_config = ConfigDict(frozen=True)
+    files: int
+    sha256: str
+    names: list[str] | None = None
+    """Of its files, where they are few."""
+
+
+class Replay(BaseModel):
+    """What the same input made in another lake, by other batches."""
+
+    model_config = ConfigDict(frozen=True)
+    cut: str
+    batches: int
+    content: dict[str, Content]
+    first_differences: dict[str, str]
+    """Of each table that differs, the first key of it."""
+
+    def differing(self, certificate: "Certificate") -> dict[str, str]:
+        """Return how the content is another one, by table."""
+        return _content_differences(certificate.content, self.content)
+
+
+class Certificate(BaseModel):
+    """What a lake held at a time."""
+
+    model_config = ConfigDict(frozen=True)
+    format: str = FORMAT
+    method: str = METHOD
+    pipeline: str
+    made_at: str
+    batch: int
+    programs: dict[str, str]
+    configuration: dict[str, str]
+    """Of each table and result a fingerprint of what it is made with."""
+    inputs: dict[str, Inputs]
+    content: dict[str, Content]
+    replay: Replay | None = None
+
+    def text(self) -> str:
+        """Return it as a file has it: the same content is the same text."""
+        return (
+            json.dumps(self.model_dump(exclude_none=True), indent=2, sort_keys=True, ensure_ascii=False)
+            + "\n"
+        )
+
+
+@dataclass(frozen=True)
+class Differences:
+    """What of a lake is not as a certificate has it."""
+
+    content: Mapping[str, str]
+    configuration: tuple[str, ...]
+    inputs: tuple[str, ...]
+
+
+def certified(pipeline: Pipeline) -> Certificate:
+    """Certify what a lake holds after its last finished batch.
+
+    Raises `WrongUsage` where there is none or DuckDB is not installed, `LakeUnusable` and `LakeInconsistent`.
+    """
+    journal = Journal(Lake(pipeline.lake))
+    snapshot = published_snapshot(journal)
+    batch = snapshot.batch - 1
+    return Certificate(
+        pipeline=pipeline.name,
+        made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        batch=batch,
+        programs={name: version(name) for name in _PROGRAMS},
+        configuration=state_versions(pipeline),
+        inputs={name: _inputs(journal, name, batch) for name in pipeline.inputs},
+        content=dict(contents(pipeline, journal, snapshot)),
+    )
+
+
+def contents(pipeline: Pipeline, journal: Journal, snapshot: Plan) -> Iterator[tuple[str, Content]]:
+    """Yield what each result, table and stream holds. What batches alone decide, such as numbers, is not covered."""
+    tables = arrow_tables(pipeline)
+    for name in [*pipeline.joins, *pipeline.inputs]:
+        check_readable(pipeline, journal, snapshot, name, kept=False)
+        schema = tables[name].schema
+        shown = StructType([column for column in schema if not is_internal(column.name)])
+        unsure = _unsure(pipeline, name, shown)
+        covered = StructType([column for column in shown if column.name not in unsure])
+        with connected() as connection:
+            create(connection, "_held", rows_of(pipeline, snapshot, name, covered.names))
+            yield name, content_of(connection, "_held", covered, tuple(unsure))
+
+
+def _unsure(pipeline: Pipeline, name: str, columns: StructType) -> list[str]:
+    """Return columns whose last digit the order of rows decides: floating sums of groups, and what may carry them."""
+    if name in pipeline.inputs or not any(_adds_floats(pipeline, one) for one in _below(pipeline, name)):
+        return []
+    return [column.name for column in columns if isinstance(column.dataType, FloatType | DoubleType)]
+
+
+def _below(pipeline: Pipeline, name: str) -> Iterator[str]:
+    """Yield a result and all results that it is made of."""
+    if name in pipeline.joins:
+        yield name
+        for side in pipeline.joins[name].sides:
+            yield from _below(pipeline, side)
+
+
+def _adds_floats(pipeline: Pipeline, name: str) -> bool:
+    spec = pipeline.spec_of_join(name)
+    return isinstance(spec, GroupSpec) and any(
+        one.function in {"sum", "avg"} and isinstance(one.of, FloatType | DoubleType)
+        for one in spec.aggregates
+    )
+
+
+def _inputs(journal: Journal, name: str, batch: int) -> Inputs:
+    parts = journal.known_files(name, until=batch).each("name", "fingerprint", "to_line")
+    files = {file: part for file, *part in parts}  # of a file that was read in parts, the last one counts
+    text, names = json.dumps(files, sort_keys=True), sorted(files)
+    return Inputs(
+        files=len(files),
+        sha256=hashlib.sha256(text.encode()).hexdigest(),
+        names=names if len(names) <= _LISTED else None,
+    )
+
+
+def read_certificate(path: Path) -> Certificate:
+    """Read a certificate. Raises `WrongUsage` for a file that is none, or one of another version."""
+    try:
+        found = Certificate.model_validate_json(path.read_text(encoding="utf-8"))
+    except (ValidationError, UnicodeDecodeError) as error:
+        raise WrongUsage(f"{path}: is no certificate of `lakejoin certify`") from error
+    if (found.format, found.method) != (FORMAT, METHOD):
+        raise WrongUsage(
+            f"{path}: was made as {found.format} by {found.method}, and this version makes {FORMAT} by {METHOD}; "
+            "hold the lake against it with the version that made it"
+        )
+    return found
+
+
+def differences(certificate: Certificate, now: Certificate) -> Differences:
+    """Return what of a lake, as it is certified now, is not as a certificate has it."""
+    return Differences(
+        _content_differences(certificate.content, now.content),
+        _different(certificate.configuration, now.configuration),
+        _different(certificate.inputs, now.inputs),
+    )
+
+
+def _content_differences(then: Mapping[str, Content], now: Mapping[str, Content]) -> dict[str, str]:
+    told = {name: _differs(then.get(name), now.get(name)) for name in [*then, *now.keys() - then.keys()]}
+    return {name: said for name, said in told.items() if said}
+
+
+def _differs(then: Content | None, now: Content | None) -> str:
+    if then is None:
+        return "is not in the certificate"
+    if now is None:
+        return "is not in the lake"
+    if then.columns != now.columns:
+        changed = sorted(name for name, _ in then.columns.items() ^ now.columns.items())
+        return f"other columns: {', '.join(dict.fromkeys(changed))}"
+    if then.rows != now.rows:
+        return f"{now.rows:,} rows; certified {then.rows:,}"
+    return "" if then.sha256 == now.sha256 else f"{now.rows:,} rows, as certified, with other values"
+
+
+def _different(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(sorted(name for name in {*then, *now} if then.get(name) != now.get(name)))
