@@ -123,27 +123,42 @@ def contents(pipeline: Pipeline, journal: Journal, snapshot: Plan) -> Iterator[t
             yield name, content_of(connection, "_held", covered, tuple(unsure))
 
 
+def goes_by_arrival(pipeline: Pipeline, name: str) -> bool:
+    """Whether a result may depend on how its input was cut: a join of a stream meets what has come until then."""
+    return any(one in pipeline.joins_of_streams for one in _made_of(pipeline, name))
+
+
 def _unsure(pipeline: Pipeline, name: str, columns: StructType) -> list[str]:
     """Return columns whose last digit the order of rows decides: floating sums of groups, and what may carry them."""
-    if name in pipeline.inputs or not any(_adds_floats(pipeline, one) for one in _below(pipeline, name)):
+    if name in pipeline.inputs:
         return []
-    return [column.name for column in columns if isinstance(column.dataType, FloatType | DoubleType)]
+    if any(
+        _float_sums(pipeline, side)
+        for below in pipeline.joins[name].sides
+        for side in _made_of(pipeline, below)
+    ):
+        return [column.name for column in columns if isinstance(column.dataType, FloatType | DoubleType)]
+    return _float_sums(pipeline, name)
 
 
-def _below(pipeline: Pipeline, name: str) -> Iterator[str]:
-    """Yield a result and all results that it is made of."""
+def _made_of(pipeline: Pipeline, name: str) -> Iterator[str]:
+    """Yield a result and all results that it is made of; nothing of a table."""
     if name in pipeline.joins:
         yield name
         for side in pipeline.joins[name].sides:
-            yield from _below(pipeline, side)
+            yield from _made_of(pipeline, side)
 
 
-def _adds_floats(pipeline: Pipeline, name: str) -> bool:
+def _float_sums(pipeline: Pipeline, name: str) -> list[str]:
+    """Return the columns of groups that are sums or averages of floating numbers."""
     spec = pipeline.spec_of_join(name)
-    return isinstance(spec, GroupSpec) and any(
-        one.function in {"sum", "avg"} and isinstance(one.of, FloatType | DoubleType)
+    if not isinstance(spec, GroupSpec):
+        return []
+    return [
+        one.name
         for one in spec.aggregates
-    )
+        if one.function in {"sum", "avg"} and isinstance(one.of, FloatType | DoubleType)
+    ]
 
 
 def _inputs(journal: Journal, name: str, batch: int) -> Inputs:
