@@ -22,8 +22,10 @@ class UnitTest:
     """What is given, batch after batch, and what is expected after the last one."""
 
     name: str
+    number: int
+    """Which of its file's it is."""
     line: int
-    """Where it begins in its file."""
+    """Where it begins there."""
     batches: Sequence[Mapping[str, Sequence[Row]]]
     """Records by table or stream; the first batch is what was `given`."""
     expected: Mapping[str, int | Sequence[Row]]
@@ -53,11 +55,12 @@ def read_tests(pipeline: Pipeline, path: Path) -> list[UnitTest]:
     return [
         UnitTest(
             name,
+            number,
             line_of(document.lines, (name,)),
             [batch for batch in (test.get("given"), *(test.get("when") or ())) if batch],
             test["expect"],
         )
-        for name, test in document.data.items()
+        for number, (name, test) in enumerate(document.data.items(), start=1)
     ]
 
 

@@ -39,8 +39,8 @@ _OF_QUARANTINE = ("table", "reason", "detail")
 def run_tests(pipeline: Pipeline, tests: Sequence[UnitTest], session: "Session") -> Iterator[Outcome]:
     """Yield what came of each test, in no order.
 
-    session: opens the Spark session of a pipeline. Raises `ConfigurationError` where the results cannot be made over
-    the records of tests.
+    session: opens the Spark session of a pipeline. Where a batch fails, its error is what came of the test; a batch of
+    several is run once more for each of them.
     """
     sharing = [test for test in tests if can_share(pipeline, test)]
     others = [[test] for test in tests if test not in sharing]
@@ -67,7 +67,7 @@ def _outcomes(pipeline: Pipeline, tests: Sequence[UnitTest], session: "Session")
             pass
         rows = {name: _by_test(scratch, name) for name in _asked(tests)}
         outcomes = [
-            _judged(pipeline, test, {name: of_tests[test.line] for name, of_tests in rows.items()})
+            _judged(pipeline, test, {name: of_tests[test.number] for name, of_tests in rows.items()})
             for test in tests
         ]
         failed = [outcome for outcome in outcomes if not outcome.passed][:EXPLAINED]
@@ -105,13 +105,13 @@ def _key(pipeline: Pipeline, name: str) -> list[str]:
 
 
 def _by_test(scratch: Scratch, name: str) -> Mapping[int, list[Row]]:
-    """Return the rows that each test has of a result, a table or the quarantine, by the line of the test."""
+    """Return the rows that each test has of a result, a table or the quarantine, by the number of the test."""
     lake = Lake(scratch.pipeline.lake)
     table = arrow_tables(scratch.pipeline)[name]
     rows = table.table(lake, published_snapshot(Journal(lake)), table.schema.names)
     found = defaultdict[int, list[Row]](list)
     for row in rows.to_pylist():
-        found[scratch.test_of(name, row).line].append(row)
+        found[scratch.test_of(name, row).number].append(row)
     return found
 
 

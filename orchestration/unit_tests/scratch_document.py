@@ -19,7 +19,7 @@ _DROPPED = ("materialized", "max_dangling")
 
 def mark_of(test: UnitTest) -> str:
     """Return what marks the rows of a test."""
-    return f"{MARK}={test.line}"
+    return f"{MARK}={test.number}"
 
 
 class ScratchDocument:

@@ -122,7 +122,8 @@ def test_tests_are_read_with_their_lines_and_batches(shop: Pipeline) -> None:
         "two: {when: [{orders: [{id: 2}]}], expect: {orders: [{id: 2}]}}\n"
     )
     one, two = read_tests(shop, path)
-    assert (one.name, one.line, two.line) == ("one", 2, 6)
+    assert (one.name, one.number, one.line) == ("one", 1, 2)
+    assert (two.name, two.number, two.line) == ("two", 2, 6)
     assert one.batches == [{"orders": ({"id": 1},)}, {"orders": ({"id": 2},)}]
     assert two.batches == [{"orders": ({"id": 2},)}]
     assert one.expected == {"sold": 2}
