@@ -62,15 +62,15 @@ def unit_tests(
     seconds = time.monotonic() - began
     outcomes.sort(key=lambda outcome: outcome.test.line)
     failed = [outcome for outcome in outcomes if not outcome.passed]
-    say(
-        f"{len(outcomes)} tests in {seconds:.1f} s: {len(outcomes) - len(failed)} passed, {len(failed)} failed"
-    )
+    count = "1 test" if len(outcomes) == 1 else f"{len(outcomes):,} tests"
+    say(f"{count} in {seconds:.1f} s: {len(outcomes) - len(failed):,} passed, {len(failed):,} failed")
     if junit is not None:
         junit.write_text(report.junit(pipeline.name, outcomes, seconds), encoding="utf-8")
-    if update and failed:
-        report.update(path, [outcome for outcome in failed if outcome.error is None])
+    if update and (came := [outcome for outcome in failed if outcome.error is None]):
+        report.update(path, came)
         say(f"{path}: what came is now what is expected; look at the change before you commit it")
-    elif failed:
+        failed = [outcome for outcome in failed if outcome.error is not None]
+    if failed:
         raise typer.Exit(FAILED)
 
 

@@ -19,7 +19,7 @@ from lakejoin.orchestration.lake_state.published_snapshot import published_snaps
 from lakejoin.orchestration.lake_state.readable import check_readable
 from lakejoin.orchestration.show.arrow_tables import arrow_tables
 from lakejoin.orchestration.verification.content_hash import METHOD, Content, content_of
-from lakejoin.orchestration.verification.duck_tables import connected, create, rows_of
+from lakejoin.orchestration.verification.duck_tables import arrive, connected, rows_of
 from lakejoin.storage.lake.journal import Journal
 from lakejoin.storage.lake.layout import Lake
 from lakejoin.storage.lake.plan import Plan
@@ -119,7 +119,7 @@ def contents(pipeline: Pipeline, journal: Journal, snapshot: Plan) -> Iterator[t
         unsure = _unsure(pipeline, name, shown)
         covered = StructType([column for column in shown if column.name not in unsure])
         with connected() as connection:
-            create(connection, "_held", rows_of(pipeline, snapshot, name, covered.names))
+            arrive(connection, "_held", rows_of(pipeline, snapshot, name, covered.names))
             yield name, content_of(connection, "_held", covered, tuple(unsure))
 
 

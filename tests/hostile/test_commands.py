@@ -121,6 +121,7 @@ def test_no_command_shows_what_acts_on_a_terminal(
     ran = lakejoin("run", path)
     assert (ran.exit_code, f"{len(BAD)} records could not be accepted" in ran.stdout) == (0, True), ran.output
     see_rows(path)
+    see_unit_tests(path)
     for work in (
         ("quarantine", "retry", path),
         ("migrate", path),
@@ -132,6 +133,7 @@ def test_no_command_shows_what_acts_on_a_terminal(
         assert lakejoin(*work).exit_code == 0, work
     taken_back = f"{FOLDER}/{NAMES[0]}:1"
     assert lakejoin("quarantine", "add", path, "orders", "--record", taken_back).exit_code == 0
+    assert r"\x1b[2J" in lakejoin("diff", f"{path}@1", path, "orders").stdout
     assert lakejoin("reconcile", path, "orders").exit_code == 2
     see_errors(path)
     see_offending_rows(path, spark)
@@ -161,14 +163,28 @@ def see_rows(path: Path) -> None:
     for form in ("tree", "html"):
         why = lakejoin("explain", path, "placed", "--key", TEXTS[0], "--format", form)
         assert r"\x1b[2J" in why.stdout, form
+    assert "placed" in lakejoin("metrics", path).stdout
+    assert "batches" in lakejoin("status", path, "--trend").stdout
     assert "placed" in lakejoin("verify", path).stdout
-    assert r"\x1b[2J" in lakejoin("diff", f"{path}@1", path, "orders").stdout
+    assert "placed" in lakejoin("certify", path, "--into", path.with_suffix(".json")).stdout
     assert r"\x1b[2J" in lakejoin("dangling", path, "placed").stdout
     assert r"\u202e" in lakejoin("references", path, "placed").stdout
     assert r"\x1b[2J" in lakejoin("references", path, "placed", "--unreferenced").stdout
     listed = lakejoin("quarantine", "list", path, "--limit", 1000).stdout
     assert len(listed.splitlines()) == len(BAD) + 1
     assert rf"{ESCAPED}/c\u202egnp.jsonl" in listed
+
+
+def see_unit_tests(path: Path) -> None:
+    """Their names, what they expect, what came, and how."""
+    text = '"name\\e[2J": {given: {orders: [{k: "key\\e[2J"}]}, expect: {orders: [{k: "other\\e[2J"}]}}\n'
+    path.with_name(f"{path.stem}_tests.yaml").write_text(text)
+    failed = lakejoin("test", path)
+    assert failed.exit_code == 1, failed.output
+    assert r"FAILED name\x1b[2J" in failed.stdout
+    assert r"No record of orders other\x1b[2J" in failed.stdout or r"other\x1b[2J is" in failed.stdout, (
+        failed.stdout
+    )
 
 
 def see_offending_rows(path: Path, spark: SparkSession) -> None:
