@@ -8,6 +8,7 @@ import typer
 from lakejoin.orchestration.cli import options
 from lakejoin.orchestration.cli.exit_codes import FAILED
 from lakejoin.orchestration.cli.options import Config
+from lakejoin.orchestration.cli.output_file import output_file
 from lakejoin.orchestration.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -51,23 +52,32 @@ def certify(
     if (into is None) == (check is None) or (check is not None and replay is not None):
         raise WrongUsage("give --into FILE, with or without --replay, or --check FILE")
     pipeline = options.load_pipeline(config)
-    earlier = None if check is None else read_certificate(check)
-    made = certified(pipeline)
-    if earlier is not None:
-        _hold(made, earlier)
+    if check is not None:
+        earlier = read_certificate(check)
+        _hold(certified(pipeline), earlier)
         return
-    for name, held in made.content.items():
-        left_out = f", without {', '.join(held.left_out)}" if held.left_out else ""
-        say(f"{name}: {held.rows:,} rows, {held.sha256[:16]}…{left_out}")
-    if replay is not None:
-        made = made.model_copy(update={"replay": _replayed(pipeline, made, replay)})
     assert into is not None
-    into.write_text(made.text(), encoding="utf-8")
+    with output_file("--into", into) as file:
+        made = _made(pipeline, replay)
+        file.write(made.text().encode())
     say(f"{into}: what {pipeline.lake} holds after batch {made.batch}")
     if made.replay is not None and not all(
         goes_by_arrival(pipeline, name) for name in made.replay.differing(made)
     ):
         raise typer.Exit(FAILED)
+
+
+def _made(pipeline: "Pipeline", replay: str | None) -> "Certificate":
+    """Certify, and say what came."""
+    from lakejoin.orchestration.verification.certificate import certified
+
+    made = certified(pipeline)
+    for name, held in made.content.items():
+        left_out = f", without {', '.join(held.left_out)}" if held.left_out else ""
+        say(f"{name}: {held.rows:,} rows, {held.sha256[:16]}…{left_out}")
+    if replay is None:
+        return made
+    return made.model_copy(update={"replay": _replayed(pipeline, made, replay)})
 
 
 def _hold(made: "Certificate", earlier: "Certificate") -> None:

@@ -8,6 +8,7 @@ import typer
 
 from lakejoin.orchestration.cli import options
 from lakejoin.orchestration.cli.options import Config
+from lakejoin.orchestration.cli.output_file import output_file
 from lakejoin.orchestration.cli.terminal import say_data
 
 
@@ -27,7 +28,7 @@ def metrics(
     Counts by reason, rows, seconds by stage, quarantine, what waits and for how long, and whether figures are as the
     file expects.
     """
-    from prometheus_client import generate_latest, write_to_textfile
+    from prometheus_client import generate_latest
 
     from lakejoin.orchestration.show.metrics import registry
     from lakejoin.orchestration.show.status import lake_status
@@ -35,6 +36,7 @@ def metrics(
     pipeline, now = options.load_pipeline(config), datetime.now(UTC)
     found = registry(pipeline, lake_status(pipeline, now), now)
     if into is not None:
-        write_to_textfile(str(into), found)
+        with output_file("--into", into) as file:
+            file.write(generate_latest(found))
         return
     say_data(generate_latest(found).decode().splitlines(keepends=True))

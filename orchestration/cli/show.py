@@ -5,13 +5,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
 
 from lakejoin.orchestration.cli import options
 from lakejoin.orchestration.cli.options import AsOfBatch, Config, Form
+from lakejoin.orchestration.cli.output_file import output_file
 from lakejoin.orchestration.cli.terminal import console, print_rows, say, say_data
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def _console(output: Path | None) -> Iterator[Console]:
     if output is None:
         yield console()
         return
-    with _replacing(output) as file:
+    with output_file("--output", output) as file:
         yield console(TextIOWrapper(file, encoding="utf-8", write_through=True))
 
 
@@ -160,26 +161,5 @@ def _write(shown: "Shown", form: Literal["csv", "jsonl"], limit: int | None, out
     if output is None:
         say_data(text)
         return
-    with _replacing(output) as file:
+    with output_file("--output", output) as file:
         file.writelines(line.encode() for line in text)
-
-
-@contextmanager
-def _replacing(output: Path) -> Iterator[BinaryIO]:
-    """Write a file beside `output` and put it in its place once it is complete."""
-    draft = output.with_name(f".{output.name}.draft")
-    try:
-        file = draft.open("wb")
-    except OSError as error:
-        from lakejoin.orchestration.errors import WrongUsage
-
-        raise WrongUsage(
-            f"--output {output}: cannot be written ({error.strerror}); expected a file in a directory that is there "
-            "and that you may write to"
-        ) from error
-    try:
-        with file:
-            yield file
-        draft.replace(output)
-    finally:
-        draft.unlink(missing_ok=True)

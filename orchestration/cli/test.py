@@ -9,6 +9,7 @@ import typer
 from lakejoin.orchestration.cli import options
 from lakejoin.orchestration.cli.exit_codes import FAILED
 from lakejoin.orchestration.cli.options import Config
+from lakejoin.orchestration.cli.output_file import output_file
 from lakejoin.orchestration.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ def unit_tests(
     count = "1 test" if len(outcomes) == 1 else f"{len(outcomes):,} tests"
     say(f"{count} in {seconds:.1f} s: {len(outcomes) - len(failed):,} passed, {len(failed):,} failed")
     if junit is not None:
-        junit.write_text(report.junit(pipeline.name, outcomes, seconds), encoding="utf-8")
+        with output_file("--junit", junit) as file:
+            file.write(report.junit(pipeline.name, outcomes, seconds).encode())
     if update and (came := [outcome for outcome in failed if outcome.error is None]):
         report.update(path, came)
         say(f"{path}: what came is now what is expected; look at the change before you commit it")
