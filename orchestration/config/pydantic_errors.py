@@ -22,6 +22,7 @@ from lakejoin.orchestration.config.schema.joins import (
     StreamJoin,
     model_of_join,
 )
+from lakejoin.orchestration.config.schema.materialized import Materialized
 from lakejoin.orchestration.config.schema.model import Engine, Maintenance, Spark, Table, Versioned
 from lakejoin.orchestration.config.schema.operation import Operation
 from lakejoin.orchestration.config.schema.source import Limits, Security, Source
@@ -57,6 +58,10 @@ _MODELS: Mapping[KeyPath, type[Frozen]] = {
     ("groups",): Group,
     ("joins", "history"): KeptHistory,
     ("groups", "history"): KeptHistory,
+    ("joins", "materialized"): Materialized,
+    ("groups", "materialized"): Materialized,
+    ("joins", "history", "materialized"): Materialized,
+    ("groups", "history", "materialized"): Materialized,
 }
 """The model of a mapping by its path without the names that stand second and, of a column or a right side, last."""
 _KEY_OF_MAPPING = "[key]"

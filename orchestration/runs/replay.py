@@ -1,6 +1,6 @@
 """Makes a lake a second time from its sources, in a folder that is thrown away."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,12 +20,26 @@ def second_lake(pipeline: Pipeline) -> Iterator[Pipeline]:
     """
     declared = read_document(pipeline.path.read_text(encoding="utf-8-sig"), str(pipeline.path)).data
     with TemporaryDirectory(prefix="lakejoin-replay-") as folder:
-        text = yaml.safe_dump(_unregistered(declared) | {"lake": str(Path(folder) / "lake")}, sort_keys=False)
+        made = declared | {
+            section: {name: unregistered(entry) for name, entry in declared[section].items()}
+            for section in ("joins", "groups")
+            if declared.get(section)
+        }
+        text = yaml.safe_dump(as_yaml(made | {"lake": str(Path(folder) / "lake")}), sort_keys=False)
         yield load_text(text, pipeline.path)
 
 
-def _unregistered(value: Any) -> Any:
-    """Return a part of a file without what says how tables of results are kept, and with lists for tuples."""
+def unregistered(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result without what says how its tables are kept."""
+    return {
+        key: unregistered(value) if key == "history" and isinstance(value, dict) else value
+        for key, value in result.items()
+        if key != "materialized"
+    }
+
+
+def as_yaml(value: Any) -> Any:
+    """Return it with lists for tuples, as YAML writes them."""
     if isinstance(value, dict):
-        return {key: _unregistered(item) for key, item in value.items() if key != "materialized"}
-    return [_unregistered(item) for item in value] if isinstance(value, tuple) else value
+        return {key: as_yaml(item) for key, item in value.items()}
+    return [as_yaml(item) for item in value] if isinstance(value, tuple) else value

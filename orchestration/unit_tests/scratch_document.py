@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.runs.replay import as_yaml, unregistered
 from lakejoin.orchestration.unit_tests.declared import Row, UnitTest, op_key
 
 MARK = "lakejoin_test"
@@ -13,8 +14,6 @@ _OP = f"{MARK}_op"
 _KEPT = ("key", "where", "event_time", "versioned")
 """What a table in a test has as it is declared. The rest is about its source, and about age."""
 _FOR_EVER = "36500 days"
-_DROPPED = ("materialized", "max_dangling")
-"""What a result in a test goes without."""
 
 
 def mark_of(test: UnitTest) -> str:
@@ -48,7 +47,7 @@ class ScratchDocument:
                 for name, entry in declared.items()
                 if name in needed
             }
-        found: dict[str, Any] = _plain({key: value for key, value in made.items() if value})
+        found: dict[str, Any] = as_yaml({key: value for key, value in made.items() if value})
         return found
 
     def order_of(self, name: str) -> dict[str, str]:
@@ -67,7 +66,7 @@ class ScratchDocument:
     def _entry(self, section: str, name: str, entry: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         if section in ("tables", "streams"):
             return self._input(name, entry, folder)
-        made = {key: value for key, value in entry.items() if key not in _DROPPED}
+        made = unregistered(entry)
         if not self.marks:
             return made
         return self._group(name, made) if section == "groups" else self._join(name, made)
@@ -112,10 +111,3 @@ class ScratchDocument:
 
     def _group(self, name: str, made: dict[str, Any]) -> dict[str, Any]:
         return made | {"by": [*made["by"], {self.marks[name]: self.marks[made["of"]]}]}
-
-
-def _plain(value: Any) -> Any:
-    """Return it with lists in the place of tuples, as YAML writes them."""
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

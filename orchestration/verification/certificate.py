@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pyspark.sql.types import DoubleType, FloatType, StructType
+from pyspark.sql.types import StructType
 
 from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.errors import WrongUsage
@@ -19,11 +19,11 @@ from lakejoin.orchestration.lake_state.published_snapshot import published_snaps
 from lakejoin.orchestration.lake_state.readable import check_readable
 from lakejoin.orchestration.show.arrow_tables import arrow_tables
 from lakejoin.orchestration.verification.content_hash import METHOD, Content, content_of
-from lakejoin.orchestration.verification.duck_tables import arrive, connected, rows_of
+from lakejoin.orchestration.verification.duck_tables import rows_of
+from lakejoin.orchestration.verification.order_dependent import order_dependent
 from lakejoin.storage.lake.journal import Journal
-from lakejoin.storage.lake.layout import Lake
+from lakejoin.storage.lake.layout import Lake, history_of, shown_name
 from lakejoin.storage.lake.plan import Plan
-from lakejoin.transforms.model.group_spec import GroupSpec
 from lakejoin.transforms.model.schemas import is_internal
 
 FORMAT = "lakejoin-certificate-1"
@@ -112,33 +112,18 @@ def certified(pipeline: Pipeline) -> Certificate:
 def contents(pipeline: Pipeline, journal: Journal, snapshot: Plan) -> Iterator[tuple[str, Content]]:
     """Yield what each result, table and stream holds. What batches alone decide, such as numbers, is not covered."""
     tables = arrow_tables(pipeline)
-    for name in [*pipeline.joins, *pipeline.inputs]:
+    histories = [shown_name(history_of(name)) for name in pipeline.event_histories]
+    for name in [*pipeline.joins, *histories, *pipeline.inputs]:
         check_readable(pipeline, journal, snapshot, name, kept=False)
-        schema = tables[name].schema
-        shown = StructType([column for column in schema if not is_internal(column.name)])
-        unsure = _unsure(pipeline, name, shown)
-        covered = StructType([column for column in shown if column.name not in unsure])
-        with connected() as connection:
-            arrive(connection, "_held", rows_of(pipeline, snapshot, name, covered.names))
-            yield name, content_of(connection, "_held", covered, tuple(unsure))
+        shown = [column for column in tables[name].schema if not is_internal(column.name)]
+        left_out = order_dependent(pipeline, name.partition(".")[0]) & {column.name for column in shown}
+        covered = StructType([column for column in shown if column.name not in left_out])
+        yield name, content_of(rows_of(pipeline, snapshot, name, covered.names), covered, sorted(left_out))
 
 
 def goes_by_arrival(pipeline: Pipeline, name: str) -> bool:
     """Whether a result may depend on how its input was cut: a join of a stream meets what has come until then."""
     return any(one in pipeline.joins_of_streams for one in _made_of(pipeline, name))
-
-
-def _unsure(pipeline: Pipeline, name: str, columns: StructType) -> list[str]:
-    """Return columns whose last digit the order of rows decides: floating sums of groups, and what may carry them."""
-    if name in pipeline.inputs:
-        return []
-    if any(
-        _float_sums(pipeline, side)
-        for below in pipeline.joins[name].sides
-        for side in _made_of(pipeline, below)
-    ):
-        return [column.name for column in columns if isinstance(column.dataType, FloatType | DoubleType)]
-    return _float_sums(pipeline, name)
 
 
 def _made_of(pipeline: Pipeline, name: str) -> Iterator[str]:
@@ -149,21 +134,13 @@ def _made_of(pipeline: Pipeline, name: str) -> Iterator[str]:
             yield from _made_of(pipeline, side)
 
 
-def _float_sums(pipeline: Pipeline, name: str) -> list[str]:
-    """Return the columns of groups that are sums or averages of floating numbers."""
-    spec = pipeline.spec_of_join(name)
-    if not isinstance(spec, GroupSpec):
-        return []
-    return [
-        one.name
-        for one in spec.aggregates
-        if one.function in {"sum", "avg"} and isinstance(one.of, FloatType | DoubleType)
-    ]
-
-
 def _inputs(journal: Journal, name: str, batch: int) -> Inputs:
-    parts = journal.known_files(name, until=batch).each("name", "fingerprint", "to_line")
-    files = {file: part for file, *part in parts}  # of a file that was read in parts, the last one counts
+    files = dict[str, tuple[Any, ...]]()
+    for file, *read in journal.known_files(name, until=batch).each(
+        "name", "from_line", "to_line", "fingerprint"
+    ):
+        first = files[file][0] if file in files else read[0]
+        files[file] = (first, *read[1:])  # one that was read in parts is one
     text, names = json.dumps(files, sort_keys=True), sorted(files)
     return Inputs(
         files=len(files),

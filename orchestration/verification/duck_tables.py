@@ -45,15 +45,10 @@ def rows_of(pipeline: Pipeline, snapshot: Plan, name: str, columns: Sequence[str
     return arrow_tables(pipeline)[name].reader(Lake(pipeline.lake), snapshot, list(dict.fromkeys(columns)))
 
 
-def arrive(connection: "DuckDBPyConnection", name: str, rows: pa.RecordBatchReader) -> None:
-    """Let rows be read once, as they come, under a name; times become those of UTC, without a zone."""
+def create(connection: "DuckDBPyConnection", name: str, rows: pa.RecordBatchReader) -> None:
+    """Copy rows into a new table; times become those of UTC, without a zone."""
     # it has zones in an extension that it would fetch from the network
     types = [f.with_type(pa.timestamp("us")) if pa.types.is_timestamp(f.type) else f for f in rows.schema]
-    connection.register(name, rows.cast(pa.schema(types)))
-
-
-def create(connection: "DuckDBPyConnection", name: str, rows: pa.RecordBatchReader) -> None:
-    """Copy rows into a new table."""
-    arrive(connection, "_arriving", rows)
+    connection.register("_arriving", rows.cast(pa.schema(types)))
     connection.execute(f"CREATE TABLE {name} AS SELECT * FROM _arriving")
     connection.unregister("_arriving")

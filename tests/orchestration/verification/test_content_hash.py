@@ -1,11 +1,11 @@
 """The hash of a table goes by its rows alone, and by every value of them."""
 
+import struct
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -15,9 +15,7 @@ from pyspark.sql.types import StructType
 
 from lakejoin.orchestration.config.schema.column_types import parse_type
 from lakejoin.orchestration.verification.content_hash import Content, content_of
-from lakejoin.orchestration.verification.duck_tables import create
 
-DATABASE = duckdb.connect()
 ROWS = st.lists(
     st.tuples(
         st.none() | st.text(max_size=3), st.none() | st.text(max_size=3), st.none() | st.integers(-2, 2)
@@ -40,9 +38,7 @@ def hashed(rows: Sequence[Sequence[Any]], schema: StructType) -> Content:
     table = pa.table(
         [pa.array([row[n] for row in rows], field.type) for n, field in enumerate(arrow)], schema=arrow
     )
-    DATABASE.execute("DROP TABLE IF EXISTS t")
-    create(DATABASE, "t", table.to_reader(2))
-    return content_of(DATABASE, "t", schema)
+    return content_of(table.to_reader(2), schema)
 
 
 TEXTS = columns(a="string", b="string", n="bigint")
@@ -86,6 +82,40 @@ def test_every_value_counts(dtype: str, values: list[Any]) -> None:
     """Of every type, null and empty ones among them."""
     found = {hashed([[value]], columns(x=dtype)).sha256 for value in values}
     assert len(found) == len(values)
+
+
+def test_instants_that_duckdb_takes_for_infinite_are_instants() -> None:
+    """A row of one is not passed over."""
+    schema = columns(at="timestamp", a="string")
+    arrow = to_arrow_schema(schema, timezone="UTC")
+
+    def held(microseconds: int, text: str) -> str:
+        at = pa.array([microseconds], pa.int64()).cast(arrow.field("at").type)
+        return content_of(pa.table([at, pa.array([text])], schema=arrow).to_reader(), schema).sha256
+
+    most = 2**63 - 1
+    assert len({held(at, text) for at in (most, -most, 0) for text in ("a", "b")}) == 6
+
+
+def test_struct_is_hashed_whatever_it_is_called() -> None:
+    """Also by the names that the query gives to others."""
+    for name in ("_held", "t", "h", "x"):
+        schema = columns(**{name: "struct<x:string>", "x" if name != "x" else "y": "string"})
+        assert len({hashed([[{"x": text}, "same"]], schema).sha256 for text in ("one", "two")}) == 2
+
+
+def test_values_may_be_nested_deeply() -> None:
+    """The query grows with the levels, not with their power."""
+    dtype, value = "string", "x"
+    for level in range(12):
+        dtype, value = (f"struct<a:{dtype}>", {"a": value}) if level % 2 else (f"array<{dtype}>", [value])
+    assert hashed([[value]], columns(x=dtype)).sha256 != hashed([[None]], columns(x=dtype)).sha256
+
+
+def test_what_is_no_number_is_one() -> None:
+    """Whatever its sign and its other bits."""
+    signed = struct.unpack("<d", struct.pack("<Q", 0xFFF8000000000000))[0]
+    assert hashed([[signed]], columns(x="double")) == hashed([[float("nan")]], columns(x="double"))
 
 
 def test_two_zeros_and_two_orders_of_a_map_are_one() -> None:
