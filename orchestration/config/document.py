@@ -84,6 +84,15 @@ class _Loader(yaml.SafeLoader):
             self.depth -= 1
 
 
+class _Dumper(yaml.SafeDumper):
+    """PyYAML's safe dumper, which also puts in quotes what only the core schema takes for something else than text."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - of nothing
+        """Write everything out."""
+        return True
+
+
+_Dumper.add_representer(tuple, yaml.SafeDumper.represent_list)
 _Loader.yaml_implicit_resolvers = {}
 for _name, _pattern, _first in (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
@@ -92,7 +101,8 @@ for _name, _pattern, _first in (
     ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
     ("float", r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+."),
 ):
-    _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern})\Z"), list(_first))
+    for _kind in (_Loader, _Dumper):
+        _kind.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern})\Z"), list(_first))
 
 
 def read_document(text: str, name: str, holds: str = "name, lake, tables and joins") -> Document:
@@ -120,6 +130,14 @@ def read_document(text: str, name: str, holds: str = "name, lake, tables and joi
     return Document(
         name, data, builder.lines, builder.key_lines, tuple(builder.problems), frozenset(builder.unread)
     )
+
+
+def written(data: Any, *, flow: bool | None = False) -> str:
+    """Return plain data as YAML that `read_document` reads as they are. flow: on one line, with braces."""
+    text: str = yaml.dump(
+        data, Dumper=_Dumper, default_flow_style=flow, sort_keys=False, allow_unicode=True, width=10**6
+    )
+    return text
 
 
 def _unreadable(name: str, line: int, message: str) -> Document:

@@ -6,10 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import yaml
-
 from lakejoin.orchestration.config import Pipeline, load_text
-from lakejoin.orchestration.config.document import read_document
+from lakejoin.orchestration.config.document import read_document, written
 
 
 @contextmanager
@@ -25,7 +23,7 @@ def second_lake(pipeline: Pipeline) -> Iterator[Pipeline]:
             for section in ("joins", "groups")
             if declared.get(section)
         }
-        text = yaml.safe_dump(as_yaml(made | {"lake": str(Path(folder) / "lake")}), sort_keys=False)
+        text = written(made | {"lake": str(Path(folder) / "lake")})
         yield load_text(text, pipeline.path)
 
 
@@ -36,10 +34,3 @@ def unregistered(result: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in result.items()
         if key != "materialized"
     }
-
-
-def as_yaml(value: Any) -> Any:
-    """Return it with lists for tuples, as YAML writes them."""
-    if isinstance(value, dict):
-        return {key: as_yaml(item) for key, item in value.items()}
-    return [as_yaml(item) for item in value] if isinstance(value, tuple) else value

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
-import yaml
-
 from lakejoin.orchestration.config import Pipeline, load_text
-from lakejoin.orchestration.config.document import read_document
+from lakejoin.orchestration.config.document import read_document, written
 from lakejoin.orchestration.unit_tests.declared import Row, UnitTest
 from lakejoin.orchestration.unit_tests.scratch_document import MARK, ScratchDocument, mark_of
 from lakejoin.storage.lake.layout import QUARANTINE
@@ -67,7 +65,7 @@ def scratch_pipeline(pipeline: Pipeline, tests: Sequence[UnitTest], folder: Path
     declared = read_document(pipeline.path.read_text(encoding="utf-8-sig"), str(pipeline.path)).data
     document = ScratchDocument(pipeline, declared, tests)
     needed = _needed(pipeline, tests)
-    text = yaml.safe_dump(document.of(needed, folder), sort_keys=False, allow_unicode=True)
+    text = written(document.of(needed, folder))
     path = folder / "lakejoin.yaml"
     path.write_text(text, encoding="utf-8")
     places: dict[Place, UnitTest] = {}

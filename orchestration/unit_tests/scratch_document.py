@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from lakejoin.orchestration.config import Pipeline
-from lakejoin.orchestration.runs.replay import as_yaml, unregistered
+from lakejoin.orchestration.runs.replay import unregistered
 from lakejoin.orchestration.unit_tests.declared import Row, UnitTest, op_key
 
 MARK = "lakejoin_test"
@@ -47,8 +47,7 @@ class ScratchDocument:
                 for name, entry in declared.items()
                 if name in needed
             }
-        found: dict[str, Any] = as_yaml({key: value for key, value in made.items() if value})
-        return found
+        return {key: value for key, value in made.items() if value}
 
     def order_of(self, name: str) -> dict[str, str]:
         """Return what orders a table's changes and is no column of it, with the column that it is here."""

@@ -6,7 +6,6 @@ from datetime import UTC, date, datetime
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
-import yaml
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -22,6 +21,8 @@ from pyspark.sql.types import (
     TimestampNTZType,
     TimestampType,
 )
+
+from lakejoin.orchestration.config.document import written
 
 _DIGITS = Context(prec=76)
 """More than any decimal of Spark has."""
@@ -72,10 +73,7 @@ def plain(value: Any) -> Any:
 
 def row_text(row: Mapping[str, Any]) -> str:
     """Return a row as a line of YAML."""
-    text: str = yaml.safe_dump(
-        plain(row), default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6
-    )
-    return text.strip()
+    return written(plain(row), flow=True).strip()
 
 
 def _list(value: Any) -> Any:

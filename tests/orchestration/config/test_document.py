@@ -11,6 +11,7 @@ from lakejoin.orchestration.config.document import (
     MAX_DEPTH,
     MAX_VALUES,
     read_document,
+    written,
 )
 
 
@@ -214,3 +215,16 @@ def test_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigurationError, match="unknown key 'nam'"):
         load(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["on", "no", "1e3", "0o7", "0x1f", "1_000", "12:30", "2026-01-01", "~", "null", "True", ".5", "-.inf", ".NaN", "=",
+     "<<", "", " a ", "a: b", "# a", "'", '"', "@", "a\nb", "\x1b", "\u2028", "é", "- a", "{", "1.", "+1", "1E+20"],
+)  # fmt: skip
+def test_what_is_written_is_read_as_it_was(text: str) -> None:
+    """As a value and as a key, in blocks and on one line."""
+    data = {"x": text, "list": (text, 1, 1.5, None, True), text or "empty": {"deep": [text]}}
+    as_lists = {"x": text, "list": (text, 1, 1.5, None, True), text or "empty": {"deep": (text,)}}
+    for flow in (False, True):
+        assert read_document(written(data, flow=flow), "x").data == as_lists
