@@ -25,7 +25,7 @@ def test_page_of_unit_tests_says_what_is_printed(
     """Its files run as they stand; a test that expects something else says what came, and how; update writes it."""
     monkeypatch.setattr(options, "open_session", lambda pipeline: spark)
     monkeypatch.chdir(tmp_path)
-    for name, text in re.findall(r"```yaml\n# .*, in (\S+)\n(.*?)```", PAGE.read_text(), re.DOTALL):
+    for name, text in re.findall(r"```yaml\n# [^\n]*, in (\S+)\n(.*?)```", PAGE.read_text(), re.DOTALL):
         Path(name).write_text(f"# The first line\n{text}")
     tests = Path("shop_tests.yaml")
 
