@@ -224,7 +224,7 @@ def test_check_fails_where_more_foreign_keys_dangle_than_may(
     checked = lakejoin("check", ran)
 
     assert checked.exit_code == code, checked.output
-    assert re.search(rf"lines_with_products +2 +1 +50\.00% +(50|49)\.00% +{result}\n", checked.stdout)
+    assert re.search(rf"lines_with_products +2 +1 +50\.00% +<= (50|49) % +{result}\n", checked.stdout)
     assert "VIOLATED" not in checked.stdout
 
 
