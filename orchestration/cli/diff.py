@@ -67,10 +67,7 @@ def diff(
 def _side(text: str) -> "Side":
     """Open a configuration file, or a file and a batch. Raises `WrongUsage`."""
     from lakejoin.orchestration.errors import WrongUsage
-    from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
     from lakejoin.orchestration.verification.diff import Side
-    from lakejoin.storage.lake.journal import Journal
-    from lakejoin.storage.lake.layout import Lake
 
     file, _, number = text.rpartition("@")
     batch = int(number) if file and number.isdigit() else None
@@ -79,6 +76,4 @@ def _side(text: str) -> "Side":
         raise WrongUsage(
             f"{path}: no such file; expected a configuration, and behind an @ the number of a batch"
         )
-    pipeline = options.load_pipeline(path)
-    journal = Journal(Lake(pipeline.lake))
-    return Side(pipeline, journal, published_snapshot(journal, batch), batch is not None)
+    return Side.of(options.load_pipeline(path), batch)

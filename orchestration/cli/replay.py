@@ -17,7 +17,6 @@ def replayed(pipeline: "Pipeline", made: "Certificate", cut: str) -> "Replay":
     Raises `WrongUsage` for another cut, for sources that cannot be read again, and where something waits: what was
     certified would not be what is read.
     """
-    from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
     from lakejoin.orchestration.runs.replay import second_lake
     from lakejoin.orchestration.runs.run import run_batches
     from lakejoin.orchestration.verification.certificate import Replay, certified, differences
@@ -37,9 +36,8 @@ def replayed(pipeline: "Pipeline", made: "Certificate", cut: str) -> "Replay":
         found = differences(made, again)
         if found.inputs:
             _other_input(found.inputs)
-        sides = [Side(one, journal, published_snapshot(journal), kept=False) for one in (pipeline, second)
-                 for journal in [Journal(Lake(one.lake))]]  # fmt: skip
-        first = {name: key for name in found.content if (key := _first(sides, name))}
+        sides = Side.of(pipeline), Side.of(second)
+        first = {name: key for name in found.content if (key := _first(*sides, name))}
     return Replay(cut=cut, batches=batches, content=again.content, first_differences=first)
 
 
@@ -79,13 +77,13 @@ def _other_input(names: tuple[str, ...]) -> None:
     )
 
 
-def _first(sides: "list[Side]", name: str) -> str:
+def _first(one: "Side", other: "Side", name: str) -> str:
     """Return the key of the first row that differs; empty where there is none, or rows have no key."""
     from lakejoin.orchestration.verification.diff import comparable, diff
 
-    if name not in comparable(sides[0], sides[1]):
+    if name not in comparable(one, other):
         return ""
-    (found,) = diff(sides[0], sides[1], [name])
+    (found,) = diff(one, other, [name])
     if not found.comparison.first:
         return ""
     return ", ".join(f"{column} {value}" for column, value in found.comparison.first[0].key.items())

@@ -47,6 +47,7 @@ def unit_tests(
     On the real engine, side by side in a lake that is thrown away; neither the sources nor the lake of the pipeline
     are touched.
     """  # fmt: skip
+    from lakejoin.orchestration.explain.sentences import counted
     from lakejoin.orchestration.unit_tests import report
     from lakejoin.orchestration.unit_tests.declared import file_of_tests
     from lakejoin.orchestration.unit_tests.running import run_tests
@@ -61,9 +62,9 @@ def unit_tests(
         if not outcome.passed:
             _print(path, outcome)
     seconds = time.monotonic() - began
-    outcomes.sort(key=lambda outcome: outcome.test.line)
+    outcomes.sort(key=lambda outcome: outcome.test.number)
     failed = [outcome for outcome in outcomes if not outcome.passed]
-    count = "1 test" if len(outcomes) == 1 else f"{len(outcomes):,} tests"
+    count = counted(len(outcomes), "test")
     say(f"{count} in {seconds:.1f} s: {len(outcomes) - len(failed):,} passed, {len(failed):,} failed")
     if junit is not None:
         with output_file("--junit", junit) as file:

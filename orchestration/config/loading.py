@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -24,7 +25,7 @@ def load(path: str | os.PathLike[str]) -> Pipeline:
     Neither sources nor the lake need exist, and Spark is not started. Raises `ConfigurationError` with every
     mistake found; messages name the file as `path` does.
     """
-    return load_text(_read(Path(path)), path)
+    return load_text(read_text(Path(path)), path)
 
 
 def pipeline_of(given: str | os.PathLike[str] | Pipeline) -> Pipeline:
@@ -40,6 +41,12 @@ def load_text(text: str, path: str | os.PathLike[str]) -> Pipeline:
     if pipeline is None or reading.problems:
         raise ConfigurationError(reading.problems)
     return pipeline
+
+
+def declared_in(pipeline: Pipeline) -> dict[str, Any]:
+    """Return what the file of a pipeline says, as plain data. Raises `ConfigurationError` if it cannot be read."""
+    data: dict[str, Any] = read_document(read_text(pipeline.path), str(pipeline.path)).data
+    return data
 
 
 def _validate(document: Document, reading: Reading, path: Path) -> Pipeline | None:
@@ -58,8 +65,8 @@ def _validate(document: Document, reading: Reading, path: Path) -> Pipeline | No
     return pipeline
 
 
-def _read(path: Path) -> str:
-    """The text of the file. Raises `ConfigurationError` if there is none to read."""
+def read_text(path: Path) -> str:
+    """The text of a file. Raises `ConfigurationError` if there is none to read."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)

@@ -207,6 +207,16 @@ class Pipeline(Frozen):
         """A join of any kind as the stages take it."""
         return self._specs.of(name)
 
+    def made_of(self, *names: str) -> list[str]:
+        """Results, tables and streams with all that they are made of, each once."""
+        found, waiting = list[str](), list(names)
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.append(name)
+                waiting += self.joins[name].sides if name in self.joins else ()
+        return found
+
     def foreign_keys(self, name: str) -> list[tuple[JoinSpec, KeyPath, tuple[str, ...]]]:
         """The foreign keys of a join: of each right side the join with it, where the file says the key, and how.
 

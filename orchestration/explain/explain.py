@@ -91,7 +91,7 @@ def logs_of(pipeline: Pipeline, asked: Question) -> Logs:
     lake = Lake(pipeline.lake)
     journal = Journal(lake)
     snapshot = published_snapshot(journal, asked.batch)
-    names = _read_for(pipeline, asked.name)
+    names = pipeline.made_of(asked.name)
     check_all_readable(pipeline, journal, snapshot, names, kept=asked.batch is not None)
     return Logs(lake, snapshot, RawTexts(pipeline, journal).of if asked.raw else None)
 
@@ -138,14 +138,3 @@ def _of_table(pipeline: Pipeline, logs: Logs, name: str, key: Key) -> Explanatio
         ("a record of it with a later sequence" if records.current else "a record of it",),
         records.columns,
     )
-
-
-def _read_for(pipeline: Pipeline, name: str) -> list[str]:
-    """A result and all that lies below it."""
-    found, waiting = list[str](), [name]
-    while waiting:
-        following = waiting.pop()
-        if following not in found:
-            found.append(following)
-            waiting += pipeline.spec_of_join(following).reads if following in pipeline.joins else ()
-    return found

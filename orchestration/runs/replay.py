@@ -7,7 +7,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from lakejoin.orchestration.config import Pipeline, load_text
-from lakejoin.orchestration.config.document import read_document, written
+from lakejoin.orchestration.config.document import written
+from lakejoin.orchestration.config.loading import declared_in
 
 
 @contextmanager
@@ -16,7 +17,7 @@ def second_lake(pipeline: Pipeline) -> Iterator[Pipeline]:
 
     Its results are registered in no catalog.
     """
-    declared = read_document(pipeline.path.read_text(encoding="utf-8-sig"), str(pipeline.path)).data
+    declared = declared_in(pipeline)
     with TemporaryDirectory(prefix="lakejoin-replay-") as folder:
         made = declared | {
             section: {name: unregistered(entry) for name, entry in declared[section].items()}

@@ -7,6 +7,7 @@ from typing import Any
 
 from lakejoin.orchestration.config import ConfigurationError, Pipeline
 from lakejoin.orchestration.config.document import Document, line_of, read_document
+from lakejoin.orchestration.config.loading import read_text
 from lakejoin.orchestration.config.problems import KeyPath, Problem, did_you_mean, found, listed
 from lakejoin.orchestration.show.arrow_tables import arrow_tables
 from lakejoin.orchestration.unit_tests.values import comparable
@@ -44,9 +45,7 @@ def op_key(columns: Mapping[str, Any]) -> str:
 
 def read_tests(pipeline: Pipeline, path: Path) -> list[UnitTest]:
     """Read the tests of a file. Raises `ConfigurationError`."""
-    document = read_document(
-        path.read_text(encoding="utf-8-sig"), str(path), "tests by their names, each with given and expect"
-    )
+    document = read_document(read_text(path), str(path), "tests by their names, each with given and expect")
     problems = list(document.problems)
     if document.data is not None:
         problems += _Checks(pipeline, document).problems()

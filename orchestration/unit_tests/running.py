@@ -66,8 +66,10 @@ def _outcomes(pipeline: Pipeline, tests: Sequence[UnitTest], session: "Session")
         for _ in run_batches(scratch.pipeline, session(scratch.pipeline), batch_by="date"):
             pass
         rows = {name: _by_test(scratch, name) for name in _asked(tests)}
+        tables = arrow_tables(pipeline)
+        schemas = {name: tables[name].schema for name in rows}
         outcomes = [
-            _judged(pipeline, test, {name: of_tests[test.number] for name, of_tests in rows.items()})
+            _judged(pipeline, schemas, test, {name: of_tests[test.number] for name, of_tests in rows.items()})
             for test in tests
         ]
         failed = [outcome for outcome in outcomes if not outcome.passed][:EXPLAINED]
@@ -81,9 +83,10 @@ def _asked(tests: Sequence[UnitTest]) -> list[str]:
     return list(dict.fromkeys([*[name for test in tests for name in test.expected], QUARANTINE]))
 
 
-def _judged(pipeline: Pipeline, test: UnitTest, rows: Mapping[str, Sequence[Row]]) -> Outcome:
+def _judged(
+    pipeline: Pipeline, schemas: Mapping[str, StructType], test: UnitTest, rows: Mapping[str, Sequence[Row]]
+) -> Outcome:
     """Compare; records in quarantine of which the test says nothing are not expected."""
-    schemas = {name: table.schema for name, table in arrow_tables(pipeline).items()}
     compared, differences = {}, {}
     for name, expected in {QUARANTINE: (), **test.expected}.items():
         columns = _columns(name, expected, schemas[name])
@@ -111,7 +114,7 @@ def _by_test(scratch: Scratch, name: str) -> Mapping[int, list[Row]]:
     rows = table.table(lake, published_snapshot(Journal(lake)), table.schema.names)
     found = defaultdict[int, list[Row]](list)
     for row in rows.to_pylist():
-        found[scratch.test_of(name, row).number].append(row)
+        found[scratch.number_of(name, row)].append(row)
     return found
 
 

@@ -13,9 +13,10 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from lakejoin.orchestration.config import Pipeline, load_text
-from lakejoin.orchestration.config.document import read_document, written
+from lakejoin.orchestration.config.document import written
+from lakejoin.orchestration.config.loading import declared_in
 from lakejoin.orchestration.unit_tests.declared import Row, UnitTest
-from lakejoin.orchestration.unit_tests.scratch_document import MARK, ScratchDocument, mark_of
+from lakejoin.orchestration.unit_tests.scratch_document import MARK, ScratchDocument, number_in
 from lakejoin.storage.lake.layout import QUARANTINE
 
 FIRST_DAY = date(9000, 1, 1)
@@ -33,18 +34,16 @@ class Scratch:
 
     pipeline: Pipeline
     document: ScratchDocument
-    places: Mapping[Place, UnitTest]
-    """Which test gave which record."""
+    places: Mapping[Place, int]
+    """The number of the test that gave a record."""
 
-    def test_of(self, name: str, row: Row) -> UnitTest:
-        """Return whose a row of a result, a table or the quarantine is."""
-        tests = self.document.tests
-        if len(tests) == 1:
-            return tests[0]
+    def number_of(self, name: str, row: Row) -> int:
+        """Return the number of the test whose a row of a result, a table or the quarantine is."""
+        if not self.document.marks:
+            return self.document.tests[0].number
         if name == QUARANTINE:
             return self.places[row["table"], row["date"], row["line"]]
-        mark = row[self.document.marks[name.partition(".")[0]]]
-        return next(test for test in tests if mark_of(test) == mark)
+        return number_in(row[self.document.marks[name.partition(".")[0]]])
 
     def told(self, sentence: str) -> str:
         """Return a sentence without what only this pipeline has."""
@@ -62,13 +61,12 @@ def can_share(pipeline: Pipeline, test: UnitTest) -> bool:
 
 def scratch_pipeline(pipeline: Pipeline, tests: Sequence[UnitTest], folder: Path) -> Scratch:
     """Write the records of tests below a folder, and return the pipeline that reads them."""
-    declared = read_document(pipeline.path.read_text(encoding="utf-8-sig"), str(pipeline.path)).data
-    document = ScratchDocument(pipeline, declared, tests)
+    document = ScratchDocument(pipeline, declared_in(pipeline), tests)
     needed = _needed(pipeline, tests)
     text = written(document.of(needed, folder))
     path = folder / "lakejoin.yaml"
     path.write_text(text, encoding="utf-8")
-    places: dict[Place, UnitTest] = {}
+    places: dict[Place, int] = {}
     for name in needed & pipeline.inputs.keys():
         places |= _write(document, name, folder)
     return Scratch(load_text(text, path), document, places)
@@ -76,20 +74,15 @@ def scratch_pipeline(pipeline: Pipeline, tests: Sequence[UnitTest], folder: Path
 
 def _needed(pipeline: Pipeline, tests: Sequence[UnitTest]) -> set[str]:
     """Return the names that tests say, and of whatever these are made of."""
-    waiting = {name.partition(".")[0] for test in tests for name in test.expected}
-    waiting |= {name for test in tests for batch in test.batches for name in batch}
-    found = set[str]()
-    while waiting:
-        name = waiting.pop()
-        found.add(name)
-        waiting |= set(pipeline.joins[name].sides) - found if name in pipeline.joins else set()
-    return found & {*pipeline.joins, *pipeline.inputs}
+    names = {name.partition(".")[0] for test in tests for name in test.expected} - {QUARANTINE}
+    names |= {name for test in tests for batch in test.batches for name in batch}
+    return set(pipeline.made_of(*names))
 
 
-def _write(document: ScratchDocument, name: str, folder: Path) -> dict[Place, UnitTest]:
-    """Write the records of a table, a file a batch, and return whose they are."""
+def _write(document: ScratchDocument, name: str, folder: Path) -> dict[Place, int]:
+    """Write the records of a table, a file a batch, and return by the numbers of their tests whose they are."""
     (folder / name).mkdir()
-    found: dict[Place, UnitTest] = {}
+    found: dict[Place, int] = {}
     for batch in range(max(len(test.batches) for test in document.tests)):
         day = FIRST_DAY + timedelta(days=batch)
         given = [
@@ -98,7 +91,7 @@ def _write(document: ScratchDocument, name: str, folder: Path) -> dict[Place, Un
         if given:
             lines = [json.dumps(record, ensure_ascii=False) for _, record in given]
             (folder / name / f"{day}.jsonl").write_text("\n".join([*lines, ""]), encoding="utf-8")
-        found |= {(name, day, line): test for line, (test, _) in enumerate(given, start=1)}
+        found |= {(name, day, line): test.number for line, (test, _) in enumerate(given, start=1)}
     return found
 
 

@@ -21,6 +21,11 @@ def mark_of(test: UnitTest) -> str:
     return f"{MARK}={test.number}"
 
 
+def number_in(mark: str) -> int:
+    """Return the number of the test that a mark is of."""
+    return int(mark.removeprefix(f"{MARK}="))
+
+
 class ScratchDocument:
     """What the file of such a pipeline says."""
 

@@ -123,15 +123,7 @@ def contents(pipeline: Pipeline, journal: Journal, snapshot: Plan) -> Iterator[t
 
 def goes_by_arrival(pipeline: Pipeline, name: str) -> bool:
     """Whether a result may depend on how its input was cut: a join of a stream meets what has come until then."""
-    return any(one in pipeline.joins_of_streams for one in _made_of(pipeline, name))
-
-
-def _made_of(pipeline: Pipeline, name: str) -> Iterator[str]:
-    """Yield a result and all results that it is made of; nothing of a table."""
-    if name in pipeline.joins:
-        yield name
-        for side in pipeline.joins[name].sides:
-            yield from _made_of(pipeline, side)
+    return not pipeline.joins_of_streams.keys().isdisjoint(pipeline.made_of(name))
 
 
 def _inputs(journal: Journal, name: str, batch: int) -> Inputs:

@@ -4,10 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lakejoin.orchestration.config import Pipeline
+from lakejoin.orchestration.lake_state.published_snapshot import published_snapshot
 from lakejoin.orchestration.lake_state.readable import check_readable
 from lakejoin.orchestration.verification.comparison import Comparison, compare
 from lakejoin.orchestration.verification.duck_tables import connected, create, rows_of
 from lakejoin.storage.lake.journal import Journal
+from lakejoin.storage.lake.layout import Lake
 from lakejoin.storage.lake.plan import Plan
 
 
@@ -20,6 +22,12 @@ class Side:
     snapshot: Plan
     kept: bool
     """Whether it is an earlier batch, whose files may be gone."""
+
+    @classmethod
+    def of(cls, pipeline: Pipeline, batch: int | None = None) -> "Side":
+        """Take a pipeline as a finished batch left it, by default the last one. Raises `WrongUsage` for another."""
+        journal = Journal(Lake(pipeline.lake))
+        return cls(pipeline, journal, published_snapshot(journal, batch), batch is not None)
 
     @property
     def called(self) -> str:

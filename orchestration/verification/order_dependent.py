@@ -1,12 +1,11 @@
 """Finds the columns of results that depend on the order in which rows came: floating sums, and what is made of them."""
 
-from collections.abc import Iterator
-
 from pyspark.sql.types import DoubleType, FloatType
 
-from lakejoin.orchestration.config import Join, Pipeline, Star, StreamJoin
+from lakejoin.orchestration.config import Pipeline
 from lakejoin.orchestration.config.schema.expressions import referenced_columns
 from lakejoin.transforms.model.group_spec import Aggregate, GroupSpec
+from lakejoin.transforms.model.result_spec import ResultSpec
 
 
 def order_dependent(pipeline: Pipeline, name: str) -> set[str]:
@@ -18,9 +17,7 @@ def order_dependent(pipeline: Pipeline, name: str) -> set[str]:
         return set()
     spec = pipeline.spec_of_join(name)
     read = {
-        f"{prefix}{column}"
-        for side, prefix in _sides(pipeline, name)
-        for column in order_dependent(pipeline, side)
+        f"{prefix}{column}" for side, prefix in _sides(spec) for column in order_dependent(pipeline, side)
     }
     if isinstance(spec, GroupSpec):
         keys = {key.name for key in spec.by if _reads(key.sql, read)}
@@ -34,18 +31,10 @@ def order_dependent(pipeline: Pipeline, name: str) -> set[str]:
     return {entry.name for entry in spec.select if _reads(entry.sql, read)}
 
 
-def _sides(pipeline: Pipeline, name: str) -> Iterator[tuple[str, str]]:
-    """Yield what a result reads, with what stands before the names of its columns."""
-    join = pipeline.joins[name]
-    yield join.left_side, ""
-    match join:
-        case Join():
-            yield join.right, join.prefix
-        case Star():
-            for side, right in join.rights.items():
-                yield right.table, right.prefix_of(side)
-        case StreamJoin():
-            yield join.table, join.prefix
+def _sides(spec: ResultSpec) -> list[tuple[str, str]]:
+    """Return what a result reads, with what stands before the names of its columns."""
+    rights = () if isinstance(spec, GroupSpec) else spec.parts  # that of groups is the groups themselves
+    return [(spec.left, ""), *[(part.right, part.prefix) for part in rights]]
 
 
 def _reads(sql: str, columns: set[str]) -> bool:
